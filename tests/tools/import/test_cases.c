@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cases/NAME.case: a small log, and what its store answers after the import. A file has lines
+ * cases/NAME.case: small logs, and what their store answers after the import. A file has lines
  *
  *   # what the case shows
- *   log KIND FILE       the lines of this log follow, up to the first question
+ *   log KIND FILE       the lines of this log follow, up to the next log or question; the SQL that
+ *                       makes it, if FILE ends with .db
  *   ask SELECT …        a question to annal sql
  *   row …               a row of the answer, as CSV; there are no others
+ *
+ * At the end the last logs are imported again, which must add no event.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
 #include <glob.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +25,7 @@ struct one_case {
     const char *name;
     char store[300];
     char *line; /* the next one */
+    char kind[32], path[600]; /* of the log that was imported last */
 };
 
 /* The line after this mark, ended with '\0'; NULL if the next line has another mark. */
@@ -37,22 +42,57 @@ static char *take(struct one_case *one, const char *mark)
     return line + len;
 }
 
-static void import_log_of(struct one_case *one)
+static void import_again(struct one_case *one)
+{
+    CLI(&cli, NULL, "import", one->kind, one->path, "--recheck", "--store", one->store);
+    ck_assert_msg(cli.exit_status == 0, "%s: %s", one->name, cli.err);
+}
+
+static void make_database(const struct one_case *one, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *why = NULL;
+    remove(one->path);
+    ck_assert_int_eq(sqlite3_open(one->path, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s: %s", one->name, why);
+    sqlite3_close(db);
+}
+
+/* False: the next line begins no log. */
+static bool import_log_of(struct one_case *one)
 {
     char *kind = take(one, "log ");
-    ck_assert_msg(kind != NULL, "%s: no line 'log KIND FILE'", one->name);
+    if (kind == NULL)
+        return false;
     char *file = strchr(kind, ' ');
     ck_assert_ptr_nonnull(file);
     *file++ = '\0';
-    const char *log = one->line;
-    char *end = strstr(log, "\nask ");
+    char *log = one->line, *question = strstr(log, "\nask "), *next = strstr(log, "\nlog ");
+    char *end = next != NULL && (question == NULL || next < question) ? next : question;
     ck_assert_msg(end != NULL, "%s: no question", one->name);
     one->line = end + 1;
-    char *path = strdup(tmpdir_path(&cli.dir, file));
-    file_write(path, log, (size_t)(one->line - log));
-    CLI(&cli, NULL, "import", kind, path, "--store", one->store);
-    ck_assert_msg(cli.exit_status == 0, "%s: %s", one->name, cli.err);
-    free(path);
+    snprintf(one->kind, sizeof one->kind, "%s", kind);
+    snprintf(one->path, sizeof one->path, "%s", tmpdir_path(&cli.dir, file));
+    if (strcmp(file + strlen(file) - 3, ".db") == 0) {
+        char *sql = strndup(log, (size_t)(one->line - log));
+        make_database(one, sql);
+        free(sql);
+    } else {
+        file_write(one->path, log, (size_t)(one->line - log));
+    }
+    import_again(one);
+    return true;
+}
+
+static void assert_nothing_is_added(struct one_case *one)
+{
+    static const char *const count = "SELECT count(*) FROM events";
+    CLI(&cli, NULL, "sql", count, "--format", "csv", "--store", one->store);
+    char *before = strdup(cli.out);
+    import_again(one);
+    CLI(&cli, NULL, "sql", count, "--format", "csv", "--store", one->store);
+    ck_assert_msg(strcmp(before, cli.out) == 0, "%s: %s, then %s", one->name, before, cli.out);
+    free(before);
 }
 
 static void ask(struct one_case *one, const char *question)
@@ -82,10 +122,15 @@ START_TEST(each_case_gives_the_answers_that_it_lists)
         snprintf(one.store, sizeof one.store, "%s/store-%zu", cli.dir.path, i);
         while (take(&one, "#") != NULL)
             continue;
-        import_log_of(&one);
-        for (const char *question; (question = take(&one, "ask ")) != NULL;)
+        while (*one.line != '\0') {
+            const char *question;
+            if (import_log_of(&one))
+                continue;
+            question = take(&one, "ask ");
+            ck_assert_msg(question != NULL, "%s: no log and no question: %s", one.name, one.line);
             ask(&one, question);
-        ck_assert_msg(*one.line == '\0', "%s: a line that is no question: %s", one.name, one.line);
+        }
+        assert_nothing_is_added(&one);
         free(text);
     }
     globfree(&found);

@@ -1,4 +1,4 @@
--- importer opencode   version 3
+-- importer opencode   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.json opencode*.db
 -- split: $.messages
@@ -25,6 +25,11 @@
 --  (6) A row of session_message is made into the line of (1). Where a database has a message in both layouts
 --      (the same id or time, or the same text or tokens within two seconds) it is told once, from message
 --      and part; of the other row its id is kept as a record of kind copy. A row idle ends the turn.
+--  (7) A fork begins with copies of its parent's messages under new ids, which keep their times, tokens and
+--      texts. A message that another session has (record_owner) is a record. Sessions come in the order of
+--      their first message's id, which begins with the time at which it was made, so a parent comes first.
+--  (8) revert of a session names the message from which its user took it back: the turns from there on are
+--      rolled back. OpenCode deletes them when the user goes on.
 
 -- detect
 SELECT max(CASE
@@ -47,7 +52,8 @@ SELECT json_object('at', '$.messages', 'value', json_object(
                    '$.row', json_object('time_created', p.time_created, 'time_updated', p.time_updated))
                ELSE json_object('id', p.id, 'data', p.data) END AS part
         FROM part p WHERE p.message_id = m.id ORDER BY p.id))))
-FROM message m ORDER BY m.session_id, m.id;
+FROM message m JOIN (SELECT session_id, min(id) AS first FROM message GROUP BY 1) f USING (session_id)
+ORDER BY f.first, m.session_id, m.id;
 
 -- rows
 -- Both layouts: what message and part have too is a copy.
@@ -100,8 +106,8 @@ FROM (SELECT m.*, (SELECT min(o.id) FROM message o WHERE o.session_id = m.sessio
              CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
                   ELSE '$.messages' END AS at,
              coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
-      FROM session_message m) s
-ORDER BY s.session_id, s.seq, s.id;
+      FROM session_message m) s JOIN (SELECT session_id, min(id) AS first FROM session_message GROUP BY 1) f USING (session_id)
+ORDER BY f.first, s.session_id, s.seq, s.id;
 
 -- rows
 -- OpenCode 2 alone.
@@ -146,9 +152,9 @@ FROM (SELECT m.*, NULL AS copy_of,
              CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
                   ELSE '$.messages' END AS at,
              coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
-      FROM session_message m) s
+      FROM session_message m) s JOIN (SELECT session_id, min(id) AS first FROM session_message GROUP BY 1) f USING (session_id)
 WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'message')
-ORDER BY s.session_id, s.seq, s.id;
+ORDER BY f.first, s.session_id, s.seq, s.id;
 
 -- once
 -- What opencode adds before what its user says. annal/import.h: said().
@@ -159,11 +165,12 @@ CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest TEXT, rest_error TEXT,
-                       rest_ts INTEGER, rest_n INTEGER, rested INTEGER) WITHOUT ROWID;
+                       rest_ts INTEGER, rest_n INTEGER, rested INTEGER, parent TEXT, revert TEXT,
+                       reverted INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER, main TEXT,
-                  j TEXT, v TEXT, info TEXT);
+                  origin TEXT, owner TEXT, j TEXT, v TEXT, info TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -188,6 +195,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET ts = (SELECT ts FROM file) WHERE ts <= 0;
     UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
 
+    -- Rule (7). What is not complete has no identity yet.
+    UPDATE now SET origin = 'opencode ' || CASE WHEN role = 'system' THEN coalesce(info ->> '$.type', role) ELSE role END
+        || ' ' || (info ->> '$.time.created') || ' ' || CASE role
+        WHEN 'assistant' THEN (info ->> '$.time.completed') || coalesce(' ' || (info ->> '$.tokens.output'), '')
+        ELSE coalesce((SELECT substr(p.value ->> '$.text', 1, 100) FROM json_each(v, '$.parts') p
+                       WHERE p.value ->> '$.type' = 'text' LIMIT 1), '') END
+    WHERE main = 'message';
+    UPDATE now SET owner = nullif(record_owner(origin, session), session),
+        source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
+    WHERE origin IS NOT NULL;
+    UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
+    WHERE owner IS NOT NULL;
+
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            CASE main
@@ -208,7 +228,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'source', source) END, NEW.n
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main IN ('meta', 'row') AND NOT is_new;
-    INSERT OR IGNORE INTO sessions (session, turns, rested) SELECT session, 0, 0 FROM now;
+    INSERT OR IGNORE INTO sessions (session, turns, rested, parent, revert)
+    SELECT session, 0, 0, coalesce(info ->> '$.parentID', j ->> '$.row.parent_id', j ->> '$.row.fork_session_id'),
+           coalesce(info ->> '$.revert.messageID',
+                    CASE WHEN json_valid(j ->> '$.row.revert') THEN j ->> '$.row.revert' ->> '$.messageID' END)
+    FROM now WHERE is_new;
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)),
+                       'source', json_remove(source, '$.origin', '$.copied')), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
+    UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)),
+        reverted = coalesce(reverted, (SELECT mid = revert FROM now WHERE mid = revert))
+    WHERE session = (SELECT session FROM now);
 
     -- Turns.
     INSERT INTO out
@@ -225,6 +257,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"',
                        'prompt_ref', json_text(mid), 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user';
+    INSERT INTO out
+    SELECT NEW.row, 5, n.session, n.ts, 'turn.rolled_back', mid || '.rolled_back',
+           json_fields('turn_id', json_text(mid), 'reason', '"reverted"', 'source', source), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user' AND s.reverted;
     UPDATE sessions SET (rest, rest_error, rest_ts, rest_n) = (
         SELECT CASE WHEN json_type(info, '$.error') = 'object' THEN 'turn.failed'
                     WHEN json_type(info, '$.time.completed') = 'integer' AND info ->> '$.finish' = 'stop'
@@ -298,16 +334,21 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 1000000, session, coalesce(CAST(info ->> '$.time.completed' AS INTEGER) * 1000, ts),
            'agent.turn.usage', mid || '.usage',
            json_fields('message_id', json_text(mid), 'model', coalesce(info -> '$.modelID', info -> '$.model.id'),
-                       'input_tokens', CAST(coalesce(info ->> '$.tokens.input', 0)
-                           + coalesce(info ->> '$.tokens.cache.read', 0)
-                           + coalesce(info ->> '$.tokens.cache.write', 0) AS INTEGER),
-                       'output_tokens', CAST(coalesce(info ->> '$.tokens.output', 0)
-                           + coalesce(info ->> '$.tokens.reasoning', 0) AS INTEGER),
+                       'input_tokens', CASE WHEN coalesce(info ->> '$.tokens.input', info ->> '$.tokens.cache.read',
+                                                          info ->> '$.tokens.cache.write') IS NOT NULL
+                           THEN CAST(coalesce(info ->> '$.tokens.input', 0) + coalesce(info ->> '$.tokens.cache.read', 0)
+                                     + coalesce(info ->> '$.tokens.cache.write', 0) AS INTEGER) END,
+                       'output_tokens', CASE WHEN coalesce(info ->> '$.tokens.output', info ->> '$.tokens.reasoning') IS NOT NULL
+                           THEN CAST(coalesce(info ->> '$.tokens.output', 0) + coalesce(info ->> '$.tokens.reasoning', 0)
+                                     AS INTEGER) END,
                        'cached_input_tokens', info -> '$.tokens.cache.read',
                        'cache_write_tokens', info -> '$.tokens.cache.write',
                        'reasoning_output_tokens', info -> '$.tokens.reasoning',
                        'cost_usd', info -> '$.cost', 'turn_id', json_text(turn), 'source', source), NEW.n
     FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
+      -- OpenCode writes 0 where its provider does not say.
+      AND (info ->> '$.tokens.input' > 0 OR info ->> '$.tokens.output' > 0 OR info ->> '$.tokens.reasoning' > 0
+           OR info ->> '$.tokens.cache.read' > 0 OR info ->> '$.tokens.cache.write' > 0 OR info ->> '$.cost' > 0)
       AND (json_type(info, '$.time.completed') = 'integer'
            OR info ->> '$.type' = 'compaction' AND info ->> '$.status' <> 'running');
 END;
