@@ -941,6 +941,26 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
         export("/v1/traces", bomb, "application/x-protobuf", 413, **{"Content-Encoding": "gzip"})
 
 
+def test_an_uploaded_span_that_another_session_has_counts_once():
+    def traces(conversation):
+        return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{
+            "traceId": "cd" * 16, "spanId": "ab" * 8, "name": "chat", "startTimeUnixNano": "1772442846000000000",
+            "endTimeUnixNano": "1772442847000000000", "attributes": [
+                {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+                {"key": "gen_ai.conversation.id", "value": {"stringValue": conversation}},
+                {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "70"}}]}]}]}]})
+    with Server() as server:
+        path = os.path.join(server.dir, "spans.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(traces("filed") + "\n")
+        server.annal("import", "otel", path)
+        for conversation in ("served", "repeated"):
+            status, text, _ = server.ask("/v1/traces", method="POST", body=traces(conversation),
+                                         headers={"Content-Type": "application/json"})
+            assert status == 200, text
+        assert [server.get("/sessions/" + name)["input_tokens"] for name in ("filed", "served", "repeated")] == [70, None, None]
+
+
 def test_a_bundle_goes_to_another_store_in_pieces():
     with Server() as server, Server() as other:
         server.append("s", 200)

@@ -7,6 +7,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/import/importers.h"
+#include "tools/import/owners.h"
 #include "tools/otlp/inflate.h"
 #include "tools/otlp/wire.h"
 
@@ -39,6 +40,7 @@ static const struct {
 struct intake {
     pthread_mutex_t lock; /* an importer is used by one thread at a time */
     annal_import *import; /* NULL: opened for the next line */
+    struct owners *owners;
     uint64_t lines, bytes;
 };
 
@@ -62,6 +64,8 @@ static void close_intake(struct intake *intake)
 {
     annal_import_close(intake->import);
     intake->import = NULL;
+    owners_free(intake->owners);
+    intake->owners = NULL;
     intake->lines = intake->bytes = 0;
 }
 
@@ -80,6 +84,7 @@ void otlp_free(struct otlp *otlp)
 
 struct taking {
     struct otlp *otlp;
+    annal_index *index;
     struct intake *intake;
     const struct request *request;
     uint64_t weight, events;
@@ -188,12 +193,15 @@ static void drop_bad_traces(struct taking *taking)
 static annal_status open_import(struct taking *taking, annal_error *err)
 {
     struct importer importer;
-    const annal_import_source source = {.kind = signals[taking->signal].kind,
-                                        .file = signals[taking->signal].file};
+    annal_import_source source = {.kind = signals[taking->signal].kind,
+                                  .file = signals[taking->signal].file,
+                                  .owner = owners_find};
     if (taking->intake->bytes > KEPT_BYTES_MAX)
         close_intake(taking->intake);
     if (taking->intake->import != NULL)
         return ANNAL_OK;
+    if ((source.owner_arg = taking->intake->owners = owners_new(taking->index)) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "spans: out of memory");
     if (!importer_find(source.kind, &importer))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "there is no importer '%s'", source.kind);
     return annal_import_open(importer.sql, &source, &taking->intake->import, err);
@@ -218,6 +226,7 @@ static annal_status feed(struct taking *taking, annal_slice resource, annal_erro
     intake->bytes += line.bytes.len;
     if (status >= 0)
         status = annal_import_feed(intake->import, &line, 1, take_event, taking, err);
+    owners_pause(intake->owners);
     if (status >= 0)
         return status;
     close_intake(intake);
@@ -400,8 +409,11 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
 static void export(struct serve *serve, struct request *request, enum otlp_signal signal)
 {
     struct intake *intake = &serve->otlp->intakes[signal];
-    struct taking taking = {
-        .otlp = serve->otlp, .intake = intake, .request = request, .signal = signal};
+    struct taking taking = {.otlp = serve->otlp,
+                            .index = serve->index,
+                            .intake = intake,
+                            .request = request,
+                            .signal = signal};
     annal_error err = {0};
     bool wire = is_type(request, WIRE_TYPE);
     if (!wire && !is_type(request, JSON_TYPE)) {

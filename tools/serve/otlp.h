@@ -10,6 +10,8 @@
  * (3) A request is answered when its events are durable. What cannot be taken is counted in a
  *     partial success, as the protocol says; a failure of the store is 503, and the exporter comes
  *     again.
+ * (4) A span or record that another session of the store has is not counted again, as with import.
+ *     What a session had before the importer was opened is known.
  */
 #ifndef TOOLS_SERVE_OTLP_H
 #define TOOLS_SERVE_OTLP_H

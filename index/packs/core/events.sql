@@ -290,6 +290,7 @@ ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
     seq = :seq, tool = excluded.tool, turn_id = COALESCE(excluded.turn_id, turn_id),
     called_at = excluded.called_at
 WHERE called_at IS NULL;
+INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on tool.returned, tool.failed, tool_result, tool_error
 INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,

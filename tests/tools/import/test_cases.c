@@ -24,7 +24,7 @@
 struct one_case {
     const char *name;
     char store[300];
-    char *line; /* the next one */
+    char *line;               /* the next one */
     char kind[32], path[600]; /* of the log that was imported last */
 };
 

@@ -1,4 +1,4 @@
--- importer goose   version 1
+-- importer goose   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: sessions messages usage_ledger
 -- records: schema_version schema_info thread* provider* usage* sessions
@@ -17,6 +17,10 @@
 --      the sums in the session's row, told once: of what was told before only the id is known, not
 --      the number that a difference would be taken from, so a sum that has grown adds nothing.
 --  (5) The first event made from a line carries what is left of it under "extra".
+--  (6) A session that was copied, or exported and imported, has the messages of another one under new ids:
+--      a message is known by its role, its time and its content (record_owner), its tokens by their time and
+--      numbers. What another session has is a record. A copy that has used more than its original counts as it
+--      stands, because the log does not say what it began with.
 
 -- detect
 SELECT max(CASE
@@ -47,16 +51,16 @@ FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER,
-                  human INTEGER, main TEXT, j TEXT, r TEXT, content TEXT);
+                  human INTEGER, main TEXT, t INTEGER, origin TEXT, owner TEXT, j TEXT, r TEXT, content TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now (j, r, content, role, mid, source, session, ts, main)
-    SELECT j, r,
+    INSERT INTO now (j, r, t, content, role, mid, source, session, ts, main)
+    SELECT j, r, nullif(t, 0),
            CASE WHEN json_valid(r ->> '$.content_json') THEN json(r ->> '$.content_json')
                 WHEN json_type(r, '$.content') = 'array' THEN r -> '$.content' END,
            r ->> '$.role', coalesce(r ->> '$.message_id', CAST(r ->> '$.id' AS TEXT), NEW.hash),
@@ -76,6 +80,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                  CAST(coalesce(j ->> '$.row.created_timestamp', j ->> '$.row.created', j ->> '$.created') AS INTEGER) AS t
           FROM (SELECT NEW.json AS j));
     UPDATE file SET ts = (SELECT ts FROM now);
+    UPDATE now SET origin = CASE main
+        WHEN 'message' THEN 'goose ' || role || ' ' || t || ' ' || length(content) || ' ' || substr(content, 1, 200)
+        WHEN 'usage' THEN 'goose usage ' || t || ' ' || coalesce(r ->> '$.model', '') || ' ' || coalesce(r ->> '$.input_tokens', '')
+            || ' ' || coalesce(r ->> '$.output_tokens', '') END;
+    UPDATE now SET owner = nullif(record_owner(origin, session), session),
+        source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
+    WHERE origin IS NOT NULL;
+    UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
+    WHERE owner IS NOT NULL;
     UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session),
         human = main = 'message' AND role = 'user'
             AND EXISTS (SELECT 1 FROM json_each(content) b WHERE b.type = 'object' AND b.value ->> '$.type' <> 'toolResponse');
@@ -89,7 +102,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'source', source) END, NEW.n
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main = 'meta' AND NOT is_new;
-    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+    INSERT OR IGNORE INTO sessions (session, turns) SELECT session, 0 FROM now;
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)),
+                       'source', json_remove(source, '$.origin', '$.copied')), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
+    UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)) WHERE session = (SELECT session FROM now);
     INSERT INTO out
     SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
            json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n

@@ -1,4 +1,4 @@
--- importer langgraph   version 1
+-- importer langgraph   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: checkpoints writes msgpack
 -- records: stage_* trajectory metadata writes checkpoint*
@@ -15,6 +15,9 @@
 --      never loaded: it is kept as base64.
 --  (4) A checkpoint, less its messages, and each write are an import.record: nothing is lost.
 --  (5) Tokens are told once a message (usage_metadata).
+--  (6) A thread that was copied, and a subgraph that shares its graph's messages, have messages of another
+--      thread. One that has an id is known by it, its type and its text (record_owner); where another session
+--      has it, it is a record, and so is the result of such a message's call.
 
 -- detect
 SELECT max(CASE
@@ -44,14 +47,16 @@ FROM writes ORDER BY thread_id, checkpoint_ns, checkpoint_id, task_id, idx;
 -- once
 CREATE TABLE file (stem TEXT, ts INTEGER, stage TEXT);
 INSERT INTO file SELECT stem, 1, '' FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER, parent TEXT) WITHOUT ROWID;
+CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE seen (session TEXT, key TEXT, m TEXT, PRIMARY KEY (session, key)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (source TEXT, session TEXT, ts INTEGER, main TEXT, j TEXT);
 
 -- The messages of the line; name: what their events' ids are made of; fresh: not told as they are.
-CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER);
+CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER,
+                       origin TEXT, owner TEXT, source TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -86,7 +91,30 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', '"langgraph"', 'status', '"idle"', 'source', source), NEW.n
     FROM now WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
-    INSERT INTO sessions SELECT session, ts FROM now WHERE true ON CONFLICT (session) DO UPDATE SET ts = excluded.ts;
+    UPDATE messages SET origin = 'langgraph ' || (m ->> '$.id') || ' ' || type || ' ' || substr(coalesce(m ->> '$.content', ''), 1, 200)
+    WHERE fresh AND type <> 'tool';
+    UPDATE messages SET owner = nullif(record_owner(origin, (SELECT session FROM now)), (SELECT session FROM now)),
+        source = (SELECT CASE WHEN origin IS NULL THEN source
+                         ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}' END FROM now)
+    WHERE fresh;
+    INSERT OR IGNORE INTO copied_calls
+    SELECT session, c.value ->> '$.id' FROM now, messages, json_each(m, '$.tool_calls') c
+    WHERE fresh AND owner IS NOT NULL AND c.type = 'object' AND c.value ->> '$.id' IS NOT NULL;
+    UPDATE messages SET owner = (SELECT c.session FROM copied_calls c, now n
+                                 WHERE c.session = n.session AND c.call = m ->> '$.tool_call_id')
+    WHERE fresh AND type = 'tool';
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 2, session, ts, 'import.record', 'message.' || name || CASE WHEN known THEN '.' || NEW.hash ELSE '' END,
+           json_fields('kind', '"message"', 'source', substr(messages.source, 1, length(messages.source) - 1) || ',"copied":true}',
+                       'extra', m), NEW.n
+    FROM now, messages WHERE fresh AND owner IS NOT NULL;
+    INSERT INTO out
+    SELECT NEW.row, 0.5, n.session, n.ts, 'session.updated', 'session.parent',
+           json_fields('set', json_fields('parent_session_id', json_text(min(owner))), 'source', n.source), NEW.n
+    FROM now n, messages WHERE fresh AND type <> 'tool' AND owner IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = n.session AND s.parent IS NOT NULL) GROUP BY n.session;
+    INSERT INTO sessions SELECT session, ts, (SELECT min(owner) FROM messages WHERE fresh AND type <> 'tool')
+    FROM now WHERE true ON CONFLICT (session) DO UPDATE SET ts = excluded.ts, parent = coalesce(parent, excluded.parent);
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
            NEW.hash || '.line',
@@ -101,17 +129,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                 ELSE 'message.added' END, 'message.' || name || CASE WHEN known THEN '.' || NEW.hash ELSE '' END,
            CASE type
            WHEN 'tool' THEN json_fields('call_id', coalesce(m -> '$.tool_call_id', json_text(name)), 'output', m -> '$.content',
-               'source', source, 'extra', json_remove(m, '$.tool_call_id', '$.content'))
+               'source', messages.source, 'extra', json_remove(m, '$.tool_call_id', '$.content'))
            ELSE json_fields('id', json_text(name), 'role', json_text(type), 'content', coalesce(m -> '$.content', '""'),
-               'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'), 'source', source,
+               'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'), 'source', messages.source,
                'extra', json_remove(m, '$.id', '$.content')) END, NEW.n
-    FROM now, messages WHERE fresh;
+    FROM now, messages WHERE fresh AND owner IS NULL;
     INSERT INTO out
     SELECT NEW.row, 100 * i + 3 + c.key, session, ts, 'tool.called',
            'call.' || coalesce(c.value ->> '$.id', name || '.' || c.key),
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || '.' || c.key)), 'tool', c.value -> '$.name',
-                       'input', c.value -> '$.args', 'message_id', json_text(name), 'source', source), NEW.n
-    FROM now, messages, json_each(m, '$.tool_calls') c WHERE fresh AND NOT known AND c.type = 'object';
+                       'input', c.value -> '$.args', 'message_id', json_text(name), 'source', messages.source), NEW.n
+    FROM now, messages, json_each(m, '$.tool_calls') c WHERE fresh AND owner IS NULL AND NOT known AND c.type = 'object';
     INSERT INTO out
     SELECT NEW.row, 100 * i + 99, session, ts, 'agent.turn.usage', 'usage.' || name,
            json_fields('message_id', json_text(name), 'model', m -> '$.response_metadata.model_name',
@@ -119,8 +147,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'cached_input_tokens', m -> '$.usage_metadata.input_token_details.cache_read',
                        'cache_write_tokens', m -> '$.usage_metadata.input_token_details.cache_creation',
                        'reasoning_output_tokens', m -> '$.usage_metadata.output_token_details.reasoning',
-                       'source', source), NEW.n
-    FROM now, messages WHERE fresh AND NOT known AND json_type(m, '$.usage_metadata') = 'object';
+                       'source', messages.source), NEW.n
+    FROM now, messages WHERE fresh AND owner IS NULL AND NOT known AND json_type(m, '$.usage_metadata') = 'object';
     INSERT INTO seen SELECT n.session, name, m FROM now n, messages WHERE fresh
     ON CONFLICT (session, key) DO UPDATE SET m = excluded.m;
 END;

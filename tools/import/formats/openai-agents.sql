@@ -1,4 +1,4 @@
--- importer openai-agents   version 1
+-- importer openai-agents   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: agent_messages
 -- records: agent_sessions message_structure turn_usage
@@ -13,6 +13,8 @@
 --      reasoning message.added; what is none of them, or no JSON, is import.record.
 --  (3) A user's message begins a turn.
 --  (4) turn_usage has the tokens of each turn and branch, told once. Other rows are import.record.
+--  (5) Items that were added to another session are known by their own id, or else by their time and content
+--      (record_owner), and are records there; so is the result of such a call. __fake_id__ is no id.
 
 -- detect
 SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '$.row.message_data') IS NOT NULL THEN 95
@@ -24,10 +26,12 @@ agent_sessions agent_messages turn_usage
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
+CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
-CREATE TABLE now (mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT, j TEXT, r TEXT, m TEXT);
+CREATE TABLE now (mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT,
+                  origin TEXT, owner TEXT, j TEXT, r TEXT, m TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -48,12 +52,32 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN m ->> '$.type' = 'reasoning' THEN 'reasoning'
         WHEN json_type(m, '$.role') = 'text' AND json_type(m, '$.content') IS NOT NULL THEN 'message'
         ELSE 'record' END;
+    UPDATE now SET origin = 'openai-agents ' || CASE
+        WHEN main = 'usage' THEN 'usage ' || (r ->> '$.created_at') || ' ' || coalesce(r ->> '$.input_tokens', '') || ' '
+            || coalesce(r ->> '$.output_tokens', '') || ' ' || coalesce(r ->> '$.user_turn_number', '')
+        ELSE coalesce(nullif(m ->> '$.id', '__fake_id__'), r ->> '$.created_at') || ' ' || coalesce(m ->> '$.call_id', '')
+            || ' ' || coalesce(m ->> '$.role', main) || ' ' || substr(coalesce(m ->> '$.content', m ->> '$.arguments', ''), 1, 200) END
+    WHERE main IN ('usage', 'call', 'reasoning', 'message');
+    UPDATE now SET owner = nullif(record_owner(origin, session), session),
+        source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
+    WHERE origin IS NOT NULL;
+    INSERT OR IGNORE INTO copied_calls SELECT session, m ->> '$.call_id' FROM now
+    WHERE main = 'call' AND owner IS NOT NULL AND m ->> '$.call_id' IS NOT NULL;
+    UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
+    WHERE owner IS NOT NULL OR main = 'result' AND EXISTS (
+        SELECT 1 FROM copied_calls c WHERE c.session = now.session AND c.call = m ->> '$.call_id');
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', '"openai-agents"', 'provider', '"openai"', 'status', '"idle"',
                        'source', source), NEW.n
     FROM now WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
-    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+    INSERT OR IGNORE INTO sessions (session, turns) SELECT session, 0 FROM now;
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)),
+                       'source', json_remove(source, '$.origin', '$.copied')), NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
+    UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)) WHERE session = (SELECT session FROM now);
     INSERT INTO out
     SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
            json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n

@@ -1,4 +1,4 @@
--- importer otel-logs   version 1
+-- importer otel-logs   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
 -- files: *.json *.jsonl
@@ -12,7 +12,10 @@
 --  (2) What a record is says its event name, or its attribute event.name: prompts and messages become
 --      message.added, requests to a model agent.turn.usage, tools tool.called and tool.returned or tool.failed.
 --      Others are import.record.
---  (3) An event's id is made of the record as it is: one that is exported again adds nothing.
+--  (3) An event's id is made of the record's name, time and attributes: one that is exported again, among
+--      others, adds nothing. Of a record without a time it is made of its line. Ids that version 1 gave are
+--      recognized. A record that names no session, and that the session of another file has (record_owner),
+--      is a record.
 --  (4) The first event made from a record carries all of it under "extra"; what the line has besides is
 --      import.record.
 --  (5) The title is what the user said first.
@@ -25,13 +28,14 @@ FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 CREATE TABLE file (home TEXT);
 INSERT INTO file SELECT session_id(stem) FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, titled INTEGER DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER,
+                  formerly TEXT);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
 -- The records of the line: a are its attributes as an object, r those of its resource; class is what it tells of.
 CREATE TABLE records (i INTEGER PRIMARY KEY, name TEXT, ts INTEGER, session TEXT, class TEXT, key TEXT, agent TEXT,
-                      s TEXT, a TEXT, r TEXT, body TEXT);
+                      s TEXT, a TEXT, r TEXT, body TEXT, id TEXT, source TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -60,12 +64,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         session = coalesce(session_id(coalesce(a ->> '$."session.id"', a ->> '$."conversation.id"',
                                                a ->> '$."gen_ai.conversation.id"', nullif(s ->> '$.traceId', ''))),
                            session_id(agent), (SELECT home FROM file)),
-        key = NEW.hash || '.' || i,
+        key = NEW.hash || '.' || i, id = NEW.hash || '.' || i,
         body = otlp_json(s -> '$.body');
     -- A message as an object: what it says.
     UPDATE records SET body = coalesce(body -> '$.message.content', body -> '$.content', body -> '$.message.parts', body -> '$.parts', body)
     WHERE json_type(body) = 'object' AND name GLOB 'gen_ai.*';
     UPDATE records SET ts = 1 WHERE ts <= 0 OR ts IS NULL;
+    UPDATE records SET id = name || ' ' || coalesce(nullif(s ->> '$.timeUnixNano', '0'), s ->> '$.observedTimeUnixNano') || ' '
+        || coalesce(s ->> '$.spanId', '') || ' ' || a || coalesce(body, '')
+    WHERE ts > 1;
     UPDATE records SET name = substr(name, instr(name, '.') + 1) WHERE name GLOB 'claude_code.*' OR name GLOB 'codex.*';
     UPDATE records SET class = CASE
         WHEN name = 'user_prompt' OR name = 'gen_ai.user.message' THEN 'user'
@@ -76,6 +83,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                           a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."output_tokens"', a ->> '$."output_token_count"',
                           a ->> '$."gen_ai.usage.output_tokens"') IS NOT NULL THEN 'usage'
         ELSE 'other' END;
+    UPDATE records SET source = (SELECT CASE
+        WHEN class = 'other' OR session <> (SELECT home FROM file) OR ts <= 1 THEN source
+        ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel-logs ' || substr(id, 1, 400)) || CASE
+            WHEN record_owner('otel-logs ' || substr(id, 1, 400), session) <> session THEN ',"copied":true}' ELSE '}' END
+        END FROM now);
+    UPDATE records SET class = 'other' WHERE source ->> '$.copied';
 
     INSERT INTO out
     SELECT NEW.row, 0, 0, session, min(ts), 'session.created', 'session.created',
@@ -83,12 +96,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'provider', json_text(coalesce(max(a ->> '$."gen_ai.provider.name"'), max(a ->> '$."gen_ai.system"'),
                            CASE WHEN max(agent) GLOB 'claude*' THEN 'anthropic' WHEN max(agent) GLOB 'codex*' THEN 'openai' END)),
                        'model', json_text(coalesce(max(a ->> '$.model'), max(a ->> '$."gen_ai.request.model"'))),
-                       'status', '"idle"', 'source', source), NEW.n
+                       'status', '"idle"', 'source', now.source), NEW.n, NULL
     FROM records, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
     INSERT OR IGNORE INTO sessions (session) SELECT session FROM records;
     INSERT INTO out
     SELECT NEW.row, 0, 1, session, min(ts), 'session.updated', 'titled',
-           json_fields('set', json_fields('title', json_text(coalesce(a ->> '$.prompt', body ->> '$'))), 'source', source), NEW.n
+           json_fields('set', json_fields('title', json_text(coalesce(a ->> '$.prompt', body ->> '$'))), 'source', now.source), NEW.n, NULL
     FROM records, now WHERE class = 'user' AND coalesce(a ->> '$.prompt', body ->> '$', '') NOT IN ('', '<REDACTED>', '[REDACTED]')
       AND EXISTS (SELECT 1 FROM sessions s WHERE s.session = records.session AND titled = 0) GROUP BY session;
     UPDATE sessions SET titled = 1 WHERE session IN (SELECT session FROM out WHERE type = 'session.updated');
@@ -96,62 +109,64 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, i, 2, session, CASE class WHEN 'tool' THEN ts - 1000 * coalesce(CAST(a ->> '$.duration_ms' AS INTEGER), 0) ELSE ts END,
            CASE class WHEN 'user' THEN 'message.added' WHEN 'message' THEN 'message.added' WHEN 'tool' THEN 'tool.called'
-                WHEN 'usage' THEN 'agent.turn.usage' ELSE 'import.record' END, key || '.begins',
+                WHEN 'usage' THEN 'agent.turn.usage' ELSE 'import.record' END, id || '.begins',
            CASE class
            WHEN 'user' THEN json_fields('id', json_text(key), 'role', '"user"',
-               'content', coalesce(a -> '$.prompt', body, '""'), 'source', source, 'extra', s)
+               'content', coalesce(a -> '$.prompt', body, '""'), 'source', t.source, 'extra', s)
            WHEN 'message' THEN json_fields('id', json_text(key),
                'role', CASE name WHEN 'gen_ai.system.message' THEN '"system"' WHEN 'gen_ai.tool.message' THEN '"tool"' ELSE '"assistant"' END,
-               'content', coalesce(body, '""'), 'source', source, 'extra', s)
+               'content', coalesce(body, '""'), 'source', t.source, 'extra', s)
            WHEN 'tool' THEN json_fields('call_id', coalesce(a -> '$.call_id', a -> '$.tool_use_id', json_text(key)),
                'tool', coalesce(a -> '$.tool_name', '"tool"'),
-               'input', coalesce(a -> '$.tool_parameters', a -> '$.arguments', a -> '$.tool_input'), 'source', source, 'extra', s)
+               'input', coalesce(a -> '$.tool_parameters', a -> '$.arguments', a -> '$.tool_input'), 'source', t.source, 'extra', s)
            WHEN 'usage' THEN json_fields(
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$.model'),
-               'input_tokens', fresh + CASE WHEN inside THEN 0 ELSE cached + written END,
+               'input_tokens', CASE WHEN inside THEN fresh
+                                    WHEN coalesce(fresh, cached, written) IS NOT NULL
+                                    THEN coalesce(fresh, 0) + coalesce(cached, 0) + coalesce(written, 0) END,
                'output_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
-                                              a ->> '$.output_tokens', a ->> '$.output_token_count', 0) AS INTEGER),
+                                              a ->> '$.output_tokens', a ->> '$.output_token_count') AS INTEGER),
                'cached_input_tokens', cached, 'cache_write_tokens', written,
                'cost_usd', CASE WHEN json_valid(a ->> '$.cost_usd') THEN a ->> '$.cost_usd' END,
-               'source', source, 'extra', s)
-           ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END), 'source', source, 'extra', s) END, NEW.n
-    FROM now, (SELECT *,
+               'source', t.source, 'extra', s)
+           ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END), 'source', t.source, 'extra', s) END, NEW.n, key || '.begins'
+    FROM (SELECT *,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$.input_tokens',
-                      a ->> '$.input_token_count', 0) AS INTEGER) AS fresh,
+                      a ->> '$.input_token_count') AS INTEGER) AS fresh,
         CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"', a ->> '$.cache_read_tokens',
-                      a ->> '$.cached_token_count', 0) AS INTEGER) AS cached,
+                      a ->> '$.cached_token_count') AS INTEGER) AS cached,
         CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"', a ->> '$."gen_ai.usage.cache_write.input_tokens"',
-                      a ->> '$.cache_creation_tokens', a ->> '$.cache_write_tokens', 0) AS INTEGER) AS written,
-        a ->> '$.cache_read_tokens' IS NULL AS inside FROM records);
+                      a ->> '$.cache_creation_tokens', a ->> '$.cache_write_tokens') AS INTEGER) AS written,
+        a ->> '$.cache_read_tokens' IS NULL AS inside FROM records) t;
     INSERT INTO out
     SELECT NEW.row, i, 3, session, ts, CASE WHEN a ->> '$.success' IN ('false', 0) THEN 'tool.failed' ELSE 'tool.returned' END,
-           key || '.ends',
+           id || '.ends',
            json_fields('call_id', coalesce(a -> '$.call_id', a -> '$.tool_use_id', json_text(key)),
                'success', CASE WHEN a ->> '$.success' IN ('false', 0) THEN 'false' ELSE 'true' END,
                'output', a -> '$.output', 'error', a -> '$.error', 'duration_ms', CAST(a ->> '$.duration_ms' AS INTEGER),
-               'source', source), NEW.n
-    FROM records, now WHERE class = 'tool';
+               'source', t.source), NEW.n, key || '.ends'
+    FROM records t WHERE class = 'tool';
     -- The rest of the line: resources and scopes.
     INSERT INTO out
     SELECT NEW.row, 0, 2, session, ts, 'import.record', NEW.hash || '.line',
            json_fields('kind', '"logs"', 'source', source, 'extra', json_set(j, '$.resourceLogs',
                (SELECT json_group_array(json_set(json(r.value), '$.scopeLogs',
                    (SELECT json_group_array(json_remove(c.value, '$.logRecords')) FROM json_each(r.value, '$.scopeLogs') c)))
-                FROM json_each(j, '$.resourceLogs') r))), NEW.n
+                FROM json_each(j, '$.resourceLogs') r))), NEW.n, NULL
     FROM now, (SELECT session, ts FROM records ORDER BY i LIMIT 1);
     -- What has no record.
     INSERT INTO out
     SELECT NEW.row, 0, 0, home, 1, 'session.created', 'session.created',
-           json_fields('id', json_text(home), 'agent_id', '"otel"', 'status', '"idle"', 'source', source), NEW.n
+           json_fields('id', json_text(home), 'agent_id', '"otel"', 'status', '"idle"', 'source', source), NEW.n, NULL
     FROM now, file WHERE NOT EXISTS (SELECT 1 FROM records) AND home NOT IN (SELECT s.session FROM sessions s);
     INSERT OR IGNORE INTO sessions (session) SELECT home FROM file WHERE NOT EXISTS (SELECT 1 FROM records);
     INSERT INTO out
     SELECT NEW.row, 0, 1, home, 1, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
            CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
-           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
+           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n, NULL
     FROM now, file WHERE NOT EXISTS (SELECT 1 FROM records);
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, i, k;
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, i, k;
 DELETE FROM out;
