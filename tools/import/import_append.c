@@ -29,11 +29,25 @@
 
 /* ---- Sessions ---- */
 
+#define DIRECTORY_ID_BYTES sizeof "directory.0123456789abcdef"
+
+/* The id of an event that says no more than this directory. False: data names none. */
+static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
+{
+    annal_slice directory = annal__json_member(data, "working_directory");
+    if (directory.len == 0)
+        directory = annal__json_member(annal__json_member(data, "set"), "working_directory");
+    snprintf(id, DIRECTORY_ID_BYTES, "directory.%016" PRIx64,
+             annal__hash(directory.ptr, directory.len, 0));
+    return directory.len > 2 && directory.ptr[0] == '"';
+}
+
 static annal_status read_known(struct import_job *job, annal_slice session, int64_t *out_last_us,
                                annal_error *err)
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
+    char directory[DIRECTORY_ID_BYTES];
     annal_status status = annal_cursor_open(job->store, session, 1, &cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
@@ -43,6 +57,9 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
             break;
         if (status == ANNAL_OK && event.id.len > 0)
             status = annal__import_remember(job->import, session, event.id, err);
+        if (status == ANNAL_OK && annal__slice_begins(event.type, "session.") &&
+            directory_id(event.data, directory))
+            status = annal__import_remember(job->import, session, annal_slice_of(directory), err);
         *out_last_us = status == ANNAL_OK ? event.ts_us : *out_last_us;
     }
     annal_cursor_close(cursor);
@@ -399,6 +416,39 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
     return ANNAL_OK;
 }
 
+/*
+ * A log that was moved begins its session in another directory than the session that the store has:
+ * say so, because nothing else of a moved log is new.
+ */
+static annal_status note_move(struct import_job *job, const annal_import_event *event,
+                              int64_t last_us, annal_error *err)
+{
+    char id[DIRECTORY_ID_BYTES];
+    struct buf data = {0};
+    bool known = true;
+    annal_status status = ANNAL_OK;
+    if (annal__slice_is(event->draft.type, "session.created") &&
+        directory_id(event->draft.data, id))
+        status = annal__import_knows(job->import, event->session, annal_slice_of(id), &known, err);
+    if (status >= 0 && !known) {
+        annal_slice source = annal__json_member(event->draft.data, "source");
+        annal_import_event moved = *event;
+        moved.formerly = (annal_slice){0};
+        moved.draft.type = ANNAL_SLICE("session.updated");
+        moved.draft.id = annal_slice_of(id);
+        moved.draft.ts_us = last_us > event->draft.ts_us ? last_us : event->draft.ts_us;
+        status = annal__buf_printf(
+            &data, "{\"set\":{\"working_directory\":%.*s},\"source\":%.*s}",
+            ANNAL_FMT(annal__json_member(event->draft.data, "working_directory")),
+            source.len > 0 ? (int)source.len : 4, source.len > 0 ? source.ptr : "null");
+        moved.draft.data = annal__buf_slice(&data);
+        status = status < 0 ? annal__fail(err, status, "import: out of memory")
+                            : import_take_event(job, &moved, err);
+    }
+    annal__buf_done(&data);
+    return status;
+}
+
 /* The importer returned an event. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
@@ -429,6 +479,8 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
     if (status >= 0 && !known && event->formerly.len > 0)
         status = annal__import_knows(job->import, event->session, event->formerly, &known, err);
+    if (status >= 0 && known)
+        status = note_move(job, event, job->report.sessions[index].last_us, err);
     if (status < 0 || known || is_pending(job, index, event->draft.id))
         goto done;
 

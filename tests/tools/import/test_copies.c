@@ -88,6 +88,33 @@ START_TEST(what_was_copied_is_told_apart_and_gives_no_title_call_or_message)
 }
 END_TEST
 
+static void assert_input_tokens(const char *tokens, const char *when)
+{
+    DONE(&cli, "sql", "--format", "csv", "SELECT sum(input_tokens) FROM usage_by_session");
+    ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: %s", when, cli.out);
+}
+
+START_TEST(a_copy_of_a_deleted_session_keeps_what_it_has_until_again)
+{
+    import_copy("claude-code", "claude-code-1.jsonl");
+    import_copy("claude-code", "claude-code-2.jsonl");
+    assert_input_tokens("\r\n700\r\n", "both");
+    DONE(&cli, "delete", "5a5a5a5a-0001-4000-8000-000000000001", "--yes");
+    assert_input_tokens("\r\n400\r\n", "one is deleted");
+    import_copy("claude-code", "claude-code-2.jsonl");
+    assert_input_tokens("\r\n400\r\n", "its copy is imported again");
+    DONE(&cli, "reindex");
+    assert_input_tokens("\r\n400\r\n", "after a rebuild");
+    CLI(&cli, NULL, "import", "claude-code", ANNAL_SOURCE "/tests/data/copies/claude-code-1.jsonl");
+    ck_assert_ptr_nonnull(strstr(cli.err, "--again imports it"));
+    assert_input_tokens("\r\n400\r\n", "the deleted one is left out");
+    DONE(&cli, "import", "claude-code", ANNAL_SOURCE "/tests/data/copies/claude-code-1.jsonl",
+         "--again");
+    assert_input_tokens("\r\n700\r\n", "with --again");
+    DONE(&cli, "verify");
+}
+END_TEST
+
 /* ---- Complete or unknown ---- */
 
 START_TEST(an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marked)
@@ -162,6 +189,7 @@ Suite *suite_copies(void)
     tcase_add_loop_test(
         tc, a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_a_rebuild, 0,
         sizeof repeats / sizeof *repeats);
+    tcase_add_test(tc, a_copy_of_a_deleted_session_keeps_what_it_has_until_again);
     tcase_add_test(tc, what_was_copied_is_told_apart_and_gives_no_title_call_or_message);
     tcase_add_test(tc, an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marked);
     tcase_add_test(tc, an_agents_span_is_the_source_of_tokens_where_nothing_below_it_has_any);
