@@ -140,12 +140,21 @@ START_TEST(an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of
 }
 END_TEST
 
+static int64_t tenth_us(void *arg)
+{
+    (void)arg;
+    return annal__monotonic_us() / 10;
+}
+
 START_TEST(the_keeper_gets_a_larger_log_beside_a_stopped_holder_of_claim_and_no_append_waits)
 {
     const annal_store_options options = {.create = true};
+    /* A region that fills up within 250 ms is too small: here, within 2.5 s. */
+    const struct clock slow = {.wall_us = annal__system_clock.wall_us, .monotonic_us = tenth_us};
+    const struct seams seams = {.io = &annal__system_io, .clock = &slow};
     annal_store *store = NULL;
     uint64_t seq, n = 0;
-    ck_ok(annal_store_open(path, &options, &store, err)); /* would wait for ten seconds */
+    ck_ok(annal__store_open(path, &options, &seams, &store, err)); /* would wait for ten seconds */
     append_numbers(store, "a", ++n, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/claim");
     int64_t begun_us = stopped_now_us();

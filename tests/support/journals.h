@@ -31,6 +31,9 @@
 /* A store that is made if need be, without a keeper; failures fail the test. */
 annal_store *store_open(const char *path);
 annal_store *store_open_seams(const char *path, const struct seams *seams);
+
+/* A clock that never moves: the keeper finds no pause, and every log fills up at once. */
+extern const struct clock still_clock;
 void store_close(annal_store *store);
 
 /* Give the store up as a killed process does: nothing is written, its locks go. */
