@@ -293,32 +293,39 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
+/* Prepare what empties each table. ANNAL_END: a trigger of a table would follow. */
+static annal_status prepare_emptying(annal_import *import, annal_error *err)
+{
+    sqlite3_stmt *names = NULL;
+    annal_status status = annal__db_prepare(
+        import->db,
+        "SELECT 'DELETE FROM \"' || replace(name, '\"', '\"\"') || '\"', "
+        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines' "
+        "        AND t.sql LIKE '%DELETE%' AND t.tbl_name COLLATE NOCASE NOT IN "
+        "            (SELECT v.name FROM sqlite_schema v WHERE v.type = 'view')) "
+        "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
+        &names, err);
+    while (status == ANNAL_OK && sqlite3_step(names) == SQLITE_ROW) {
+        sqlite3_stmt **empty =
+            annal__array_add(&import->emptying, &import->emptying_count, sizeof *empty);
+        if (empty == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "importer: out of memory");
+        else if (sqlite3_column_int(names, 1) != 0)
+            status = ANNAL_END;
+        else
+            status = annal__db_prepare(import->db, (const char *)sqlite3_column_text(names, 0),
+                                       empty, err);
+    }
+    sqlite3_finalize(names);
+    return status;
+}
+
 /* Rule 7. A table is not emptied if a trigger would follow. */
 static annal_status empty_tables(annal_import *import, annal_error *err)
 {
-    sqlite3_stmt *names = NULL;
-    struct buf sql = {0};
-    annal_status status = annal__db_prepare(
-        import->db,
-        "SELECT 'DELETE FROM \"' || replace(name, '\"', '\"\"') || '\";', "
-        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines' "
-        "        AND t.sql LIKE '%DELETE%') "
-        "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
-        &names, err);
-    while (status >= 0 && sqlite3_step(names) == SQLITE_ROW) {
-        if (sqlite3_column_int(names, 1) != 0)
-            status = ANNAL_END;
-        if (status == ANNAL_OK)
-            status = annal__buf_append_slice(&sql, annal__db_column(names, 0));
-        if (status != ANNAL_OK)
-            break;
-    }
-    sqlite3_finalize(names);
-    if (status == ANNAL_OK && annal__buf_cstr(&sql) == NULL)
-        status = ANNAL_ERR_NOMEM;
-    if (status == ANNAL_OK && sqlite3_exec(import->db, sql.ptr, NULL, NULL, NULL) != SQLITE_OK)
-        status = annal__import_fail(import, err, "importer");
-    annal__buf_done(&sql);
+    annal_status status = import->emptying == NULL ? prepare_emptying(import, err) : ANNAL_OK;
+    for (size_t i = 0; status == ANNAL_OK && i < import->emptying_count; i++)
+        status = step_to_end(import, import->emptying[i], err);
     return status;
 }
 
@@ -350,6 +357,9 @@ void annal_import_close(annal_import *import)
         sqlite3_finalize(import->statements[i]);
     for (size_t i = 0; i < import->again_count; i++)
         sqlite3_finalize(import->again[i]);
+    for (size_t i = 0; i < import->emptying_count; i++)
+        sqlite3_finalize(import->emptying[i]);
+    annal__free(import->emptying);
     for (size_t i = 0; i < import->detect_count; i++)
         sqlite3_finalize(import->detects[i].statement);
     sqlite3_finalize(import->insert);

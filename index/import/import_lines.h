@@ -31,6 +31,8 @@ struct annal_import {
     size_t statement_count;
     sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
     size_t again_count;
+    sqlite3_stmt **emptying; /* the tables; NULL until it is used again */
+    size_t emptying_count;
     bool single; /* it is good for one log */
     struct {
         const char *sql; /* the importer's text */

@@ -4,6 +4,8 @@
 #include "tests/support/runner.h"
 
 #include "index/index.h"
+#include "index/sys/record_owner.h"
+#include "journal/base/slice.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -67,6 +69,35 @@ START_TEST(one_connection_answers_one_question_after_the_other)
         ck_assert_uint_eq(count(), 10 + i);
         ck_assert_ptr_eq(kept(), first);
     }
+}
+END_TEST
+
+static void assert_owner(const char *origin, const char *session, const char *owner)
+{
+    annal__records *records = NULL;
+    annal_slice found;
+    ck_ok(annal__records_open(f.index, &records, err));
+    ck_ok(annal__records_owner(records, annal_slice_of(origin), annal_slice_of(session), &found,
+                               err));
+    ck_assert_int_eq(annal__slice_is(found, owner), 1);
+    annal__records_close(records);
+}
+
+/* Every log that is imported asks. */
+START_TEST(the_owner_of_a_record_is_found_on_the_connection_that_is_kept)
+{
+    static const char record[] = "{\"id\":\"m\",\"source\":{\"origin\":\"r\"}}";
+    begin();
+    const sqlite3 *first = kept();
+    assert_owner("r", "b", "");
+    fixture_append(&f, "a", "message.added", record);
+    fixture_append(&f, "b", "message.added", record);
+    assert_owner("r", "b", "");
+    ck_assert_uint_eq(count(), 12);
+    assert_owner("r", "b", "b");
+    assert_owner("r", "c", "a");
+    assert_owner("s", "c", "");
+    ck_assert_ptr_eq(kept(), first);
 }
 END_TEST
 
@@ -258,6 +289,7 @@ Suite *suite_readers(void)
     Suite *suite = suite_create("readers");
     TCase *readers = suite_case(suite, "readers", fixture_setup, fixture_teardown);
     tcase_add_test(readers, one_connection_answers_one_question_after_the_other);
+    tcase_add_test(readers, the_owner_of_a_record_is_found_on_the_connection_that_is_kept);
     tcase_add_test(readers, each_question_that_is_open_has_its_own);
     tcase_add_test(readers, files_that_are_others_by_now_are_opened_anew);
     tcase_add_test(readers, bytes_that_were_written_over_the_file_are_not_taken_for_its_own);

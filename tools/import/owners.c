@@ -10,9 +10,8 @@
  */
 #include "tools/import/owners.h"
 
-#include "index/sys/view.h"
+#include "index/sys/record_owner.h"
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
 #include "tools/import/places.h"
@@ -24,9 +23,8 @@ enum { OF_RECORD, OF_NAME };
 
 struct owners {
     annal_index *index;
-    annal__view *view;
+    annal__records *known; /* of the store; NULL until a record is asked for */
     bool caught_up;
-    bool empty; /* the view has no record of any session */
     bool failed;
     annal_error err;
     struct places records; /* an index in names */
@@ -35,8 +33,7 @@ struct owners {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     } * names;
     size_t name_count;
-    size_t last;      /* the name that was used last */
-    struct buf found; /* a name from the store */
+    size_t last; /* the name that was used last */
 };
 
 struct owners *owners_new(annal_index *index)
@@ -47,53 +44,26 @@ struct owners *owners_new(annal_index *index)
     return owners;
 }
 
-static int take_any(void *arg, const annal_row *row)
-{
-    bool *empty = arg;
-    *empty = row->values[0].integer == 0;
-    return 0;
-}
-
-static annal_status open_view(struct owners *owners)
+static annal_status open_records(struct owners *owners)
 {
     annal_status status = ANNAL_OK;
     if (!owners->caught_up)
         status = annal_index_catch_up(owners->index, (annal_slice){0}, NULL, &owners->err);
     owners->caught_up = true;
-    if (status >= 0)
-        status = annal__view_open(owners->index, &owners->view, &owners->err);
-    if (status >= 0)
-        status = annal__view_sql(owners->view,
-                                 ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM record_origins)"), NULL,
-                                 take_any, &owners->empty, &owners->err);
-    return status;
-}
-
-static int take_found(void *arg, const annal_row *row)
-{
-    struct buf *found = arg;
-    annal__buf_clear(found);
-    return annal__buf_append_slice(found, row->values[0].bytes);
+    return status < 0 ? status : annal__records_open(owners->index, &owners->known, &owners->err);
 }
 
 /* Empty: no session of the store. */
 static annal_slice find_in_store(struct owners *owners, annal_slice origin, annal_slice session)
 {
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = origin},
-                                  {.kind = ANNAL_VALUE_TEXT, .bytes = session}};
-    annal__buf_clear(&owners->found);
-    if (owners->failed || (owners->view != NULL && owners->empty))
-        return annal__buf_slice(&owners->found);
-    annal_status status = owners->view == NULL ? open_view(owners) : ANNAL_OK;
-    if (status >= 0 && !owners->empty)
-        status =
-            annal__view_sql(owners->view,
-                            ANNAL_SLICE("SELECT session_id FROM record_origins WHERE origin = ?1"
-                                        " ORDER BY session_id <> ?2, session_id LIMIT 1"),
-                            &(annal_sql_options){.params = params, .param_count = 2}, take_found,
-                            &owners->found, &owners->err);
-    owners->failed = owners->failed || status < 0;
-    return annal__buf_slice(&owners->found);
+    annal_slice found = {0};
+    if (owners->failed)
+        return found;
+    annal_status status = owners->known == NULL ? open_records(owners) : ANNAL_OK;
+    if (status >= 0)
+        status = annal__records_owner(owners->known, origin, session, &found, &owners->err);
+    owners->failed = status < 0;
+    return found;
 }
 
 /* SIZE_MAX: out of memory, or not the id of a session. */
@@ -134,8 +104,8 @@ void owners_pause(struct owners *owners)
 {
     if (owners == NULL)
         return;
-    annal__view_close(owners->view);
-    owners->view = NULL;
+    annal__records_close(owners->known);
+    owners->known = NULL;
 }
 
 const annal_error *owners_failure(const struct owners *owners)
@@ -151,6 +121,5 @@ void owners_free(struct owners *owners)
     places_done(&owners->records);
     places_done(&owners->by_name);
     annal__free(owners->names);
-    annal__buf_done(&owners->found);
     annal__free(owners);
 }

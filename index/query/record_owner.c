@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "index/sys/record_owner.h"
+
+#include "index/db/database.h"
+#include "index/index.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+struct annal__records {
+    annal_index *index;
+    sqlite3 *db; /* borrowed, in a transaction */
+    sqlite3_stmt *find;
+};
+
+/* The first column of the row that it returns; empty if there is none. */
+static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice *out,
+                        annal_error *err)
+{
+    int rc = sqlite3_step(stmt);
+    *out = rc == SQLITE_ROW ? annal__db_column(stmt, 0) : (annal_slice){0};
+    if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+        return ANNAL_OK;
+    annal_status status =
+        annal__db_fail(err, records->db, rc, "read '%s'", records->index->derived.path);
+    if (status == ANNAL_ERR_CORRUPT)
+        (void)annal__derived_heal(&records->index->derived);
+    return status;
+}
+
+/* Without any record, there is nothing to find. */
+static annal_status begin(annal__records *records, annal_error *err)
+{
+    static const char find[] = "SELECT session_id FROM record_origins WHERE origin = ?1"
+                               " ORDER BY session_id <> ?2, session_id LIMIT 1";
+    sqlite3_stmt *any = NULL;
+    annal_slice found = {0};
+    annal_status status =
+        annal__index_borrow(records->index, NULL, 0, true, 0, &records->db, NULL, err);
+    if (status >= 0)
+        status = annal__db_exec(records->db, "BEGIN", err);
+    if (status >= 0)
+        status =
+            annal__readers_prepare(records->db, "SELECT 1 FROM record_origins LIMIT 1", &any, err);
+    if (status >= 0)
+        status = ask(records, any, &found, err);
+    if (status >= 0 && found.len > 0)
+        status = annal__readers_prepare(records->db, find, &records->find, err);
+    sqlite3_reset(any);
+    return status;
+}
+
+annal_status annal__records_open(annal_index *index, annal__records **out_records, annal_error *err)
+{
+    annal__records *records = annal__zalloc(sizeof *records);
+    if (records == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "records in '%s'", index->derived.path);
+    records->index = index;
+    annal_status status = begin(records, err);
+    if (status < 0) {
+        annal__records_close(records);
+        return status;
+    }
+    *out_records = records;
+    return ANNAL_OK;
+}
+
+annal_status annal__records_owner(annal__records *records, annal_slice origin, annal_slice session,
+                                  annal_slice *out_owner, annal_error *err)
+{
+    *out_owner = (annal_slice){0};
+    if (records->find == NULL)
+        return ANNAL_OK;
+    sqlite3_reset(records->find);
+    annal__db_bind_text(records->find, 1, origin);
+    annal__db_bind_text(records->find, 2, session);
+    return ask(records, records->find, out_owner, err);
+}
+
+void annal__records_close(annal__records *records)
+{
+    if (records == NULL)
+        return;
+    sqlite3_reset(records->find);
+    bool clean = records->db != NULL && annal__db_exec(records->db, "COMMIT", NULL) >= 0;
+    annal__derived_give(&records->index->derived, records->db, clean);
+    annal__free(records);
+}

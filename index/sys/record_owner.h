@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which session has a record of another log, as the core table record_origins says. */
+#ifndef INDEX_SYS_RECORD_OWNER_H
+#define INDEX_SYS_RECORD_OWNER_H
+
+#include <annal/index.h>
+
+/*
+ * A snapshot of the table, on a connection that the index keeps: to open it again costs little. It
+ * does not catch up. Close it soon, as a view. One thread at a time.
+ */
+typedef struct annal__records annal__records;
+
+ANNAL_MUST_CHECK annal_status annal__records_open(annal_index *index, annal__records **out_records,
+                                                  annal_error *err);
+
+/*
+ * Find the owner of a record: session, if it contains the record, else the first that does; empty
+ * without one. Valid until the next call.
+ *
+ * ANNAL_ERR_CORRUPT  sessions.db is damaged, and was deleted if that is possible
+ */
+ANNAL_MUST_CHECK annal_status annal__records_owner(annal__records *records, annal_slice origin,
+                                                   annal_slice session, annal_slice *out_owner,
+                                                   annal_error *err);
+
+/* NULL is accepted. */
+void annal__records_close(annal__records *records);
+
+#endif
