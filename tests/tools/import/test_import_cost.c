@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a line of OTLP costs grows with its length, and not with the square of it. */
+/* What an import costs grows with its lines and their length, and not with the square of it. */
+#include "index/sys/import.h"
 #include "journal/base/buf.h"
 #include "tests/support/runner.h"
 #include "tools/import/importers.h"
@@ -124,11 +125,31 @@ START_TEST(each_part_of_a_line_costs_no_more_than_its_length)
 }
 END_TEST
 
+/* To compile it takes longer than a small log. */
+START_TEST(an_importer_is_compiled_once_for_all_logs_of_its_kind)
+{
+    for (size_t i = 0; importer_texts[i].kind != NULL; i++) {
+        struct importer importer = {0};
+        annal_import *import = NULL;
+        annal_error err = {0};
+        if (!importer_find(importer_texts[i].kind, &importer))
+            continue;
+        const annal_import_source source = {.kind = importer.kind, .file = "x.jsonl"};
+        ck_assert_int_eq(annal_import_open(importer.sql, &source, &import, &err), ANNAL_OK);
+        for (int again = 0; again < 2; again++)
+            ck_assert_msg(annal__import_again(import, &source, &err) == ANNAL_OK, "%s: %s",
+                          importer.kind, err.message);
+        annal_import_close(import);
+    }
+}
+END_TEST
+
 Suite *suite_import_cost(void)
 {
     Suite *suite = suite_create("import_cost");
     TCase *tc = tcase_create("import_cost");
     tcase_add_test(tc, what_is_four_times_as_long_costs_about_four_times_as_much);
+    tcase_add_test(tc, an_importer_is_compiled_once_for_all_logs_of_its_kind);
     tcase_add_long_test(tc, each_part_of_a_line_costs_no_more_than_its_length);
     suite_add_tcase(suite, tc);
     return suite;
