@@ -5,6 +5,7 @@
 #include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/export/parquet.h"
 #include "tools/ship/lake.h"
 
 #include <glob.h>
@@ -284,6 +285,101 @@ START_TEST(a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list)
 }
 END_TEST
 
+/* Where a file may be of any size, its manifest bounds it, and a limit the manifest. */
+START_TEST(a_file_of_a_lake_is_as_long_as_its_manifest_says)
+{
+    put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
+    file_write(tmpdir_path(&cli.dir, "lake/store=evil/day=2026-01-01/00000001-00000000.parquet"),
+               "12", 2);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    CLI(&cli, NULL, "ship", "check", lake_url, "--as", "evil");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    const char *manifest = tmpdir_path(&cli.dir, "lake/store=evil/_log/00000001.json");
+    ck_assert_int_eq(truncate(manifest, (64 << 20) + 1), 0);
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    cli_assert_refused(&cli, 1, "has more than 67108864 bytes, the most that annal writes there");
+}
+END_TEST
+
+struct making {
+    int64_t left;
+    int64_t seq, step;
+    annal_value values[8];
+    annal_slice data;
+};
+
+static int make_row(void *arg, const annal_value **out_values)
+{
+    struct making *making = arg;
+    static const char *const texts[] = {"x", "t", "", ""};
+    if (making->left <= 0)
+        return 0;
+    making->left--;
+    for (int i = 0; i < 8; i++)
+        making->values[i] = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = 1};
+    making->values[0] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(texts[0])};
+    for (int i = 3; i < 6; i++)
+        making->values[i] =
+            (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(texts[i - 2])};
+    making->values[6] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = making->data};
+    making->values[1].integer = making->seq;
+    making->seq += making->step;
+    *out_values = making->values;
+    return 0;
+}
+
+/* A Parquet file of few bytes, the file of the only manifest, which says it has one event. */
+static void put_parquet(struct making making, int last_seq)
+{
+    static const struct parquet_column columns[] = {
+        {"session_id", PARQUET_TEXT}, {"seq", PARQUET_INTEGER}, {"timestamp", PARQUET_TIME},
+        {"type", PARQUET_TEXT},       {"id", PARQUET_TEXT},     {"cause", PARQUET_TEXT},
+        {"data", PARQUET_TEXT},       {"h", PARQUET_INTEGER}};
+    char text[1200];
+    struct parquet *parquet = NULL;
+    const char *path =
+        tmpdir_path(&cli.dir, "lake/store=evil/day=2026-01-01/00000001-00000000.parquet");
+    ck_assert_int_eq(parquet_open(path, &parquet), 0);
+    ck_assert_int_eq(parquet_write(parquet, columns, 8, make_row, &making), 0);
+    parquet_close(parquet);
+    snprintf(text, sizeof text,
+             "{\"annal_lake\":1,\"file\":\"day=2026-01-01/00000001-00000000.parquet\",\"rows\":%d,"
+             "\"bytes\":10000000,\"hash\":\"0000000000000000\"}\n"
+             "{\"session\":\"x\",\"first_seq\":1,\"h_before\":\"0000000000000000\",\"last_seq\":%d,"
+             "\"h\":\"0000000000000001\",\"at\":100" HEADER "}\n",
+             last_seq, last_seq);
+    put_text("00000001.json", text);
+}
+
+START_TEST(a_small_file_that_says_it_has_very_much_is_not_unpacked)
+{
+    static const char says[] = "the files have more events or bytes of session 'x' than the "
+                               "manifests of the lake say";
+    static char data[1 << 20];
+    glob_t found = {0};
+    if (glob(ANNAL_SOURCE "/build/duckdb/node_modules/@duckdb/*/libduckdb.so", 0, NULL, &found) !=
+        0)
+        return; /* test_lake.c says that nothing is tested */
+    setenv("ANNAL_DUCKDB", found.gl_pathv[0], 1);
+    globfree(&found);
+    memset(data, 'd', sizeof data);
+    data[0] = data[sizeof data - 1] = '"';
+    put_parquet((struct making){.left = 100000, .seq = 1, .data = ANNAL_SLICE("1")}, 1);
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    ck_assert_int_eq(cli.exit_status, 3);
+    ck_assert_msg(strstr(cli.err, says) != NULL, "%s", cli.err);
+    put_parquet((struct making){.left = 70, .seq = 1, .step = 1, .data = {data, sizeof data}}, 70);
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    ck_assert_int_eq(cli.exit_status, 3);
+    ck_assert_msg(strstr(cli.err, says) != NULL, "%s", cli.err);
+    put_parquet((struct making){.left = 1, .seq = 1, .data = ANNAL_SLICE("1")}, 1);
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    cli_assert_refused(&cli, 1, "does not get the hash");
+}
+END_TEST
+
 /* Two sessions that are said to be forks of each other, and one that is a fork of itself. */
 START_TEST(forks_in_a_circle_are_damage)
 {
@@ -304,6 +400,31 @@ START_TEST(forks_in_a_circle_are_damage)
 }
 END_TEST
 
+static annal_status give_three_heads(struct ship_target *target, head_fn fn, void *arg,
+                                     annal_error *err)
+{
+    static const char *const names[] = {"one", "two", "three"};
+    annal_status status = ANNAL_OK;
+    (void)target;
+    for (int i = 0; i < 3 && status >= 0; i++)
+        status = fn(arg, annal_slice_of(names[i]), &(struct place){.seq = 1}, err);
+    return status;
+}
+
+START_TEST(a_target_with_very_many_sessions_is_not_believed)
+{
+    const struct ship_kind kind = {.heads = give_three_heads};
+    struct lanes lanes = {.count = LANES_MAX - 2};
+    annal_error err = {0};
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &lanes.store, &err), ANNAL_OK);
+    ck_assert_int_eq(lanes_survey(&lanes, &kind, NULL, &err), ANNAL_ERR_LIMIT);
+    ck_assert_msg(strstr(err.message, "more than 4000000 sessions") != NULL, "%s", err.message);
+    ck_assert_int_eq(annal_store_close(lanes.store, NULL), ANNAL_OK);
+    lanes_done(&lanes);
+}
+END_TEST
+
 /* ---- A bucket, and a server of a store ---- */
 
 struct answer {
@@ -312,6 +433,8 @@ struct answer {
 };
 
 static size_t body_bytes; /* of a body that is not a text; else 0 */
+
+static char megabyte[(1 << 20) + 1];
 
 static const struct answer answers[] = {
     {"HTTP/1.1 200 OK\r\n", "", 0},
@@ -329,6 +452,7 @@ static const struct answer answers[] = {
     {"HTTP/1.1 400 Bad\r\n\r\n", "[[[[[[[[", 100000},
     {"HTTP/1.1 200 OK\r\n\r\n", "{\"hash\":[[[[[", 100000},
     {"HTTP/1.1 200 OK\r\n\r\n", "0123456789abcdef0123456789abcdef", 600000},
+    {"HTTP/1.1 200 OK\r\n\r\n", megabyte, 300},
     {"HTTP/1.1 416 Range\r\n\r\n", "", 0},
     {"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-9/3\r\n\r\n", "hello", 1},
     {"HTTP/9.9 200 OK\r\n\r\n", "hello", 1},
@@ -421,6 +545,7 @@ START_TEST(no_answer_of_a_server_or_a_bucket_harms)
     setenv("AWS_ACCESS_KEY_ID", "k", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    memset(megabyte, 'm', sizeof megabyte - 1);
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         assert_answer_is_refused(&answers[i]);
     DONE(&cli, "verify");
@@ -517,6 +642,8 @@ static const char *const lies[] = {
     "key,"
     " 99999999999999999999999::numeric AS seq, h, at, file, created_at, parent, forked_at,"
     " shipped_at, first_day, last_day FROM annal.was",
+    "ALTER TABLE annal._events RENAME TO was; CREATE VIEW annal._events AS SELECT key, seq, day, "
+    "ts, type, id, cause, '\"' || repeat('x', 100000000) || '\"' AS data, h FROM annal.was",
     "UPDATE annal._schema SET version = -3",
     "UPDATE annal._schema SET version = 2147483647",
     "DELETE FROM annal._schema",
@@ -575,6 +702,144 @@ START_TEST(no_lie_of_a_database_reaches_a_store)
 }
 END_TEST
 
+/* The session itself is sound; it is said to have 100,001 forks. */
+START_TEST(a_tree_of_very_many_sessions_is_not_pulled)
+{
+    NEEDS_SERVER();
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do("ALTER TABLE annal._heads RENAME TO was; CREATE VIEW annal._heads AS SELECT store, "
+             "session, key, seq, h, at, file, created_at, parent, forked_at, shipped_at, first_day,"
+             " last_day FROM annal.was UNION ALL SELECT store, 'c' || g, -g, seq, h, at, file, "
+             "created_at, 's1', 1, shipped_at, first_day, last_day FROM annal.was, "
+             "generate_series(1, 100001) AS g WHERE session = 's1'");
+    cli.store = second;
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1", "--tree");
+    cli_assert_refused(&cli, 1, "more than 100000 sessions belong to session 's1'");
+}
+END_TEST
+
+/* ---- A server that speaks the protocol of PostgreSQL, and answers without an end ---- */
+
+/* A message: its kind, its length, and its bytes. */
+static bool pg_send(int fd, char kind, const void *bytes, size_t len)
+{
+    char head[5] = {kind};
+    uint32_t be = htonl((uint32_t)len + 4);
+    memcpy(head + 1, &be, 4);
+    return send(fd, head, 5, MSG_NOSIGNAL) == 5 &&
+           (len == 0 || send(fd, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+}
+
+static bool pg_columns(int fd, int count)
+{
+    char text[400];
+    size_t len = 2;
+    text[0] = 0;
+    text[1] = (char)count;
+    for (int i = 0; i < count; i++) {
+        memset(text + len, 0, 20);
+        text[len] = 'c';
+        text[len + 11] = 25; /* text */
+        len += 20;
+    }
+    return pg_send(fd, 'T', text, len);
+}
+
+static bool pg_row(int fd, const char *const *values, int count)
+{
+    char text[600] = {0, (char)count};
+    size_t len = 2;
+    for (int i = 0; i < count; i++) {
+        uint32_t be = htonl((uint32_t)strlen(values[i]));
+        memcpy(text + len, &be, 4);
+        memcpy(text + len + 4, values[i], strlen(values[i]));
+        len += 4 + strlen(values[i]);
+    }
+    return pg_send(fd, 'D', text, len);
+}
+
+/* Of one answer that is not like the others: 0: a row of a gigabyte; 1: rows without an end, small;
+ * 2: the same as the first answer. */
+static void pg_endless(int fd, int what)
+{
+    static const char *const origin[] = {
+        "h1", "00000000000000000000000000000001", "1", "", "", "1", "1", "1"};
+    if (what == 0) {
+        static const char row[] = "D\x3f\xff\xff\xff\x00\x01\x3f\xff\xff\xf9";
+        if (send(fd, row, sizeof row - 1, MSG_NOSIGNAL) < 0)
+            return;
+        while (send(fd, megabyte, sizeof megabyte - 1, MSG_NOSIGNAL) > 0)
+            ;
+        return;
+    }
+    while (pg_row(fd, origin, 8))
+        ;
+}
+
+static void pg_serve(int fd, int what)
+{
+    static const char *const parameters[] = {"server_version\00015.0", "server_encoding\0UTF8",
+                                             "client_encoding\0UTF8", "in_hot_standby\0off",
+                                             "default_transaction_read_only\0off"};
+    static const size_t lens[] = {20, 21, 21, 19, 34};
+    static const char *const first[] = {"t"}, *const second_answer[] = {"18"};
+    char request[65536];
+    (void)!recv(fd, request, sizeof request, 0);
+    pg_send(fd, 'R', "\0\0\0\0", 4);
+    for (int i = 0; i < 5; i++)
+        pg_send(fd, 'S', parameters[i], lens[i]);
+    pg_send(fd, 'Z', "I", 1);
+    for (int i = 0; recv(fd, request, sizeof request, 0) > 0; i++) {
+        if (request[0] == 'P') {
+            pg_send(fd, '1', NULL, 0);
+            pg_send(fd, '2', NULL, 0);
+        }
+        bool is_odd = what == 2 ? i == 0 : i == 2;
+        pg_columns(fd, is_odd && what == 1 ? 8 : 1);
+        if (is_odd)
+            pg_endless(fd, what == 2 ? 1 : what);
+        pg_row(fd, i == 0 ? first : second_answer, 1);
+        pg_send(fd, 'C', "SELECT 1", 9);
+        pg_send(fd, 'Z', "I", 1);
+    }
+    close(fd);
+}
+
+START_TEST(an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end)
+{
+    static const char *const says[] = {"it sends a longer answer than any that it should give",
+                                       "another command is already in progress",
+                                       "it sends a longer answer than any that it should give"};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    char database[100];
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    for (int what = 0; what < 3; what++) {
+        socklen_t len = sizeof address;
+        int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        address.sin_port = 0;
+        ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, len), 0);
+        ck_assert_int_eq(listen(listener, 8), 0);
+        ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;)
+                pg_serve(fd, what);
+            _exit(0);
+        }
+        close(listener);
+        snprintf(database, sizeof database, "postgresql://u@127.0.0.1:%d/d?sslmode=disable",
+                 ntohs(address.sin_port));
+        CLI(&cli, NULL, "pull", "x", "--from", database, "--store-name", "h1");
+        ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%d %s", what, cli.err);
+        ck_assert_msg(strstr(cli.err, says[what]) != NULL, "%d: %s", what, cli.err);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+END_TEST
+
 Suite *suite_hostile(void)
 {
     Suite *suite = suite_create("hostile");
@@ -588,15 +853,20 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, a_reader_changes_nothing_in_a_lake);
     tcase_add_test(cases, no_link_in_a_lake_is_followed);
     tcase_add_test(cases, a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list);
+    tcase_add_test(cases, a_file_of_a_lake_is_as_long_as_its_manifest_says);
+    tcase_add_test(cases, a_small_file_that_says_it_has_very_much_is_not_unpacked);
     tcase_add_test(cases, forks_in_a_circle_are_damage);
+    tcase_add_test(cases, a_target_with_very_many_sessions_is_not_believed);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
     tcase_add_test(cases, a_server_sends_only_the_session_that_was_asked_for);
     tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif
+    tcase_add_test(cases, an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end);
     cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, no_lie_of_a_database_reaches_a_store);
+    tcase_add_test(cases, a_tree_of_very_many_sessions_is_not_pulled);
     return suite;
 }

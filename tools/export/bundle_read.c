@@ -15,7 +15,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
@@ -94,24 +93,11 @@ static annal_status check_ratio(struct taking *taking)
     struct stat file;
     if (stat(taking->file, &file) < 0)
         return annal__fail_errno(taking->err, "look at '%s'", taking->name);
+    taking->staging.unpack_max =
+        ((uint64_t)UNPACK_GIB << 30) + UNPACK_RATIO * (uint64_t)file.st_size;
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
                ? ANNAL_OK
                : refuse(taking, "its files are more than 1000 times as large as the bundle");
-}
-
-static annal_status check_space(struct taking *taking)
-{
-    struct statvfs space;
-    uint64_t need =
-        bundle_bytes(&taking->staging.bundle) + annal__store_keep_free(taking->staging.store);
-    if (statvfs(annal_store_path(taking->staging.store), &space) < 0)
-        return annal__fail_errno(taking->err, "look at the free space of %s",
-                                 annal_store_path(taking->staging.store));
-    if (space.f_bavail >= need / (space.f_frsize > 0 ? space.f_frsize : 1) + 1)
-        return ANNAL_OK;
-    errno = ENOSPC;
-    return annal__fail_errno(taking->err, "import '%s': %" PRIu64 " bytes", taking->name,
-                             bundle_bytes(&taking->staging.bundle));
 }
 
 static annal_status write_all(struct taking *taking, int fd, const char *bytes, size_t len)
@@ -248,7 +234,7 @@ static int take(struct taking *taking)
     int exit_status = store_open(taking->args, OPEN_CREATE, 0, &taking->staging.store);
     if (exit_status != EXIT_DONE)
         return exit_status;
-    status = check_space(taking);
+    status = staging_check_space(&taking->staging, bundle_bytes(&taking->staging.bundle));
     if (status == ANNAL_OK)
         status = lay_all_down(taking);
     if (status == ANNAL_OK)

@@ -341,10 +341,13 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
     return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
 }
 
-int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count, const char *sql)
+int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
+                  const char *proof, const char *sql)
 {
     struct buf from = {0}, copy = {0};
     annal_status status = write_files(&from, paths, count);
+    if (status == ANNAL_OK && proof != NULL)
+        status = annal__buf_printf(&copy, "WITH f AS (SELECT * FROM %s) %s; ", from.ptr, proof);
     if (status == ANNAL_OK)
         status =
             annal__buf_printf(&copy, "COPY (WITH f AS (SELECT * FROM %s) %s) TO ", from.ptr, sql);

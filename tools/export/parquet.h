@@ -51,8 +51,10 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
 int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count);
 
 /* Instead: write what SQL says of the rows of Parquet files, "SELECT … FROM f …", as lines of text
- * with | between the values, none of which has a | or a line end in it. */
-int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count, const char *sql);
+ * with | between the values, none of which has a | or a line end in it. proof (may be NULL): a
+ * SELECT that runs before, and fails with error() if nothing is to be written. */
+int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
+                  const char *proof, const char *sql);
 
 /* Whether writing failed because there is no space. */
 bool parquet_is_full(const struct parquet *parquet);

@@ -22,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define STAGE ".importing-"
@@ -120,6 +121,25 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     if (status == ANNAL_OK)
         status = make_directory(staging, "artifacts");
     return status;
+}
+
+uint64_t staging_free_bytes(const struct staging *staging)
+{
+    struct statvfs space;
+    uint64_t kept = annal__store_keep_free(staging->store);
+    if (statvfs(annal_store_path(staging->store), &space) < 0)
+        return UINT64_MAX;
+    uint64_t bytes = (uint64_t)space.f_bavail * space.f_frsize;
+    return bytes > kept ? bytes - kept : 0;
+}
+
+annal_status staging_check_space(struct staging *staging, uint64_t bytes)
+{
+    if (bytes <= staging_free_bytes(staging))
+        return ANNAL_OK;
+    errno = ENOSPC;
+    return annal__fail_errno(staging->err, "write %" PRIu64 " bytes to %s", bytes,
+                             annal_store_path(staging->store));
 }
 
 /* ---- Proving it ---- */
@@ -244,12 +264,34 @@ static annal_status prove_session(struct staging *staging, struct bundle_session
     return session->is_whole || parent != NULL ? ANNAL_OK : prove_fork_point(staging, &info);
 }
 
+/* An annal_artifact_sink: a few bytes may unpack to terabytes. */
+static int spend(void *arg, annal_slice piece)
+{
+    struct staging *staging = arg;
+    if (piece.len > staging->unpack_max)
+        return ANNAL_ERR_LIMIT;
+    staging->unpack_max -= piece.len;
+    return 0;
+}
+
+static annal_status prove_artifact(struct staging *staging, const struct bundle_artifact *artifact)
+{
+    annal_artifact_info info;
+    annal_status status =
+        annal_artifact_read(staging->staged, annal_slice_of(artifact->session),
+                            annal_slice_of(artifact->name), spend, staging, &info, staging->err);
+    return status != ANNAL_ERR_LIMIT
+               ? status
+               : annal__fail(staging->err, status,
+                             "%s: its artifacts unpack to more than %d GiB and %d times its size",
+                             staging->from, UNPACK_GIB, UNPACK_RATIO);
+}
+
 static annal_status prove_all(struct staging *staging)
 {
     const struct bundle *bundle = &staging->bundle;
     const annal_store_options options = {.read_only = true, .no_keeper = true};
     annal__proved *proved = annal__proved_new();
-    annal_artifact_info info;
     annal_status status =
         annal_store_open(staging->stage.ptr, &options, &staging->staged, staging->err);
     if (status >= 0)
@@ -258,9 +300,7 @@ static annal_status prove_all(struct staging *staging)
         status = prove_session(staging, &bundle->sessions[i], proved); /* a parent before */
     annal__proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
-        status = annal_artifact_read(staging->staged, annal_slice_of(bundle->artifacts[i].session),
-                                     annal_slice_of(bundle->artifacts[i].name), NULL, NULL, &info,
-                                     staging->err);
+        status = prove_artifact(staging, &bundle->artifacts[i]);
     return status < 0 ? status : ANNAL_OK;
 }
 

@@ -11,6 +11,9 @@
 
 #include "tools/export/bundle.h"
 
+/* What the artifacts of a bundle may unpack to: 1 GiB, and 100 times the size of its file. */
+enum { UNPACK_GIB = 1, UNPACK_RATIO = 100 };
+
 /* What the store has of a session. */
 enum standing { STANDS_NOT, STANDS_SAME, STANDS_SHORTER };
 
@@ -25,6 +28,7 @@ struct staging {
     annal_store *staged;
     enum standing *standings;
     const struct bundle_session **by_id; /* the sessions of the bundle, sorted by their ids */
+    uint64_t unpack_max;                 /* what the artifacts may unpack to, in all */
     uint64_t missing;                    /* artifacts that events name and that did not come */
     uint64_t added, extended, events;
 };
@@ -35,6 +39,10 @@ annal_status staging_begin(struct staging *staging, uint64_t key);
 
 /* The directory, which stays the same if another process gives its name to something else. */
 struct below staging_below(const struct staging *staging);
+
+/* How many bytes more leave what the store keeps free, and whether so many do. */
+uint64_t staging_free_bytes(const struct staging *staging);
+annal_status staging_check_space(struct staging *staging, uint64_t bytes);
 
 /* Open a file below stage (annal__below_open_file()), or with O_CREAT create it and the directories
  * above it. No link is followed. */

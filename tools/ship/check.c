@@ -32,7 +32,7 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
     annal_event here;
     annal_status status = ANNAL_OK;
     if (there->seq > proof->last_seq)
-        return ANNAL_OK;
+        return ANNAL_END;
     if (proof->cursor == NULL) {
         proof->next_seq = there->seq;
         status = annal_cursor_open(proof->looking->shipping->store, proof->session, there->seq,

@@ -131,7 +131,7 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
     const char *place = lake->kind->place(lake->files, file->name);
     annal_status status = lake_fetch_file(lake, file, &fd, err);
     if (status >= 0) {
-        status = lake_read_fd(fd, place, add_sum, &sum, err);
+        status = lake_read_fd(fd, place, file->bytes, add_sum, &sum, err);
         close(fd);
     }
     uint64_t hash = annal__hash_end(sum.stream);
@@ -324,7 +324,7 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
                             annal_error *err)
 {
-    annal_status status = lake->kind->read(lake->files, name, lake_add_text, out, err);
+    annal_status status = lake->kind->read(lake->files, name, out, err);
     return status >= 0 && annal__buf_cstr(out) == NULL
                ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
                : status;
@@ -608,7 +608,7 @@ annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *e
     struct sum sum = {annal__hash_begin(0), 0};
     if (sum.stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = lake_read_fd(fd, manifest->name, add_sum, &sum, err);
+    annal_status status = lake_read_fd(fd, manifest->name, OUTSIDE_BYTES_MAX, add_sum, &sum, err);
     manifest->bytes = sum.bytes;
     manifest->hash = annal__hash_end(sum.stream);
     return status;
@@ -723,7 +723,7 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
     char name[NAME_BYTES];
     artifact_name(name, sha256);
     out->limit = SHIP_ARTIFACT_BYTES_MAX;
-    return lake->kind->read(lake->files, name, lake_add_text, out, err);
+    return lake->kind->read(lake->files, name, out, err);
 }
 
 /* All that is wrong is said, but the last of it, which is in *err. */

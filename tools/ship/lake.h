@@ -26,8 +26,9 @@ struct lake_files_kind {
                          struct lake_files **out_files, annal_error *err);
     void (*close)(struct lake_files *files); /* NULL is accepted */
 
-    /* ANNAL_ERR_NOTFOUND: there is none of this name. */
-    annal_status (*read)(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+    /* Append a whole file to out. ANNAL_ERR_NOTFOUND: there is none of this name. ANNAL_ERR_LIMIT:
+     * it is longer than out's limit. */
+    annal_status (*read)(struct lake_files *files, const char *name, struct buf *out,
                          annal_error *err);
 
     /* Make a file, complete and durable, of which only one caller gets the name: ANNAL_ERR_CONFLICT
@@ -47,8 +48,8 @@ struct lake_files_kind {
     /* What is not there is no failure. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* Open a file, or a copy of it without a name, of which no more is taken than these bytes.
-     * ANNAL_ERR_NOTFOUND: there is none of this name. */
+    /* Open a file, or a copy of it without a name. ANNAL_ERR_NOTFOUND: there is none of this name.
+     * ANNAL_ERR_CORRUPT: it is longer than these bytes. */
     annal_status (*fetch)(struct lake_files *files, const char *name, uint64_t most, int *out_fd,
                           annal_error *err);
 
@@ -58,8 +59,14 @@ struct lake_files_kind {
 
 extern const struct lake_files_kind lake_dir, lake_s3;
 
-/* An open file, from its first byte on; place is for messages. */
-annal_status lake_read_fd(int fd, const char *place, piece_fn fn, void *arg, annal_error *err);
+/* An open file, from its first byte on; place is for messages. ANNAL_ERR_LIMIT: it is longer than
+ * these bytes, or fn said so. */
+annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
+                          annal_error *err);
+
+/* The sentences for a file that is too long. */
+annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err);
+annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err);
 
 /* The path by which DuckDB opens an open file. */
 enum { FD_PATH_BYTES = 40 };
@@ -75,7 +82,7 @@ annal_status lake_add_text(void *arg, const void *bytes, size_t len);
 
 enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY = 1000 };
 #define MANIFEST_BYTES   ((size_t)64 << 20)
-#define CHECKPOINT_BYTES ((size_t)1 << 30)
+#define CHECKPOINT_BYTES ((size_t)256 << 20)
 
 struct lake_file {
     const char *name;

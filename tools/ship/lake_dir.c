@@ -146,29 +146,44 @@ static annal_status open_file(struct lake_files *files, const char *name, int *o
     return status == ANNAL_ERR_NOTFOUND ? fail_missing(files, name, err) : ship_error(status, err);
 }
 
-annal_status lake_read_fd(int fd, const char *place, piece_fn fn, void *arg, annal_error *err)
+annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_LIMIT,
+                       "ship: '%s' has more than %" PRIu64
+                       " bytes, the most that annal writes there",
+                       place, most);
+}
+
+annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "ship: '%s' is longer than the %" PRIu64 " bytes that its manifest says",
+                       place, said);
+}
+
+annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
+                          annal_error *err)
 {
     static char piece[1 << 16];
     annal_status status = ANNAL_OK;
     ssize_t len = 0;
     for (off_t at = 0; status >= 0 && (len = pread(fd, piece, sizeof piece, at)) > 0; at += len)
-        status = fn(arg, piece, (size_t)len);
+        status =
+            (uint64_t)len > most - (uint64_t)at ? ANNAL_ERR_LIMIT : fn(arg, piece, (size_t)len);
     if (status < 0)
-        return status == ANNAL_ERR_LIMIT
-                   ? annal__fail(err, status, "ship: '%s' is too large to be what it should be",
-                                 place)
-                   : annal__fail(err, status, "ship: out of memory");
+        return status == ANNAL_ERR_LIMIT ? lake_refuse_long(place, most, err)
+                                         : annal__fail(err, status, "ship: out of memory");
     return len < 0 ? annal__fail_errno(err, "ship: read '%s'", place) : ANNAL_OK;
 }
 
-static annal_status dir_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+static annal_status dir_read(struct lake_files *files, const char *name, struct buf *out,
                              annal_error *err)
 {
     int fd = -1;
     annal_status status = open_file(files, name, &fd, err);
     if (status < 0)
         return status;
-    status = lake_read_fd(fd, place_of(files, name, ""), fn, arg, err);
+    status = lake_read_fd(fd, place_of(files, name, ""), out->limit, lake_add_text, out, err);
     close(fd);
     return status;
 }
@@ -176,8 +191,17 @@ static annal_status dir_read(struct lake_files *files, const char *name, piece_f
 static annal_status dir_fetch(struct lake_files *files, const char *name, uint64_t most,
                               int *out_fd, annal_error *err)
 {
-    (void)most;
-    return open_file(files, name, out_fd, err);
+    struct stat info;
+    annal_status status = open_file(files, name, out_fd, err);
+    if (status < 0)
+        return status;
+    if (fstat(*out_fd, &info) < 0)
+        status = annal__fail_errno(err, "ship: look at '%s'", place_of(files, name, ""));
+    else if ((uint64_t)info.st_size > most)
+        status = lake_refuse_longer(place_of(files, name, ""), most, err);
+    if (status < 0)
+        close(*out_fd);
+    return status;
 }
 
 /* ---- Writing ---- */

@@ -205,9 +205,12 @@ void lake_close_all(struct opened *opened)
     *opened = (struct opened){0};
 }
 
+enum { SQL_BYTES = 1200 };
+
 struct reading {
     struct ship_target *lake;
-    bool all; /* files of all sessions */
+    const char *proof; /* of parquet_lines() */
+    bool all;          /* files of all sessions */
     struct lake_file **files;
     size_t count;
     annal_error *err;
@@ -435,7 +438,7 @@ static annal_status ask(const struct reading *reading, const char *sql, int answ
     annal_status status = open_files(reading, &opened);
     int exit_status = status >= 0 && opened.count > 0 ? parquet_open(path, &parquet) : 0;
     if (parquet != NULL)
-        exit_status = parquet_lines(parquet, opened.paths, opened.count, sql);
+        exit_status = parquet_lines(parquet, opened.paths, opened.count, reading->proof, sql);
     parquet_close(parquet);
     lake_close_all(&opened);
     return exit_status == 0
@@ -482,10 +485,27 @@ static annal_status read_files(const struct reading *reading, const char *sql, l
     return status;
 }
 
+/* A small Parquet file may say that it has very many rows, or very long ones, which would fill the
+ * disk as text. So there are at most as many as the manifests say, and their text has some
+ * proportion to the journal, in which a byte may be what JSON writes in six. */
+static void print_proof(char sql[SQL_BYTES], const char *rows, const char *session, uint64_t most,
+                        const struct place *head)
+{
+    static const uint64_t always = (uint64_t)64 << 20, bytes_max = OUTSIDE_BYTES_MAX / 16;
+    uint64_t journal = head->at < bytes_max ? head->at : bytes_max;
+    snprintf(sql, SQL_BYTES,
+             "SELECT CASE WHEN count(*) > %" PRIu64
+             " OR sum(coalesce(strlen(type), 0) + coalesce(strlen(id), 0) + "
+             "coalesce(strlen(cause), 0) + coalesce(strlen(data), 0)) > %" PRIu64
+             " THEN error('the files have more events or bytes of session ''%s'' than the "
+             "manifests of the lake say') END %s",
+             most, always + journal * 8, session, rows);
+}
+
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err)
 {
-    char sql[500], name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char rows[400], proof[SQL_BYTES], sql[SQL_BYTES], name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct reading reading = {.lake = lake, .err = err};
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0)
@@ -496,12 +516,18 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
     const struct lake_history *history = find_history(lake, name);
     if (history != NULL)
         status = files_of(&reading, history);
-    snprintf(sql, sizeof sql,
-             "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h FROM f "
-             "WHERE session_id = '%s' AND seq > %" PRIu64,
-             name, after_seq);
-    if (status >= 0 && reading.count > 0)
+    const struct lane *head = lane_find(&lake->heads, session);
+    if (status >= 0 && reading.count > 0 && head != NULL && head->there.seq > after_seq) {
+        snprintf(rows, sizeof rows,
+                 "FROM f WHERE session_id = '%s' AND seq > %" PRIu64 " AND seq <= %" PRIu64, name,
+                 after_seq, head->there.seq);
+        print_proof(proof, rows, name, head->there.seq - after_seq, &head->there);
+        snprintf(sql, sizeof sql,
+                 "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h %s",
+                 rows);
+        reading.proof = proof;
         status = read_files(&reading, sql, give_row, &(struct taking){fn, arg});
+    }
     annal__free(reading.files);
     return status;
 }
@@ -627,7 +653,7 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
     if (status >= 0 && reading.count > 0)
         status = read_files(
             &reading,
-            "SELECT session_id, arg_max(regexp_extract(data, "
+            " SELECT session_id, arg_max(regexp_extract(data, "
             "'\"parent_session_id\"\\s*:\\s*\"([^\"|\\n]+)\"',"
             " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session_start', "
             "'session.updated') AND"

@@ -20,6 +20,7 @@
 #include "journal/base/sha256.h"
 #include "tools/ship/curl_handle.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ struct request {
 
     struct lake_files *files;
     long code;
-    annal_status taken;
+    annal_status taken;        /* what fn returned */
     char answer[ANSWER_BYTES]; /* its beginning, if it is another one, or if there is no fn */
     size_t answer_len;
 };
@@ -231,8 +232,9 @@ static annal_status ask(struct lake_files *files, struct request *request, annal
     curl_slist_free_all(headers);
     request->answer[request->answer_len] = '\0';
     if (request->taken < 0)
-        return annal__fail(err, request->taken, "ship to %s: its answer cannot be kept",
-                           files->base);
+        return annal__fail(err, request->taken, "ship: write what %s%s/%s sends: %s", files->base,
+                           files->root, name,
+                           request->taken == ANNAL_ERR_NOMEM ? "out of memory" : strerror(errno));
     if (code != CURLE_OK)
         return annal__fail(err,
                            code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
@@ -318,11 +320,25 @@ static annal_status s3_open(const struct ship_where *where, const char *director
 
 /* ---- Files ---- */
 
-static annal_status s3_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
-                            annal_error *err)
+static const char *s3_place(struct lake_files *files, const char *name)
+{
+    snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
+    return files->place;
+}
+
+static annal_status s3_get(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+                           annal_error *err)
 {
     struct request request = {.method = "GET", .name = name, .fn = fn, .arg = arg};
     return ask(files, &request, err);
+}
+
+static annal_status s3_read(struct lake_files *files, const char *name, struct buf *out,
+                            annal_error *err)
+{
+    annal_status status = s3_get(files, name, lake_add_text, out, err);
+    return status == ANNAL_ERR_LIMIT ? lake_refuse_long(s3_place(files, name), out->limit, err)
+                                     : status;
 }
 
 static annal_status s3_create(struct lake_files *files, const char *name, annal_slice bytes,
@@ -351,7 +367,8 @@ static annal_status s3_stage(struct lake_files *files, const char *name, annal_e
     char tmp[300];
     struct buf bytes = {0};
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    annal_status status = lake_read_fd(files->local, name, lake_add_text, &bytes, err);
+    annal_status status =
+        lake_read_fd(files->local, name, OUTSIDE_BYTES_MAX, lake_add_text, &bytes, err);
     if (status >= 0) {
         struct request request = {.method = "PUT", .name = tmp, .body = annal__buf_slice(&bytes)};
         status = ask(files, &request, err);
@@ -397,12 +414,6 @@ static void s3_drop(struct lake_files *files, const char *name)
     (void)s3_remove(files, tmp, NULL);
 }
 
-static const char *s3_place(struct lake_files *files, const char *name)
-{
-    snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
-    return files->place;
-}
-
 struct copy {
     int fd;
     uint64_t left; /* bytes that may come */
@@ -413,7 +424,7 @@ static annal_status add_to_copy(void *arg, const void *bytes, size_t len)
     struct copy *copy = arg;
     const char *from = bytes;
     if (len > copy->left)
-        return ANNAL_ERR_CORRUPT;
+        return ANNAL_ERR_LIMIT;
     copy->left -= len;
     while (len > 0) {
         ssize_t written = write(copy->fd, from, len);
@@ -431,10 +442,9 @@ static annal_status s3_fetch(struct lake_files *files, const char *name, uint64_
     struct copy copy = {.fd = -1, .left = most};
     annal_status status = lake_unnamed(&copy.fd, err);
     if (status >= 0)
-        status = s3_read(files, name, add_to_copy, &copy, err);
-    if (status == ANNAL_ERR_CORRUPT)
-        status = annal__fail(err, status, "ship: '%s' is longer than its manifest says",
-                             s3_place(files, name));
+        status = s3_get(files, name, add_to_copy, &copy, err);
+    if (status == ANNAL_ERR_LIMIT)
+        status = lake_refuse_longer(s3_place(files, name), most, err);
     if (status < 0 && copy.fd >= 0)
         close(copy.fd);
     else

@@ -56,6 +56,7 @@ struct lane *lane_of(struct lanes *lanes, annal_slice session)
             lane_free(made);
         return found != NULL ? *found : NULL;
     }
+    lanes->count++;
     return made;
 }
 
@@ -160,6 +161,10 @@ static annal_status take_head(void *arg, annal_slice session, const struct place
     struct lanes *lanes = arg;
     if (!lane_is_wanted(lanes, session))
         return ANNAL_OK;
+    if (lanes->count >= LANES_MAX && lane_find(lanes, session) == NULL)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "ship: the target says that it has more than %d sessions of this store",
+                           LANES_MAX);
     struct lane *lane = lane_of(lanes, session);
     if (lane == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");

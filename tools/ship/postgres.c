@@ -8,7 +8,9 @@
  * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who
  *     decides about a shared session inserts its events, so that one that is stopped holds up
  *     nobody for longer than (1).
- * (3) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
+ * (3) libpq reads a row whole, and what is not asked for row by row all of it, up to a gigabyte. So
+ *     bytes are counted before libpq takes them, and an answer that is too long ends the reading.
+ * (4) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
 #include "tools/ship/postgres.h"
@@ -28,13 +30,16 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 18
-#define LOCK_KEY       "hashtext('annal')"
-#define COPY_BYTES     ((size_t)64 << 10)
-enum { UPGRADE_QUIET_MS = 600000 };
+#define SCHEMA_VERSION   18
+#define LOCK_KEY         "hashtext('annal')"
+#define COPY_BYTES       ((size_t)64 << 10)
+#define ROW_BYTES_MAX    ((uint64_t)80 << 20)  /* the largest event, and more */
+#define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* that is read whole: a home for each session */
+enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000 };
 
 /* ---- Failures ---- */
 
@@ -95,30 +100,46 @@ static int64_t time_limit(const struct ship_target *target)
     return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
+/* Rule (3). With TLS these are a few bytes more. */
+static annal_status take_input(struct ship_target *target, uint64_t *left, annal_error *err)
+{
+    int waits = 0;
+    uint64_t bytes =
+        ioctl(PQsocket(target->conn), FIONREAD, &waits) == 0 && waits > 0 ? (uint64_t)waits : 0;
+    if (bytes > *left)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "ship to %s: it sends a longer answer than any that it should give",
+                           target->name);
+    *left -= bytes;
+    return PQconsumeInput(target->conn) == 0 ? fail_lost(target, err) : ANNAL_OK;
+}
+
 /* Send what is queued; takes what comes meanwhile, which may be the reason of a failure. */
 static annal_status flush(struct ship_target *target, annal_error *err)
 {
+    uint64_t bytes_left = ANSWER_BYTES_MAX;
     int64_t until_us = time_limit(target);
     for (int left; (left = PQflush(target->conn)) != 0;) {
         annal_status status =
             left < 0 ? fail_lost(target, err) : wait_for(target, POLLIN | POLLOUT, until_us, err);
+        if (status >= 0)
+            status = take_input(target, &bytes_left, err);
         if (status < 0)
             return status;
-        if (PQconsumeInput(target->conn) == 0)
-            return fail_lost(target, err);
     }
     return ANNAL_OK;
 }
 
-/* The next result; NULL: there are no more. */
-static annal_status next_result(struct ship_target *target, PGresult **out, annal_error *err)
+/* The next result, of at most these bytes; NULL: there are no more. */
+static annal_status next_result(struct ship_target *target, uint64_t bytes_left, PGresult **out,
+                                annal_error *err)
 {
     int64_t until_us = time_limit(target);
     annal_status status = flush(target, err);
     while (status >= 0 && PQisBusy(target->conn)) {
         status = wait_for(target, POLLIN, until_us, err);
-        if (status >= 0 && PQconsumeInput(target->conn) == 0)
-            status = fail_lost(target, err);
+        if (status >= 0)
+            status = take_input(target, &bytes_left, err);
     }
     if (status >= 0)
         *out = PQgetResult(target->conn);
@@ -130,7 +151,7 @@ static annal_status finish(struct ship_target *target, PGresult **out, annal_err
 {
     PGresult *last = NULL, *result = NULL;
     annal_status status;
-    while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
+    while ((status = next_result(target, ANSWER_BYTES_MAX, &result, err)) >= 0 && result != NULL) {
         ExecStatusType kind = PQresultStatus(result);
         if (kind == PGRES_COPY_IN) {
             PQclear(result);
@@ -394,25 +415,30 @@ annal_status postgres_refuse(const char *what, annal_error *err)
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the database says of %s what cannot be", what);
 }
 
-/* Its rows, one at a time: fn is called with each. When it fails, the rest is read nevertheless, so
- * that the connection can be used again. */
+/* Its rows, one at a time: fn is called with each until it returns anything but 0. The rest is read
+ * so that the connection can be used again, unless it is so long that this is not worth it. */
 static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
                              annal_error *err)
 {
     PGresult *result = NULL;
     annal_status status = ANNAL_OK, answer = ANNAL_OK;
+    annal_error ignored;
+    int rest = 0;
     PQsetSingleRowMode(target->conn);
-    while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
+    while ((status = next_result(target, ROW_BYTES_MAX, &result, answer < 0 ? &ignored : err)) >=
+               0 &&
+           result != NULL && rest < REST_ROWS_MAX) {
         ExecStatusType kind = PQresultStatus(result);
-        if (kind == PGRES_SINGLE_TUPLE)
-            answer = answer < 0 ? answer : fn(arg, result, err);
-        else if (kind != PGRES_TUPLES_OK)
-            status = fail_result(target, result, err);
+        rest += answer != ANNAL_OK;
+        if (kind == PGRES_SINGLE_TUPLE && answer == ANNAL_OK)
+            answer = fn(arg, result, err);
+        else if (kind != PGRES_SINGLE_TUPLE && kind != PGRES_TUPLES_OK && answer == ANNAL_OK)
+            answer = fail_result(target, result, err);
         PQclear(result);
-        if (status < 0)
-            return status;
+        result = NULL;
     }
-    return status < 0 ? status : answer;
+    PQclear(result);
+    return answer < 0 ? answer : status < 0 ? status : ANNAL_OK;
 }
 
 struct heads {

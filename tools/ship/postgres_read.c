@@ -14,6 +14,7 @@
 struct rows {
     row_fn fn;
     void *arg;
+    uint64_t seq, last_seq; /* of the last one that came; of the head */
 };
 
 static annal_slice text_of(const PGresult *row, int column)
@@ -35,7 +36,7 @@ static uint64_t binary_of(const PGresult *row, int column)
 
 static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
 {
-    const struct rows *rows = arg;
+    struct rows *rows = arg;
     const annal_event event = {.seq = binary_of(row, 0),
                                .ts_us = (int64_t)(binary_of(row, 1) + (uint64_t)EPOCH_US),
                                .type = text_of(row, 2),
@@ -43,6 +44,9 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
                                .cause = text_of(row, 4),
                                .data = text_of(row, 5),
                                .h = binary_of(row, 6)};
+    if (event.seq <= rows->seq || event.seq > rows->last_seq)
+        return postgres_refuse("the order of events", err);
+    rows->seq = event.seq;
     return rows->fn(rows->arg, &event, err);
 }
 
@@ -77,18 +81,21 @@ static annal_status find_span(struct ship_target *target, const char *session, s
 annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
                            row_fn fn, void *arg, annal_error *err)
 {
-    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], after[24];
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], after[24], last[24];
     struct span span;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     snprintf(after, sizeof after, "%" PRIu64, after_seq);
     annal_status status = find_span(target, name, &span, err);
     if (status < 0 || span.seq <= after_seq)
         return status;
-    const char *const values[] = {span.key, after, span.first_day, span.last_day};
+    snprintf(last, sizeof last, "%" PRIu64, span.seq);
+    const char *const values[] = {span.key, after, span.first_day, span.last_day, last};
     return postgres_query(target,
                           "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
-                          " WHERE key = $1 AND seq > $2 AND day BETWEEN $3 AND $4 ORDER BY seq",
-                          values, 4, true, give_row, &(struct rows){fn, arg}, err);
+                          " WHERE key = $1 AND seq > $2 AND seq <= $5 AND day BETWEEN $3 AND $4"
+                          " ORDER BY seq",
+                          values, 5, true, give_row, &(struct rows){fn, arg, after_seq, span.seq},
+                          err);
 }
 
 /* The partition of a day, as annal._today() names it. */
@@ -127,7 +134,7 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
     struct ship_origin *out = arg;
     annal_session_info *info = &out->info;
     if (out->stores > 0)
-        return ANNAL_OK;
+        return ANNAL_END;
     struct outside file = {.at = postgres_text(row, 0, 1)};
     struct outside created = {.at = postgres_text(row, 0, 2)};
     struct place fork = {0}, last;
@@ -218,11 +225,13 @@ annal_status postgres_tree(struct ship_target *target, annal_slice session, sess
         return status;
     return postgres_query(
         target,
-        "WITH RECURSIVE link AS MATERIALIZED (SELECT session, parent, said ->> 'parent_session_id'"
+        "WITH RECURSIVE head AS MATERIALIZED (SELECT session, parent, said ->> 'parent_session_id'"
         " AS agent_of FROM annal._heads LEFT JOIN annal._session_rows USING (key) WHERE store = "
         "$1),"
+        " link AS MATERIALIZED (SELECT session, parent AS above FROM head UNION ALL SELECT session,"
+        " agent_of FROM head),"
         " tree AS (SELECT $2::text COLLATE \"C\" AS session UNION SELECT link.session FROM tree"
-        " JOIN link ON tree.session IN (link.parent, link.agent_of))"
+        " JOIN link ON link.above = tree.session)"
         " SELECT session FROM tree WHERE session <> $2",
         values, 2, true, give_session, &(struct sessions){fn, arg}, err);
 }

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SPACE_BYTES = 8 << 20, ENVELOPE_BYTES = 512, TREE_MAX = 100000 };
+
 struct name {
     char text[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
@@ -37,6 +39,7 @@ struct pull {
     struct progress progress;
     struct ship_origin origin; /* of the session that was asked for */
     uint64_t pulled;           /* events */
+    uint64_t unchecked;        /* bytes of them since the space of the disk was looked at */
     uint64_t there;            /* sessions that were here */
     struct names seen;         /* sessions that it came to */
     struct names tree;         /* with options->tree: what belongs to it */
@@ -166,7 +169,7 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
     struct pulling *pulling = arg;
     struct pull *pull = pulling->pull;
     if (event->seq > pulling->origin.info.last_seq)
-        return ANNAL_OK;
+        return ANNAL_END;
     if (event->seq != pulling->seq + 1)
         return fail_missing(pulling, err);
     annal_status status = annal__rebuild_add(pulling->rebuild, event, err);
@@ -177,6 +180,13 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
         return status;
     pulling->seq = event->seq;
     pull->pulled++;
+    pull->unchecked += event->data.len + ENVELOPE_BYTES;
+    if (pull->unchecked > SPACE_BYTES) {
+        pull->unchecked = 0;
+        status = staging_check_space(&pull->staging, SPACE_BYTES);
+        if (status < 0)
+            return status;
+    }
     progress_set(&pull->progress, pull->pulled, pulling->origin.info.session);
     return ANNAL_OK;
 }
@@ -357,6 +367,10 @@ static annal_status add_to_tree(void *arg, annal_slice session, annal_error *err
     struct pull *pull = arg;
     bool is_new;
     annal_status status = annal_session_id_check(session, err);
+    if (pull->tree.count >= TREE_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "pull: more than %d sessions belong to session '%s' at the target",
+                           TREE_MAX, pull->options->session);
     return status < 0 ? annal__fail(err, ANNAL_ERR_CORRUPT,
                                     "pull: the target names a session that is none")
                       : add_name(pull, &pull->tree, session, &is_new);

@@ -62,6 +62,10 @@ static bool take_piece(struct remote *remote, const char *bytes, size_t len, lon
     struct remote_body *file = remote->file;
     if (code == 200 && file->bytes == 0 && !begin_file(remote))
         return false;
+    if (len > file->most - file->bytes) {
+        errno = ENOSPC;
+        return false;
+    }
     while (len > 0) {
         ssize_t written = pwrite(file->fd, bytes, len, (off_t)(file->from + file->bytes));
         if (written <= 0)

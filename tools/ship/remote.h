@@ -17,6 +17,7 @@ struct remote_body {
     uint64_t from;  /* bytes: what is sent */
     uint64_t bytes; /* of an answer: as many as came, also when it broke off */
     uint64_t total; /* of the file, as the sender or the server says */
+    uint64_t most;  /* of an answer: there is no room for more */
 };
 
 struct remote_where {

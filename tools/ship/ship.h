@@ -83,7 +83,7 @@ struct home_kind;
 typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
                                 annal_error *err);
 
-/* An event as the target has it. */
+/* An event as the target has it. Return 0 to continue, ANNAL_END if no more is wanted. */
 typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
 
 /* A session of the target. Return 0 to continue. */
@@ -205,11 +205,15 @@ struct lanes {
     annal_store *store;
     const char *glob;          /* NULL: all sessions */
     void *tree;                /* of tsearch(3) */
+    uint64_t count;            /* of lanes */
     struct lane *first, *last; /* the queue: sessions that grew */
     uint64_t here;             /* sessions of the store, at the last survey */
     uint64_t stopped;          /* of which nothing is sent, which was said */
     uint64_t bytes;            /* that it found to be sent, about */
 };
+
+/* A target that has heads of more sessions is not believed. */
+enum { LANES_MAX = 4000000 };
 
 /* That of a session; a new one if there is none. NULL: no memory. */
 struct lane *lane_of(struct lanes *lanes, annal_slice session);

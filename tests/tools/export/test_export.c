@@ -1217,6 +1217,44 @@ START_TEST(what_a_manifest_says_is_not_believed)
 }
 END_TEST
 
+/* One zstd frame of 1.25 GiB: each block says that a byte comes 128 KiB times. */
+static size_t put_bomb(char *out)
+{
+    enum { BLOCKS = 10240, BLOCK_BYTES = 128 << 10 };
+    static const char head[] = "\x28\xb5\x2f\xfd\x00\x58"; /* without a size; a window of 2 MiB */
+    size_t len = sizeof head - 1;
+    memcpy(out, head, len);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        unsigned block = BLOCK_BYTES << 3 | 1 << 1 | (i == BLOCKS - 1);
+        memcpy(out + len, (const char[]){(char)block, (char)(block >> 8), (char)(block >> 16), 'x'},
+               4);
+        len += 4;
+    }
+    return len;
+}
+
+START_TEST(an_artifact_that_unpacks_to_very_much_is_refused)
+{
+    static struct made made;
+    static char bomb[50000];
+    struct parts parts;
+    parts_init(&parts);
+    struct bundle_artifact *artifact = bundle_add_artifact(&parts.bundle);
+    char path[BUNDLE_PATH_BYTES];
+    strcpy(artifact->session, "s1");
+    memset(artifact->name, 'a', 64);
+    artifact->bytes = put_bomb(bomb);
+    hash_text(bomb, artifact->bytes, artifact->sha256);
+    bundle_artifact_path(artifact, path);
+    made_manifest(&made, &parts);
+    made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
+    made_add(&made, path, '0', "", bomb, artifact->bytes);
+    assert_harmless(&made, "its artifacts unpack to more than 1 GiB and 100 times its size");
+    bundle_done(&parts.bundle);
+    free(parts.journal);
+}
+END_TEST
+
 START_TEST(a_damaged_session_is_in_no_bundle)
 {
     size_t len;
@@ -1455,6 +1493,7 @@ Suite *suite_export(void)
     tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
     tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);
     tcase_add_test(bundle, two_imports_of_one_bundle_at_once_both_succeed);
+    tcase_add_test(bundle, an_artifact_that_unpacks_to_very_much_is_refused);
     tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
     tcase_add_test(bundle,
                    an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);
