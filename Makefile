@@ -7,6 +7,7 @@
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
+#   make node [TESTS=tests/tail.test.mjs]  build the npm package of bindings/node, run its tests on Node 22, 24 and 26
 #   make bench-python                 the Python package beside what people use instead; five minutes
 #   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
 #   make test-web [PART=long]         the same into another place, compare, and use the page in Chromium
@@ -40,7 +41,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test check test-cluster bench-ship fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test check test-cluster bench-ship fleet test-python bench-python node web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -67,6 +68,11 @@ summary:
 		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures\n", \
 			folder, suites[folder], checks[folder], failures[folder] }' \
 		build/dev/Testing/Temporary/LastTest.log | sort
+
+# In build/node; npm gets the versions of Node.
+node: setup
+	@cmake/setup.sh node
+	bindings/node/test.sh $(TESTS)
 
 # In a virtual environment, build/python/venv.
 test-python: setup

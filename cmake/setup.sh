@@ -8,6 +8,7 @@
 #   setup.sh coverage   what make coverage needs besides
 #   setup.sh reference  what make reference needs besides
 #   setup.sh python     what make test-python needs besides
+#   setup.sh node       what make node needs besides
 #   setup.sh web        what make web and make test-web need besides
 #   setup.sh bench      what make bench compares with
 #   setup.sh cluster    what make test-cluster needs besides
@@ -31,8 +32,8 @@ model) packages="$packages spin" ;;
 coverage) packages="$packages gcovr" ;;
 reference) packages="$packages doxygen" ;;
 python) packages="$packages python3-venv python3-dev" ;;
-web)
-    packages="$packages chromium fonts-inter"
+node | web)
+    [ "$1" = node ] || packages="$packages chromium fonts-inter"
     # Where Node is not Debian's, npm comes with it.
     command -v npm >/dev/null || packages="$packages nodejs npm"
     ;;

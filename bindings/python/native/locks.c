@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks of our SQLite that the SQLite of Python cannot take away.
+ * Locks of our SQLite that the SQLite of Python, or of Node, cannot take away.
  *
  * A process that has two copies of SQLite breaks the rule on which SQLite's locks rest: a POSIX
  * lock belongs to the process, so that neither copy sees the other's, and closing a file drops

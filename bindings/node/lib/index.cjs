@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annal: the event store for AI-agent sessions, in your process.
+'use strict';
+
+const { failure, ...errors } = require('./errors.cjs');
+const { Args, now } = require('./native.cjs');
+const { open, Store, Query, Rows } = require('./store.cjs');
+const { Session, Artifact } = require('./session.cjs');
+const { Event } = require('./event.cjs');
+const { State } = require('./state.cjs');
+const { Tail } = require('./tail.cjs');
+const { name } = require('./names.cjs');
+
+void failure;
+
+module.exports = {
+  ...errors,
+  Artifact,
+  Event,
+  Query,
+  Rows,
+  Session,
+  State,
+  Store,
+  Tail,
+  name,
+  open,
+  /** The version of the library that is linked in. */
+  version: now('version', new Args(8)).next(),
+};

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several workers and processes on one store, and what is left of those that are killed.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import * as annal from 'libannal';
+import { openStore, place, resident, start } from './helpers.mjs';
+
+const full = process.env.LIBANNAL_FULL === '1';
+
+function work(at, name, count, sessions) {
+  return new Worker(path.join(import.meta.dirname, 'worker.mjs'), { workerData: [at, name, count, sessions] });
+}
+
+/** Each name's events, as "session seq" by their number; none twice. */
+async function found(at) {
+  const store = await annal.open(at);
+  const all = new Map();
+  for (const id of await store.sessions()) {
+    for await (const event of store.session(id)) {
+      const { name, n } = event.data;
+      const key = `${name} ${n}`;
+      assert.ok(!all.has(key), `${key} is there twice`);
+      all.set(key, `${event.session} ${event.seq}`);
+    }
+    assert.deepEqual(await store.session(id).verify(), []);
+  }
+  await store.close();
+  return all;
+}
+
+test('two processes and four workers share one store', async (t) => {
+  const at = await place(t);
+  const count = full ? 5000 : 150;
+  const processes = ['p1', 'p2'].map((name) => start('worker.mjs', at, name, count, 4));
+  const workers = ['w1', 'w2', 'w3', 'w4'].map((name) => work(at, name, count, 4));
+  for (const child of processes) child.stdout.resume();
+  const codes = await Promise.all([...processes.map((child) => once(child, 'close')), ...workers.map((worker) => once(worker, 'exit'))]);
+  assert.deepEqual(codes.map(([code]) => code), [0, 0, 0, 0, 0, 0], processes.map((child) => child.said).join());
+  assert.equal((await found(at)).size, 6 * count);
+});
+
+test('what was acknowledged before a kill is there', async (t) => {
+  for (let round = 0; round < (full ? 200 : 3); round++) {
+    const at = await place(t);
+    const child = start('worker.mjs', at, 'k', 1e9, 3);
+    const acknowledged = [];
+    const lines = createInterface(child.stdout);
+    lines.on('line', (line) => {
+      if (acknowledged.push(line) === 40 + 17 * (round % 9)) child.kill('SIGKILL');
+    });
+    await Promise.all([once(child, 'close'), once(lines, 'close')]);
+    const events = await found(at);
+    assert.ok(acknowledged.length >= 40, child.said);
+    for (const line of acknowledged.slice(0, -1)) { // the last line may be cut short
+      const [session, seq, n] = line.split(' ');
+      assert.equal(events.get(`k ${n}`), `${session} ${seq}`);
+    }
+  }
+});
+
+test('a worker that is terminated in the middle loses nothing that was acknowledged', async (t) => {
+  const at = await place(t);
+  for (let round = 0; round < (full ? 100 : 4); round++) {
+    const name = `t${round}`;
+    const acknowledged = [];
+    const [other, worker] = [work(at, `o${round}`, 60, 2), work(at, name, 1e9, 2)];
+    const ended = once(other, 'exit');
+    await new Promise((resolve) =>
+      worker.on('message', (line) => {
+        if (acknowledged.push(line) === 30 + round) resolve(worker.terminate());
+      }),
+    );
+    assert.deepEqual(await ended, [0]);
+    const events = await found(at);
+    assert.equal([...events.keys()].filter((key) => key.startsWith(`o${round} `)).length, 60);
+    for (const line of acknowledged) {
+      const [session, seq, n] = line.split(' ');
+      assert.equal(events.get(`${name} ${n}`), `${session} ${seq}`);
+    }
+  }
+});
+
+test('a worker that is terminated while it waits, reads and asks', async (t) => {
+  const store = await openStore(t);
+  await store.session('s1').appendMany(Array.from({ length: 5000 }, (_, n) => ['a', { n }]));
+  const busy = `
+    const { parentPort, workerData } = require('node:worker_threads');
+    const annal = require('libannal');
+    annal.open(workerData).then(async (store) => {
+      store.tail({ fromNow: true }).next();
+      const state = await store.session('s1').state();
+      parentPort.postMessage('busy');
+      for (;;) await Promise.all([store.sql('SELECT count(*) FROM events'), state.json(), store.session('s1').slice(-100), store.session('s2').append('b')]);
+    });`;
+  for (let round = 0; round < (full ? 50 : 4); round++) {
+    const worker = new Worker(busy, { eval: true, workerData: store.path });
+    await once(worker, 'message');
+    await new Promise((resolve) => setTimeout(resolve, 3 * round));
+    await worker.terminate();
+  }
+  assert.equal(await store.session('s1').lastSeq(), 5000);
+  assert.deepEqual(await store.session('s2').verify(), []);
+});
+
+test('memory does not grow', async (t) => {
+  const store = await openStore(t);
+  const session = store.session('s1');
+  const rounds = async (count) => {
+    for (let round = 0; round < count; round++) {
+      await Promise.all(Array.from({ length: 5000 }, (_, n) => session.append('a', { n }, { level: 'batch' })));
+      for (let n = 0; n < 20; n++) await session.at(n);
+      for await (const event of session.events({ fromSeq: 100 })) if (event.seq === 120) break;
+      const tail = session.tail({ last: 3 });
+      await tail.next();
+      await tail.close();
+      await store.sql('SELECT seq FROM events LIMIT 100');
+      const state = await session.state({ at: 400 });
+      await state.close();
+      await session.append('NOT GOOD').catch(() => {});
+    }
+  };
+  await rounds(10);
+  const before = resident();
+  await rounds(full ? 200 : 20);
+  const grown = resident() - before;
+  assert.ok(grown < (full ? 64 : 32) << 20, `${grown >> 20} MiB more`);
+});
