@@ -45,7 +45,8 @@
 --      uuid was seen, a prompt of the same time and text, and a message that another session has
 --      (record_owner) are records: they count nothing. parent_session_id says which session had them.
 -- (11) The lines are a tree (parentUuid). A prompt that continues from before the last turn leaves the
---      turns after that point abandoned, and those on its way to the root live.
+--      turns after that point abandoned, and those on its way to the root live. Copied lines have no turn here:
+--      a prompt that continues from one of them, too, leaves all turns behind.
 
 -- detect
 -- Qwen Code has message.parts; iFlow ids of sessions that begin with session-, and results of tools as Gemini has them.
@@ -302,7 +303,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
     INSERT INTO branched SELECT NEW.row WHERE EXISTS (
         SELECT 1 FROM facts f WHERE f.row = NEW.row AND f.human AND f.from_turn IS NOT NULL
-          AND (f.rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = f.up AND d.turn <> f.from_turn)));
+          AND (f.rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = f.up
+                                          AND (d.turn <> f.from_turn OR d.turn IS NULL AND d.copied))));
     INSERT INTO left_behind VALUES (NEW.row);
 END;
 
@@ -311,7 +313,7 @@ END;
 CREATE VIEW branched (row) AS VALUES (0);
 CREATE TRIGGER branch INSTEAD OF INSERT ON branched BEGIN
     UPDATE facts SET from_turn = CASE
-        WHEN EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up AND d.turn IS NOT NULL)
+        WHEN EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up AND (d.turn IS NOT NULL OR d.copied))
             THEN (SELECT d.turn FROM nodes d WHERE d.uuid = facts.up)
         WHEN NOT rooted THEN from_turn END
     WHERE row = NEW.row;
@@ -480,15 +482,18 @@ FROM (
         WHEN 100001 THEN json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'),
             'model', coalesce(nullif(b.value -> '$.model', 'null'), j -> '$.message.model'), 'kind', b.value -> '$.type',
-            'input_tokens', coalesce(b.value ->> '$.input_tokens', 0) + coalesce(b.value ->> '$.cache_read_input_tokens', 0)
-                            + coalesce(b.value ->> '$.cache_creation_input_tokens', 0),
+            'input_tokens', CASE WHEN coalesce(b.value ->> '$.input_tokens', b.value ->> '$.cache_read_input_tokens',
+                                               b.value ->> '$.cache_creation_input_tokens') IS NOT NULL
+                THEN coalesce(b.value ->> '$.input_tokens', 0) + coalesce(b.value ->> '$.cache_read_input_tokens', 0)
+                     + coalesce(b.value ->> '$.cache_creation_input_tokens', 0) END,
             'output_tokens', b.value -> '$.output_tokens', 'cached_input_tokens', b.value -> '$.cache_read_input_tokens',
             'cache_write_tokens', b.value -> '$.cache_creation_input_tokens',
             'cache_write_1h_tokens', b.value -> '$.cache_creation.ephemeral_1h_input_tokens',
             'tier', tier, 'turn_id', turn_id, 'source', source)
         ELSE json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
-            'input_tokens', coalesce(more_input, 0) + coalesce(more_cached, 0) + coalesce(more_written, 0),
+            'input_tokens', CASE WHEN coalesce(more_input, more_cached, more_written) IS NOT NULL
+                THEN coalesce(more_input, 0) + coalesce(more_cached, 0) + coalesce(more_written, 0) END,
             'output_tokens', more_output, 'cached_input_tokens', more_cached, 'cache_write_tokens', more_written,
             'total_tokens', coalesce(more_input, 0) + coalesce(more_cached, 0) + coalesce(more_written, 0)
                             + coalesce(more_output, 0),

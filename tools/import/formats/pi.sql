@@ -42,7 +42,8 @@ CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, i
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (type TEXT, role TEXT, source TEXT, main TEXT, owner TEXT, up_turn TEXT, origin TEXT, j TEXT, m TEXT);
 
--- The lines that were seen, and the turn of each; the turns, what each continues from, and whether it was abandoned.
+-- The lines that were seen, and the turn of each ('': it is known that it has none, as before the first prompt and
+-- in what was copied); the turns, what each continues from, and whether it was abandoned.
 CREATE TABLE nodes (id TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
 CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, up TEXT, gone INTEGER);
 
@@ -70,7 +71,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
     WHERE origin IS NOT NULL;
     UPDATE now SET owner = nullif(record_owner(origin, (SELECT session FROM file)), (SELECT session FROM file)),
-        up_turn = (SELECT d.turn FROM nodes d WHERE d.id = j ->> '$.parentId');
+        up_turn = (SELECT coalesce(d.turn, '') FROM nodes d WHERE d.id = j ->> '$.parentId');
     UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
     WHERE owner IS NOT NULL OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = j ->> '$.id')
        OR main = 'result' AND (SELECT d.copied FROM nodes d WHERE d.id = j ->> '$.parentId');
@@ -201,8 +202,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 100000, f.session, f.ts, 'agent.turn.usage', NEW.hash || '.usage',
            json_fields('message_id', nullif(j -> '$.id', 'null'),
                        'model', coalesce(m -> '$.model', json_text(f.model)),
-                       'input_tokens', CAST(coalesce(u ->> '$.input', 0) + coalesce(u ->> '$.cacheRead', 0)
-                                            + coalesce(u ->> '$.cacheWrite', 0) AS INTEGER),
+                       'input_tokens', CASE WHEN coalesce(u ->> '$.input', u ->> '$.cacheRead', u ->> '$.cacheWrite') IS NOT NULL
+                           THEN CAST(coalesce(u ->> '$.input', 0) + coalesce(u ->> '$.cacheRead', 0)
+                                     + coalesce(u ->> '$.cacheWrite', 0) AS INTEGER) END,
                        'output_tokens', u -> '$.output', 'cached_input_tokens', u -> '$.cacheRead',
                        'cache_write_tokens', u -> '$.cacheWrite',
                        'cache_write_1h_tokens', nullif(u -> '$.cacheWrite1h', '0'), 'cost_usd', u -> '$.cost.total',
