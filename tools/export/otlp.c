@@ -299,7 +299,10 @@ static annal_status put_turn(struct trace *trace, const struct turn_span *turn, 
     status = begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"), err);
     if (status < 0)
         return status;
+    const char *taken = summary_taken_back(&trace->summary, event_member(&event, "turn_id"));
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
+    if (taken != NULL)
+        span_text(&span, "annal.turn.taken_back", annal_slice_of(taken));
     if (turn->end_seq != 0)
         return put_turn_end(trace, &span, turn->end_seq, err);
     if (turn->seq == trace->summary.answered_seq) {

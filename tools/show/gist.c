@@ -269,6 +269,10 @@ void gist(struct buf *out, const annal_event *event)
         put_turn(out, event);
         break;
     case FACT_OTHER:
+        if (annal__slice_begins(event->type, "turn.")) { /* taken back, or restored */
+            put_raw(out, event_member(event, "turn_id"));
+            put(out, "  ");
+        }
         put_members(out, set.len > 0 ? set : event->data);
     }
 }

@@ -172,6 +172,11 @@ START_TEST(a_transcript_folds_and_a_hit_names_what_was_taken_back)
     ck_assert_ptr_nonnull(strstr(cli.out, "## Turn 3 (abandoned)\n\n<details>"));
     ck_assert_ptr_nonnull(strstr(cli.out, "</details>\n\n## Turn 4\n"));
     ck_assert_ptr_null(strstr(cli.out, "## Turn 2 ("));
+    DONE(&cli, "export", "5e5e5e5e-0003-4000-8000-000000000003", "--format", "otlp");
+    const char *taken = strstr(cli.out, "{\"key\":\"annal.turn.taken_back\",\"value\":{"
+                                        "\"stringValue\":\"abandoned\"}}");
+    ck_assert_ptr_nonnull(taken);
+    ck_assert_ptr_null(strstr(taken + 20, "annal.turn.taken_back"));
     DONE(&cli, "search", "swim");
     ck_assert_ptr_nonnull(strstr(cli.out, "  user  abandoned\n"));
     DONE(&cli, "search", "sink");

@@ -5,7 +5,7 @@ import type { Event } from './api';
 import * as format from './format';
 import { link } from './route';
 import { Blocks, blocksOf, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
-import { upTo, type Model } from './model';
+import { takenBack, upTo, type Model } from './model';
 import { Output, outputOf, ToolCard } from './tool';
 import { Empty, useRedraw } from './ui';
 import { useVirtual, type List } from './virtual';
@@ -312,16 +312,23 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
             const index = indexOf(item.index);
             if (index === undefined) return null;
             const seq = model.seq[index]!;
+            const turn = at === Infinity ? model.turnAt(seq) : undefined;
+            const taken = takenBack(turn);
             return (
               <div
                 key={item.key}
                 ref={list.measureElement}
                 data-index={item.index}
                 data-seq={seq}
-                class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''}`}
+                class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''} ${taken && 'taken'}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
                 {seq === firstNew && <p class="new-from">new since you were here</p>}
+                {taken && seq === model.itemSeq[upTo(model.itemSeq, turn!.seq - 1)] && (
+                  <p class="taken-from">
+                    Turn {turn!.number} · {taken}
+                  </p>
+                )}
                 <Gutter model={model} index={index} choose={choose} />
                 <div class="item-body">
                   <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />

@@ -84,12 +84,20 @@ const KINDS: Record<string, Kind> = {
   'session.updated': 'hidden',
   'turn.started': 'hidden',
   'turn.streaming': 'hidden',
+  'turn.rolled_back': 'hidden',
+  'turn.abandoned': 'hidden',
+  'turn.restored': 'hidden',
   'price.set': 'hidden',
   'response.stored': 'hidden',
   'response.accessed': 'hidden',
   'provider.requested': 'hidden',
   'provider.responded': 'hidden',
 };
+
+/* How a turn was taken back, by its status. */
+const TAKEN: Record<string, string> = { rolled_back: 'rolled back', abandoned: 'abandoned' };
+
+export const takenBack = (turn: Turn | undefined): string => TAKEN[turn?.status ?? ''] ?? '';
 
 export const kindOf = (type: string): Kind => KINDS[type] ?? 'other';
 
@@ -411,7 +419,14 @@ export class Model {
     }
     if (kind === 'end') {
       const turn = this.turnOf.get(String(data.turn_id ?? '')) ?? this.turns.at(-1);
-      if (turn) [turn.ended, turn.end, turn.status] = [at, event.seq, event.type.slice(5)];
+      if (turn) {
+        [turn.ended, turn.end] = [at, event.seq];
+        if (!takenBack(turn)) turn.status = event.type.slice(5);
+      }
+    }
+    if (/^turn\.(rolled_back|abandoned|restored)$/.test(event.type)) {
+      const turn = this.turnOf.get(String(data.turn_id ?? ''));
+      if (turn) turn.status = event.type.slice(5);
     }
     if (data.input_tokens !== undefined || data.output_tokens !== undefined) {
       const cost = data.cost_microusd ?? (data.cost_usd == null ? null : data.cost_usd * 1e6);

@@ -6,7 +6,7 @@ import { ChartsPanel } from './charts';
 import { Conversation, type ConversationHandle } from './conversation';
 import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
-import { Model, upTo, type Turn } from './model';
+import { Model, takenBack, upTo, type Turn } from './model';
 import { Controls, prompts, SPEEDS, steps, usePlay } from './replay';
 import { link, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
@@ -283,6 +283,7 @@ function Prompts({
                     {format.clock(turn.began)}
                     {used > 0 && ` · ${format.compact(used)} tokens`}
                     {turn.status === 'failed' && turn.end <= seq && ' · failed'}
+                    {seq >= model.last && takenBack(turn) && ` · ${takenBack(turn)}`}
                   </span>
                 </button>
               </li>

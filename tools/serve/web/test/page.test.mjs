@@ -185,6 +185,23 @@ test('a session is shown as the conversation that it was', async () => {
   await page.close();
 });
 
+test('what was taken back is marked, and the rest is not', async () => {
+  store.append('taken-back', [
+    { type: 'turn.started', data: { turn_id: 't1', sequence: 1 } },
+    { type: 'message.added', data: { id: 'm1', role: 'user', content: 'Tie a bowline.' } },
+    { type: 'turn.completed', data: { turn_id: 't1' } },
+    { type: 'turn.abandoned', data: { turn_id: 't1' } },
+    { type: 'turn.started', data: { turn_id: 't2', sequence: 2 } },
+    { type: 'message.added', data: { id: 'm2', role: 'user', content: 'Tie a reef knot.' } },
+  ]);
+  const page = await session('', context, 'taken-back');
+  assert.equal(await page.locator('.taken-from').innerText(), 'Turn 1 · abandoned');
+  assert.match(await page.locator('.item.taken .said').innerText(), /Tie a bowline/);
+  assert.ok(await page.locator('.item:not(.taken) .said', { hasText: 'reef knot' }).isVisible());
+  quiet(page);
+  await page.close();
+});
+
 test('at a moment of the past only what was known then is shown', async () => {
   const page = await session('?tab=state');
   await dragTo(page, 0.3);
