@@ -39,7 +39,7 @@ END_TEST
 START_TEST(several_are_deleted_though_one_of_them_is_not_there)
 {
     CLI(&cli, NULL, "delete", "s1");
-    cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+    cli_assert_refused(&cli, EXIT_STORAGE, "no store at");
     CLI(&cli, EVENT, "append", "s1");
     CLI(&cli, EVENT, "append", "s2");
     CLI(&cli, NULL, "--json", "delete", "s1", "none", "s2");

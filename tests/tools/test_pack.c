@@ -89,7 +89,7 @@ END_TEST
 START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
 {
     CLI(&cli, NULL, "pack", "disable", "teams");
-    cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+    cli_assert_refused(&cli, EXIT_STORAGE, "no store at");
     DONE(&cli, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
     cli_assert_refused(&cli, EXIT_STORAGE,

@@ -44,7 +44,7 @@ START_TEST(the_columns_of_one_table_are_rows)
     CLI(&cli, NULL, "schema", "events", "--json");
     ASSERT_OUT("{\"column\":\"data\",\"type\":\"TEXT\",\"key\":null}\n");
     CLI(&cli, NULL, "schema", "nothing");
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is no table 'nothing'");
+    cli_assert_refused(&cli, EXIT_REFUSED, "table 'nothing' does not exist");
 }
 END_TEST
 

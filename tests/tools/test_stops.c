@@ -68,7 +68,7 @@ START_TEST(an_index_that_has_no_session_yet_is_not_taken_for_an_empty_store)
     char lock[512];
     DONE(&cli, "delete", "--yes", "s1");
     CLI(&cli, NULL, "ls");
-    ck_assert_ptr_nonnull(strstr(cli.err, "there are no sessions yet"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "no sessions yet"));
     snprintf(lock, sizeof lock, "%s/locks/index", cli.store);
     stopped_start_locked(&stopped, (const char *const[]){lock, NULL});
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");

@@ -129,7 +129,7 @@ START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
     free(journal);
     CLI(&cli, NULL, "verify", "s1");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_msg(strstr(cli.out, "which the journal does not have") == NULL, "%s", cli.out);
+    ck_assert_msg(strstr(cli.out, "which is missing in the journal") == NULL, "%s", cli.out);
 }
 END_TEST
 

@@ -86,13 +86,13 @@ int args_fail_verb(const struct noun *noun, const char *given)
     const char *name = noun ? noun->name : "";
     const char *space = noun ? " " : "";
     if (nearest != NULL)
-        return fail_usage("there is no verb '%s%s%s': did you mean '%s%s%s'?", name, space, given,
-                          name, space, nearest);
+        return fail_usage("verb '%s%s%s' does not exist: did you mean '%s%s%s'?", name, space,
+                          given, name, space, nearest);
     if (noun == NULL && strcmp(given, "completion") == 0)
-        return fail_usage("there is no verb 'completion': bash, zsh and fish find the words of "
+        return fail_usage("verb 'completion' does not exist: bash, zsh and fish find the words of "
                           "annal where it is installed, in new shells");
-    return fail_usage("there is no verb '%s%s%s': 'annal help%s%s' lists them", name, space, given,
-                      space, name);
+    return fail_usage("verb '%s%s%s' does not exist: 'annal help%s%s' lists all verbs", name, space,
+                      given, space, name);
 }
 
 #define OWNERS_BYTES 128
@@ -404,7 +404,7 @@ int args_parse(struct args *args, int argc, char **argv)
             exit_status = take_option(args, argc, argv, &i);
         else if (!options_end && argv[i][0] == '-' && argv[i][1] != '-' && argv[i][1] != '\0')
             exit_status =
-                fail_usage("there is no option '%s': options begin with two dashes "
+                fail_usage("option '%s' does not exist: options begin with two dashes "
                            "('annal help%s%s' lists them)",
                            argv[i], args->command || args->noun ? " " : "", args_verb(args, verb));
         else

@@ -66,8 +66,7 @@ static annal_status read_as_it_stands(annal_index *index, annal_error *err)
     uint64_t bytes = 0;
     annal_status status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &bytes, err);
     if (status == ANNAL_OK && bytes > 0)
-        say("the answer may be incomplete: the store cannot be written, and its index lags %s "
-            "behind the journals",
+        say("the answer may be incomplete: the store cannot be written, and its index lags by %s",
             human_bytes(text, bytes));
     return status;
 }

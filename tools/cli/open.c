@@ -155,7 +155,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
     char *path = store_path(args);
     if (path == NULL) {
         annal__fail(err, ANNAL_ERR_INVALID,
-                    "there is no $HOME to find the store in: name it with --store DIR");
+                    "$HOME is not set, so the default store is unknown: give --store DIR");
         return EXIT_USAGE;
     }
     annal_status status = mode == OPEN_CREATE ? check_new_place(args, path, err) : ANNAL_OK;
@@ -168,7 +168,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
     }
     if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
         annal__fail(err, status,
-                    "there is no store at '%s': append, import or pack enable makes one, --store "
+                    "no store at '%s': append, import or pack enable create a store, --store "
                     "DIR names another",
                     path);
     annal__free(path);

@@ -72,7 +72,8 @@ static int open_writer(struct append *append, const annal_draft *first)
         return fail_line(append, &err);
     if (appender->expects && appender->expected_seq > 0 && !store_is_there(append->args)) {
         annal__fail(&err, ANNAL_ERR_CONFLICT,
-                    "append to session '%.*s': there is no store yet, so it does not end at seq "
+                    "append to session '%.*s': the store does not exist, so the session does not "
+                    "end at seq "
                     "%" PRIu64,
                     ANNAL_FMT(appender->session), appender->expected_seq);
         return fail_line(append, &err);
@@ -212,12 +213,12 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_ID, NULL, "the session"),
 
-    OPTION("type", "T", FIELD_TEXT, NULL, "every line is the data of an event of this type"),
+    OPTION("type", "T", FIELD_TEXT, NULL, "type of the events; every line is then only data"),
     OPTION_WITH("level", "LEVEL", FIELD_CHOICE, NULL, "when an event is acknowledged (sync)",
                 .choices = "sync|batch|os"),
     OPTION("expect-seq", "N", FIELD_COUNT, NULL,
-           "append only if the last seq is N; 0: none is there"),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of a new journal (jsonl)",
+           "append only if the session ends at event N (0: it is empty)"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of a new journal (jsonl)",
                 .choices = JOURNAL_FORMATS),
     CREATE_OPTION,
     FIELDS_END};
@@ -225,27 +226,26 @@ static const struct field fields[] = {
 const struct command cmd_append = {
     .name = "append",
     .summary = "append events to a session",
-    .about =
-        "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
-        "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
-        "durable. data is kept byte for byte. With an id an event can be appended again\n"
-        "without doing harm: the answer is its first seq.\n"
-        "\n"
-        "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}, nothing of\n"
-        "it is there and nothing will be; {\"unknown\":\"why\"}, storage failed and nobody\n"
-        "can say: append it again with the same id to see. The first line that gets no\n"
-        "seq ends the command, with exit status 1 (3 when the storage failed, or it is\n"
-        "unknown); the lines before it were appended. The store and the session are\n"
-        "made when they are missing.\n"
-        "\n"
-        "Packs that are on (annal pack) are asked first about events that they guard: a\n"
-        "refusal is the pack's sentence. Fields that a pack fills may be left out.\n"
-        "\n"
-        "A session keeps the format that it was made in. As msgpack it takes less room;\n"
-        "every command reads both, and 'annal cat' prints both as JSON.\n"
-        "\n"
-        "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
-        "within 10 ms; os survives the end of the process, not of the machine.",
+    .about = "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
+             "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
+             "durable. data is kept byte for byte. With an id an event can be appended again\n"
+             "without doing harm: the answer is its first seq.\n"
+             "\n"
+             "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}: the\n"
+             "event was not written and will not be; {\"unknown\":\"why\"}: storage failed\n"
+             "during the append; append the event again with the same id to learn its seq.\n"
+             "The first line without a seq ends the command, with exit status 1 (3 if storage\n"
+             "failed or the result is unknown); the lines before it were appended. A missing\n"
+             "store or session is created.\n"
+             "\n"
+             "Packs that are on (annal pack) check the events that they guard: a refusal is\n"
+             "the pack's sentence. Fields that a pack fills may be left out.\n"
+             "\n"
+             "A session keeps the format in which it was created. As msgpack it takes less\n"
+             "room; every command reads both, and 'annal cat' prints both as JSON.\n"
+             "\n"
+             "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
+             "within 10 ms; os survives the end of the process, not of the machine.",
     .examples =
         "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
         "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"

@@ -195,7 +195,7 @@ static int sweep(const struct args *args)
 static const struct field put_fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "whose it is"),
     OPERAND("FILE", FIELD_TEXT, NULL, "the content; - reads standard input"),
-    OPTION("media-type", "TYPE", FIELD_TEXT, "media_type", "what it is, such as application/pdf"),
+    OPTION("media-type", "TYPE", FIELD_TEXT, "media_type", "media type, such as application/pdf"),
     OPTION("name", "NAME", FIELD_TEXT, "name", "what to call it (the file's own)"), FIELDS_END};
 
 static const struct field get_fields[] = {
@@ -238,8 +238,8 @@ static const struct command verbs[] = {
      .run = ls},
     {.name = "sweep",
      .summary = "remove the artifacts that no event names",
-     .about = "Reads every journal, and removes the artifacts whose hash is in no event.\n"
-              "Where a journal is damaged nothing is removed, for nobody knows what it named.",
+     .about = "Reads every journal, and removes the artifacts whose hash is in no event. If a\n"
+              "journal is damaged nothing is removed, because it may have named any artifact.",
      .examples = "  annal artifact sweep --dry-run\n  annal artifact sweep --older-than 2h\n",
      .fields = sweep_fields,
      .run = sweep},

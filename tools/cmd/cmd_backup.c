@@ -83,12 +83,12 @@ static const struct field fields[] = {
 const struct command cmd_backup = {
     .name = "backup",
     .summary = "copy the store, also while it is in use",
-    .about = "Copies all that cannot be made again, journals, artifacts, the settings of packs\n"
-             "and packs of your own, into DIR, which must be missing or empty. Everything\n"
-             "that was acknowledged before it began is in it, also what the sqlite3 shell\n"
-             "wrote into the tables of packs; writers go on meanwhile. A manifest with the\n"
-             "length and the hash of every file is written last, so that a backup that broke\n"
-             "off is not taken for one.\n"
+    .about = "Copies everything that cannot be rebuilt (journals, artifacts, pack settings\n"
+             "and your own packs) into DIR, which must be missing or empty. The copy contains\n"
+             "everything that was acknowledged before it began, also rows that the sqlite3\n"
+             "shell wrote into tables of packs; writers continue in the meantime. A manifest\n"
+             "with the length and the hash of every file is written last, so that a backup\n"
+             "that broke off is not taken for one.\n"
              "\n"
              "The exit status is 1 when DIR is not empty, or when --check finds damage.",
     .examples = "  annal backup /mnt/disk/annal-monday\n"
@@ -104,7 +104,7 @@ static int run_restore(const struct args *args)
     const annal_backup_options how = {.progress = show, .arg = &progress};
     char *path = store_path(args);
     if (path == NULL)
-        return fail_usage("there is no home directory; say --store DIR");
+        return fail_usage("no home directory: give --store DIR");
     progress_begin(&progress, "restore", 0);
     annal_status status = annal_restore(args->operands[0], path, &how, &result, &err);
     progress_hide(&progress);
@@ -123,11 +123,12 @@ static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "
 const struct command cmd_restore = {
     .name = "restore",
     .summary = "make a store from a backup",
-    .about = "Makes the store (--store, or the default one) from the backup in DIR. There must\n"
-             "be none yet: what is there is never overwritten. Every file is compared with\n"
-             "the manifest. The store is made beside its place and takes it when it is whole;\n"
-             "a restore that broke off leaves STORE.restoring-*, which can be deleted.\n"
-             "Index, snapshots and the tables of packs are rebuilt when they are asked for.\n"
+    .about = "Makes the store (--store, or the default one) from the backup in DIR. It must\n"
+             "not exist yet: restore never overwrites a store. Every file is compared with\n"
+             "the manifest. The store is built beside its place and renamed when it is\n"
+             "complete; an interrupted restore leaves STORE.restoring-*, which can be\n"
+             "deleted. Index, snapshots and the tables of packs are rebuilt when they are\n"
+             "first used.\n"
              "\n"
              "The exit status is 1 when there is a store, or the backup is damaged.",
     .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",

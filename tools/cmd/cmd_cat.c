@@ -110,11 +110,10 @@ const struct command cmd_cat = {
     .summary = "print the events of a session, straight from its journal",
     .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
              "the width, and leaves import.record out unless --all asks for it. With --json,\n"
-             "or into a file or pipe, one JSON object a line: seq, ts, type, id and cause\n"
-             "where the event has them, and data as it was appended; from a\n"
-             "msgpack journal, as JSON of the same value. Every hash is checked on the way;\n"
-             "what is damaged is named on standard error, everything else is printed, and\n"
-             "the exit status is 1.",
+             "or into a file or pipe, one JSON object a line: seq, ts, type, id and cause if\n"
+             "the event has such members, and data byte for byte; from a msgpack journal,\n"
+             "JSON of the same value. Every hash is checked; damaged events are reported on\n"
+             "standard error, all others are printed, and the exit status is 1.",
     .examples =
         "  annal cat sess_1\n"
         "  annal cat sess_1 --last 50\n"

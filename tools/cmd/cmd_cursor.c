@@ -113,21 +113,21 @@ static const struct field cursor_fields[] = {OPERAND("CURSOR", FIELD_TEXT, NULL,
 static const struct command verbs[] = {
     {.name = "list",
      .summary = "list the named cursors",
-     .about = "Lists the places that tails with --cursor keep in the store: when each was\n"
-              "last committed, of how many sessions it knows, and whether a tail has it now.",
+     .about = "Lists the positions that tails with --cursor keep in the store: when each was last "
+              "committed, the number of its sessions, and whether a tail uses it now.",
      .examples = "  annal cursor list\n",
      .fields = no_fields,
      .run = list},
     {.name = "show",
      .summary = "show the place of a cursor in each session",
-     .about = "Prints, for each session of the cursor, the seq of the last event that was\n"
-              "dealt with, and how many have come since.",
+     .about = "Prints, for each session of the cursor, the seq of the last event that was "
+              "processed, and how many were appended since.",
      .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",
      .fields = cursor_fields,
      .run = show},
     {.name = "drop",
      .summary = "forget a cursor",
-     .about = "The next tail with this name begins as a new one. Refused while a tail has it.",
+     .about = "The next tail with this name begins as a new one. Refused while a tail uses it.",
      .examples = "  annal cursor drop billing\n",
      .fields = cursor_fields,
      .run = drop},

@@ -105,13 +105,13 @@ const struct command cmd_delete = {
     .name = "delete",
     .summary = "delete sessions permanently",
     .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
-             "its artifacts, and says what it was. On a terminal it asks first. A session\n"
-             "that another process is writing is taken from it, as for an append. An append\n"
-             "that comes later begins the session again, with seq 1. The exit status is 1 when\n"
-             "a SESSION does not exist or is not released in time; the others are deleted all\n"
-             "the same. Nothing of what a session held is left in any file of the store:\n"
-             "processes that have it open are asked to overwrite their commit logs, and a\n"
-             "message says what one that is stopped still has.",
+             "its artifacts, and prints what it deleted. On a terminal it asks first. A\n"
+             "session that another process is writing is taken from it, as for an append. A\n"
+             "later append begins the session again, with seq 1. The exit status is 1 when a\n"
+             "SESSION does not exist or is not released in time; the others are deleted all\n"
+             "the same. No content of the session remains in any file of the store: processes\n"
+             "that have the store open overwrite their commit logs, and a message names\n"
+             "content that a stopped process still holds.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .fields = fields,

@@ -289,13 +289,12 @@ static const struct field fields[] = {
 const struct command cmd_diff = {
     .name = "diff",
     .summary = "what changed in a session between two moments, or differs in two",
-    .about = "Compares the session's tables as they were at two moments of its past, each a\n"
-             "seq or a time as for 'annal replay --at', and prints the rows that differ:\n"
-             "+ inserted, ~ updated with each column that changed, - deleted. With --json one\n"
-             "object a row, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and "
-             "after\n"
-             "have the columns that differ. --patch prints one JSON patch that makes\n"
-             "'annal replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.\n"
+    .about = "Compares the session's tables at two moments of its past, each a seq or a time\n"
+             "as for 'annal replay --at', and prints the rows that differ: + inserted, ~\n"
+             "updated with each column that changed, - deleted. With --json one object a row,\n"
+             "{\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and after\n"
+             "have the columns that differ. --patch prints one JSON patch that makes 'annal\n"
+             "replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.\n"
              "\n"
              "With two sessions it compares these: what they used and how long they took, the\n"
              "tools of both, and the first calls that differ.",

@@ -142,17 +142,18 @@ static void check_place(struct doctor *doctor)
 static int check_log(void *arg, const annal__log_info *log)
 {
     struct doctor *doctor = arg;
-    char bytes[HUMAN_BYTES], held[HUMAN_BYTES], owner[60] = "nobody has it";
+    char bytes[HUMAN_BYTES], held[HUMAN_BYTES], owner[60] = "no process owns it";
     const char *advice = NULL;
     if (log->living)
-        snprintf(owner, sizeof owner, "process %" PRIu32 " has it, and %" PRIu32 " session%s",
+        snprintf(owner, sizeof owner, "process %" PRIu32 " owns it, and %" PRIu32 " session%s",
                  log->pid, log->sessions, log->sessions == 1 ? "" : "s");
     doctor->living = doctor->living || log->living;
     if (log->what != NULL)
-        advice = "keep a copy; what it alone held is lost. Moved away, the others go on";
+        advice = "keep a copy; what it alone held is lost. Once the log is moved away, all other "
+                 "sessions work again";
     else if (!log->living && log->unreleased > 0 && !annal__store_is_read_only(doctor->store))
         advice = "it could not be redone: 'annal verify' shows which session is damaged; its "
-                 "sessions take no more events until the log is moved away";
+                 "sessions accept no more events until the log is moved to another directory";
     tell(doctor, "commit log", advice,
          "%02" PRIu32 ": %s, %s; %" PRIu64 " groups not checkpointed (%s)%s%s", log->number,
          human_bytes(bytes, log->bytes), owner, log->unreleased,
@@ -205,7 +206,7 @@ static int check_stray(void *arg, annal_slice name, const char *what)
 {
     (void)name;
     tell(arg, "journal",
-         "it is left out of every answer; nothing but moving it away, or back, ends that", "%s",
+         "every command ignores this file; move it out of the store, or back to its old name", "%s",
          what);
     return 0;
 }
@@ -325,8 +326,7 @@ static annal_status check_findings(struct doctor *doctor, annal_index *index, an
 static int tell_failed(void *arg, const annal_pack_info *pack)
 {
     if (pack->state == ANNAL_PACK_FAILED)
-        tell(arg, "pack",
-             "'annal help pack check' says how to look at it; its tables stay as they are",
+        tell(arg, "pack", "'annal help pack check' says how to check it; its tables stay unchanged",
              "%s is not run: %s", pack->name, pack->error == NULL ? "?" : pack->error);
     return 0;
 }
@@ -358,8 +358,8 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
         tell(doctor, "snapshots", NULL, "none is overdue");
     else if (status == ANNAL_OK)
         tell(doctor, "snapshots", NULL,
-             "overdue for %s session%s with %s events: %s%s; the next process that appends goes on "
-             "with them, 'annal snapshot take' does so at once",
+             "overdue for %s session%s with %s events: %s%s; the next process that appends takes "
+             "them; 'annal snapshot take' takes them now",
              human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s",
              human_count(events, sum.events), sum.named, sum.sessions > NAMED_SESSIONS ? " …" : "");
     return status;
@@ -377,7 +377,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
-        tell(doctor, "index", NULL, "there is none; the next reader makes it");
+        tell(doctor, "index", NULL, "missing; the next reader builds it");
         status = check_snapshots(doctor, index, err);
         goto done;
     }
@@ -584,7 +584,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     FLAG("disk", NULL, "measure what a sync costs here, and whether it is done"),
     FLAG("transition-stale", NULL, "end running sessions whose process is proven dead"),
-    OPTION_WITH("stale-hours", "H", FIELD_AMOUNT, NULL, "only those quiet for so many hours (6.0)",
+    OPTION_WITH("stale-hours", "H", FIELD_AMOUNT, NULL, "minimum hours without an event (6.0)",
                 .most = 1000000, .with = "transition-stale"),
     OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say which, and end none",
                 .with = "transition-stale"),
@@ -593,22 +593,22 @@ static const struct field fields[] = {
 const struct command cmd_doctor = {
     .name = "doctor",
     .summary = "say whether the store is well, and what to do",
-    .about = "Looks at the place of the store, the space left, the commit logs and who has\n"
-             "them, the ends of the journals, journals that were copied or renamed, the\n"
+    .about = "Checks the file system of the store, the space left, the commit logs and their\n"
+             "owners, the ends of the journals, journals that were copied or renamed, the\n"
              "index, snapshots that are overdue, files that were left lying, and what failed\n"
-             "since counting began. Each line is ok or a warning, with what to do.\n"
-             "'annal verify' reads everything; this takes a moment.\n"
+             "since counting began. Each line is ok or a warning, with what to do. 'annal\n"
+             "verify' reads everything; this takes a moment.\n"
              "\n"
              "--disk writes to nameless files in the store's directory for two seconds, says\n"
              "what a sync costs and so how many appends a second to expect, and warns of a\n"
-             "disk that seems to ignore syncs. That it keeps what it synced only a power cut\n"
-             "can prove.\n"
+             "disk that seems to ignore syncs. Only a power cut can prove that a disk keeps\n"
+             "synced data.\n"
              "\n"
              "--transition-stale (packs lionagi and teams) ends sessions whose process died\n"
-             "without saying so, as failed: those that run, that nothing came from for longer\n"
-             "than their kind allows (6 hours, or 12 for flow, fanout and show-play) and\n"
-             "--stale-hours, and whose process, as recorded in session.created or\n"
-             "session.opened, is proven dead. All others are left alone, and said why.\n"
+             "without saying so, as failed: sessions that are running, that appended nothing\n"
+             "for longer than their kind allows (6 hours, or 12 for flow, fanout and\n"
+             "show-play) and --stale-hours, and whose process, as recorded in session.created\n"
+             "or session.opened, is proven dead. All others are left alone, and said why.\n"
              "\n"
              "Exit status: 0 all is well, 1 there are warnings; with --transition-stale 0 some\n"
              "were ended, 1 none was.",

@@ -140,9 +140,9 @@ static const struct field fields[] = {
 const struct command cmd_export = {
     .name = "export",
     .summary = "write a session for other programs, or for people",
-    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
-             "ts, type, id and cause where the event has them, and data. Line N is event N. Of\n"
-             "several sessions each line begins with \"session\".\n"
+    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read\n"
+             "them: ts, type, id and cause if the event has such members, and data. Line N is\n"
+             "event N. Of several sessions each line begins with \"session\".\n"
              "\n"
              "markdown is a transcript: what is known of the session, then who said what, what\n"
              "tools were called with and returned, what failed, and what never ended. Long\n"
@@ -154,17 +154,17 @@ const struct command cmd_export = {
              "annal.incomplete. Ids are hashes of the session's id and the event's seq.\n"
              "\n"
              "bundle is one file, tar under zstd, that 'annal import bundle' takes over into\n"
-             "another store with proof that it is the same: a manifest, the journals as they\n"
-             "are, what forks were forked from, and the artifacts of these sessions. The same\n"
+             "another store with proof that it is the same: a manifest, the journals byte for\n"
+             "byte, the ancestors of forks, and the artifacts of these sessions. The same\n"
              "store gives the same bytes. A damaged session is refused.\n"
              "\n"
              "html is one file that shows the session in any browser, without a server, as\n"
              "the page of 'annal serve' does: the conversation, and what was known at each\n"
              "moment. It holds every event.\n"
              "\n"
-             "Without SESSION all sessions of the store are written.\n"
-             "A fork is written as one history, with what it shares. The exit status is 1 when\n"
-             "something is damaged: it is named on standard error, all else is written.",
+             "Without SESSION all sessions of the store are written. A fork is written as one\n"
+             "history, with what it shares. The exit status is 1 if events are damaged: they\n"
+             "are reported on standard error, all others are written.",
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
                 "  annal export sess_1 --at 120 | annal append sess_2\n"
                 "  annal export sess_1 --format bundle --to sess_1.annal\n"

@@ -14,7 +14,7 @@ static void tell_index(annal_store *store, annal_slice child)
     annal_error err = {0};
     if (annal_index_open(store, NULL, &index, &err) < 0 ||
         annal_index_catch_up(index, child, NULL, &err) < 0)
-        say("session '%.*s' is there, and its index is brought up later: %s", ANNAL_FMT(child),
+        say("session '%.*s' is created; its index is updated later: %s", ANNAL_FMT(child),
             err.message);
     annal_index_close(index);
 }
@@ -59,16 +59,16 @@ static const struct field fields[] = {
     OPERAND("NEW", FIELD_ID, NULL, "the new one"),
     OPTION_WITH("at", "SEQ", FIELD_COUNT, NULL, "the last event that both have (the last there is)",
                 .least = 1),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of its journal (that of SESSION)",
-                .choices = JOURNAL_FORMATS),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
+                "format of its journal (default: as SESSION)", .choices = JOURNAL_FORMATS),
     FIELDS_END};
 
 const struct command cmd_fork = {
     .name = "fork",
-    .summary = "go on from any event of a session, in another one",
-    .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and goes\n"
-             "on by itself. No event is copied: reading, queries, replay and tails of NEW\n"
-             "begin in the journal of SESSION. What a fork needs is neither deleted nor\n"
+    .summary = "continue from any event of a session, in a new session",
+    .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and\n"
+             "continues on its own. No event is copied: reading, queries, replay and tails of\n"
+             "NEW begin in the journal of SESSION. What a fork needs is neither deleted nor\n"
              "converted. A fork may be forked again, at any event.",
     .examples = "  annal fork sess_1 --at 120 sess_1b\n"
                 "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",

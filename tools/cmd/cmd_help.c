@@ -126,12 +126,15 @@ void help_print_all(void)
     for (int i = 0; commands[i] != NULL; i++)
         printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
     print_nouns();
-    printf("\nThe store is --store DIR, else $ANNAL_STORE, else $XDG_DATA_HOME/annal, else\n"
+    printf("\n"
+           "The store is --store DIR, else $ANNAL_STORE, else $XDG_DATA_HOME/annal, else\n"
            "~/.local/share/annal. Data goes to standard output, everything else to\n"
-           "standard error.\n\n"
-           "exit status: 0 done; 1 refused, or the answer is no; 2 wrong usage;\n"
-           "3 the store or the system failed, or there is no store\n\n"
-           "'annal help VERB' tells more.\n");
+           "standard error.\n"
+           "\n"
+           "exit status: 0 done; 1 refused, or the answer is no; 2 wrong usage; 3 the store\n"
+           "or the system failed, or the store does not exist\n"
+           "\n"
+           "'annal help VERB' explains a verb.\n");
 }
 
 /* What the operands name; 0 or an exit status. */

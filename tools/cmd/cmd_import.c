@@ -74,7 +74,7 @@ static int fail_kind(const char *kind)
     struct buf kinds = {0};
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
         (void)annal__buf_printf(&kinds, "%s, ", importer_texts[i].kind);
-    int exit_status = fail_usage("there is no importer '%s', only %.*sauto, or a file NAME.sql",
+    int exit_status = fail_usage("importer '%s' does not exist, only %.*sauto, or a file NAME.sql",
                                  kind, (int)kinds.len, kinds.ptr);
     annal__buf_done(&kinds);
     return exit_status;
@@ -493,8 +493,8 @@ static int find_all(const struct args *args, struct logs *logs)
         exit_status = found > exit_status ? found : exit_status;
     }
     if (exit_status == EXIT_DONE && logs->count == 0 && !args_has(args, "follow"))
-        exit_status = fail_refused("import '%s': there is no log of kind %s in it",
-                                   args->operands[1], args->operands[0]);
+        exit_status = fail_refused("import '%s': it contains no log of kind %s", args->operands[1],
+                                   args->operands[0]);
     logs->store = NULL;
     logs_found_all(logs);
     annal__free(store);
@@ -656,10 +656,10 @@ const struct command cmd_import = {
     .name = "import",
     .summary = "import the logs of agents; again, it adds only what is new",
     .about = "KIND is one of those below; auto, which looks at each log; or the path of an\n"
-             "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a log:\n"
-             "lines, a JSON document, a SQLite database or a directory, as the kind has them,\n"
-             "also under zstd; or a directory, for all logs of that kind below it.\n"
-             "The store is made when it is missing.\n"
+             "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a\n"
+             "log: lines, a JSON document, a SQLite database or a directory, as the kind\n"
+             "requires, also under zstd; or a directory, for all logs of that kind below it.\n"
+             "A missing store is created.\n"
              "\n"
              "Kinds: autogen, claude-code, codex, gemini-cli, goose, jsonl, langgraph,\n"
              "lionagi, mini-swe-agent, openai-agents, opencode, openhands, otel, pi,\n"
@@ -670,26 +670,27 @@ const struct command cmd_import = {
              "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
              "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
              "lines, lines whose bytes were in the file before, and a last line that is not\n"
-             "finished yet. A log whose size, times, begin and end are those of its last\n"
-             "import is not read again, unless --recheck says so; it is then \"unchanged\".\n"
-             "With --json there is one object for each log, {\"file\", \"kind\",\n"
-             "\"container\", \"sessions\", \"lines\", \"imported\", \"skipped\", \"events\",\n"
-             "\"skips\"}; events counts those added now. Of two imports of one log at the same\n"
-             "time both may report an event as added; it is there once.\n"
+             "finished yet. A log whose size, times, beginning and end have not changed since\n"
+             "its last import is not read again, unless --recheck says so; it is then\n"
+             "\"unchanged\". With --json there is one object for each log, {\"file\",\n"
+             "\"kind\", \"container\", \"sessions\", \"lines\", \"imported\", \"skipped\",\n"
+             "\"events\", \"skips\"}; events counts those added now. If two processes import\n"
+             "a log at the same time, both may report an event as added; it is stored once.\n"
              "\n"
-             "With --follow it goes on: lines are taken as they are written, new logs below a\n"
-             "PATH as they appear, documents and databases when they have changed, and a log\n"
-             "that is cut short or replaced from its beginning. Ctrl-C or SIGTERM ends it,\n"
-             "with 0; what was said to be added is durable. Begun again it goes on from there.\n"
+             "With --follow it continues: lines are imported when they are written, new logs\n"
+             "below a PATH as they appear, documents and databases when they have changed,\n"
+             "and a log that is cut short or replaced from its beginning. Ctrl-C or SIGTERM\n"
+             "ends it, with 0; events reported as added are durable. Started again, it\n"
+             "continues from there.\n"
              "\n"
              "'import bundle FILE' takes over what 'annal export --format bundle' wrote. All\n"
              "of it is proved before anything is written: the seal, each file's hash, each\n"
-             "journal. Sessions that are there with the same bytes stay, those of which there\n"
-             "is the begin go on, and one with another content has all refused. A journal\n"
-             "takes its place whole. At the end what is in the store is read again and\n"
-             "compared. With --json {\"file\", \"sessions\", \"events\", \"artifacts\",\n"
-             "\"added\", \"extended\", \"already_there\", \"missing_artifacts\",\n"
-             "\"hashes_equal\"}.",
+             "journal. Existing sessions with the same bytes stay, sessions of which the\n"
+             "store has the beginning are extended, and if one has other content, nothing is\n"
+             "imported. A journal takes its place whole. At the end what is in the store is\n"
+             "read again and compared. With --json {\"file\", \"sessions\", \"events\",\n"
+             "\"artifacts\", \"added\", \"extended\", \"already_there\",\n"
+             "\"missing_artifacts\", \"hashes_equal\"}.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import claude-code ~/.claude/projects --follow\n"

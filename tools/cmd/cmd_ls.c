@@ -367,7 +367,7 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
         status = print_note(ls, &err);
     annal__buf_done(&ls->without_price);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
-        say("there are no sessions yet");
+        say("no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
@@ -398,9 +398,9 @@ static const struct field fields[] = {
     PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
-    OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
+    OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "sort column, largest or newest first (active)",
                 .choices = SORTS),
-    FLAG("tree", NULL, "sub-agents and forks below the session they come from"),
+    FLAG("tree", NULL, "sub-agents and forks below their parent session"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (table)",
                 .choices = "jsonl|csv|table"),
@@ -413,16 +413,16 @@ const struct command cmd_ls = {
              "cost, last activity, agent, title and health, which counts what is damaged or\n"
              "was not understood ('annal verify' and 'annal show SESSION' tell more), else\n"
              "that its log has a layout that the importer does not know, else lines of the\n"
-             "log that were unreadable, else requests that the provider\n"
-             "refused. The title is the log's own, or else what the user said first. On a\n"
-             "narrow terminal columns are left out; --json prints them all, and more. A cost\n"
-             "with ~ is computed from list prices, as the log gives none; one of 27% is that\n"
-             "of so many tokens, and the others have no price. A fork's line says of which\n"
-             "session and from which event on; its totals are of its own events. A time in the\n"
-             "future cannot be right: ACTIVE is that of the other events then, with '?'.\n"
-             "--sort project groups the sessions by the directory in which they began, under\n"
-             "its latest name: a directory was moved if a session began in it and ended in\n"
-             "another one, and no session began in it after that.\n"
+             "log that were unreadable, else requests that the provider refused. The title is\n"
+             "the log's own, or else what the user said first. On a narrow terminal columns\n"
+             "are left out; --json prints them all, and more. A cost with ~ is computed from\n"
+             "list prices, as the log gives none; a cost of 27% covers that part of the\n"
+             "tokens, and the others have no price. A fork's line says of which session and\n"
+             "from which event on; its totals are of its own events. A time in the future\n"
+             "cannot be right: ACTIVE is then the time of the other events, with '?'. --sort\n"
+             "project groups the sessions by the directory in which they began, under its\n"
+             "latest name: a directory was moved if a session began in it and ended in\n"
+             "another directory, and no session began in it after that.\n"
              "\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session but its sub-agents begins with. A terminal gets no more than\n"

@@ -131,8 +131,8 @@ static int check_nouns(const annal_pack *pack, const char *file)
                        strcmp(other->pack, annal__pack_name(pack)) == 0;
         if (command_find(noun->name) != NULL || (other != NULL && !is_same))
             exit_status =
-                fail_refused("%s:%u: '%s' is a %s of annal itself, which comes first: "
-                             "give the noun another name",
+                fail_refused("%s:%u: '%s' is a %s of annal itself, which takes precedence: give "
+                             "the noun another name",
                              file, noun->line, noun->name, other != NULL ? "noun" : "verb");
     }
     return exit_status;
@@ -267,7 +267,7 @@ static int check_name(const struct args *args, const char *name)
         exit_status = fail_error(&err);
     else if (exit_status == 0 && !found.is_there)
         exit_status =
-            fail_refused("there is no pack '%s' on in this store, and no such file", name);
+            fail_refused("'%s' is neither a pack that is enabled in this store nor a file", name);
     else if (exit_status == 0 && found.has_error)
         exit_status = fail_refused("pack %s: %s", name, found.error);
     if (exit_status == 0)
@@ -416,45 +416,45 @@ static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "th
 
 static const struct command verbs[] = {
     {.name = "enable",
-     .summary = "run a pack that comes with Annal",
+     .summary = "enable an included pack",
      .about = "From now on the store keeps the pack's tables; the next question about them\n"
               "fills them from what there is. A pack of your own is on when its file is in\n"
-              "STORE/packs/. The store is made when it is missing.",
+              "STORE/packs/. A missing store is created.",
      .examples = "  annal pack enable teams\n"
                  "  annal pack enable prose --at .prose\n",
      .fields = enable_fields,
      .run = enable},
     {.name = "disable",
      .summary = "stop running a pack",
-     .about = "Its tables stay as they are, and nobody reads them; when the pack is enabled\n"
-              "again they are brought up to date.",
+     .about = "Its tables stay unchanged, and queries do not read them; when the pack is enabled "
+              "again they catch up.",
      .examples = "  annal pack disable teams\n",
      .fields = name_fields,
      .run = disable},
     {.name = "list",
      .summary = "list the packs that are on, and their state",
      .about = "A pack is ready when its tables hold everything, building while events are\n"
-              "behind (the next question about it or the keeper goes on), failed when it is\n"
-              "wrong. A finding is an event that a handler could not take: 'annal verify' names\n"
-              "it. Exit status 1 when a pack is wrong; why is said with file and line.",
+              "missing (the next query or the keeper continues), failed if it has an error. A\n"
+              "finding is an event that a handler could not take: 'annal verify' names it. The\n"
+              "exit status is 1 if a pack has an error; a message gives file and line.",
      .examples = "  annal pack list\n"
                  "  annal pack list --json | jq 'select(.findings > 0)'\n",
      .fields = no_fields,
      .run = list},
     {.name = "check",
      .summary = "whether a pack is right",
-     .about = "Of a file: makes its tables and compiles its statements, in memory. What is\n"
-              "wrong is said with file and line. Of a pack that is on: brings its tables up to\n"
-              "date, counts events that it could not take, and names foreign keys that lead\n"
-              "nowhere. Exit status 1 when something is wrong.",
+     .about =
+         "For a file: creates its tables and compiles its statements, in memory. Messages give "
+         "file and line. For an enabled pack: updates its tables, counts events that it could not "
+         "take, and reports foreign keys without a target. Exit status 1 when something is wrong.",
      .examples = "  annal pack check tools_per_day.sql\n"
                  "  annal pack check lionagi\n",
      .fields = check_fields,
      .run = check},
     {.name = "rebuild",
      .summary = "rebuild the tables of a pack from the journals",
-     .about = "Nobody needs it when a pack changed: that is noticed. Stopped in the middle, the\n"
-              "next question about them or the keeper goes on where it was.",
+     .about = "You need not run it when a pack has changed: Annal notices that. If it is "
+              "interrupted, the next query or the keeper continues it.",
      .examples = "  annal pack rebuild teams\n",
      .fields = name_fields,
      .run = rebuild},

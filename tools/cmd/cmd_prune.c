@@ -273,16 +273,16 @@ const struct command cmd_prune = {
              "the --keep-n newest. Their journals say so (session.pruned) and stay, unless\n"
              "--delete-journals is given; so nothing is lost, and a rebuild gives the same\n"
              "tables. Teams, projects and other sessions without session.created stay, and so\n"
-             "does a session that messages of a team point at, which is named.\n"
+             "does a session that messages of a team point at, and a message names it.\n"
              "\n"
              "With the pack lionagi, branches go with their session; progressions stay, and\n"
-             "with them the messages that they name. --orphan-progressions deletes those, too,\n"
-             "and messages that no other session has. 'annal vacuum' then gives back the\n"
-             "space. --delete-journals leaves the journal of a session whose messages are\n"
-             "named by a progression that stays, or that a fork needs, and says so. It brings\n"
-             "the tables up to date first, and does nothing when that fails. It also works on\n"
-             "a full disk, where no event can be appended, if the tables were filled before;\n"
-             "without it some 200 KiB of room are needed.",
+             "with them the messages that they name. --orphan-progressions deletes those,\n"
+             "too, and messages that no other session has. 'annal vacuum' then gives back the\n"
+             "space. --delete-journals keeps, with a message, the journal of a session whose\n"
+             "messages are in a progression that stays, or that a fork needs. It updates the\n"
+             "tables first, and does nothing if that fails. It also works on a full disk,\n"
+             "where no event can be appended, if the tables were filled before; without it\n"
+             "some 200 KiB of room are needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .fields = fields,

@@ -53,8 +53,7 @@ static int run(const struct args *args)
 const struct command cmd_reindex = {
     .name = "reindex",
     .summary = "rebuild the index from the journals",
-    .about = "Throws sessions.db away and rebuilds it. Nothing is lost by that: everything\n"
-             "in it comes from the journals. Snapshots go with it, and are taken again in\n"
-             "time.",
+    .about = "Deletes sessions.db and rebuilds it. Nothing is lost: everything in it is\n"
+             "computed from the journals. Snapshots go with it, and are taken again in time.",
     .examples = "  annal reindex\n",
     .run = run};

@@ -38,7 +38,7 @@ static void print_gap(void *arg, const annal_gap *gap)
     }
     printf("%.*s: ", ANNAL_FMT(repair->session));
     if (gap->last_seq == 0)
-        printf("from event %" PRIu64 " on, nobody knows how many", gap->first_seq);
+        printf("from event %" PRIu64 " on, an unknown number", gap->first_seq);
     else if (gap->last_seq == gap->first_seq)
         printf("event %" PRIu64, gap->first_seq);
     else
@@ -86,7 +86,7 @@ static void print_summary(const struct repair *repair, const annal_repair_result
         printf("mended: %s place%s where only a hash, a newline or the header was damaged\n",
                human_count(text, result->mended), result->mended == 1 ? "" : "s");
     if (result->doubled > 0)
-        printf("skipped: %s events that were there twice\n", human_count(text, result->doubled));
+        printf("skipped: %s events that were stored twice\n", human_count(text, result->doubled));
     if (result->torn_bytes > 0)
         printf("left out: %s at the end, the piece of an event that was never acknowledged\n",
                human_bytes(text, result->torn_bytes));
@@ -128,7 +128,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
     OPTION("to", "NEW", FIELD_ID, NULL, "the session to copy into; it must not exist"),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of NEW (that of SESSION)",
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of NEW (default: as SESSION)",
                 .choices = JOURNAL_FORMATS),
     OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say what would be copied, and write nothing",
                 .without = "to"),
@@ -139,14 +139,15 @@ const struct command cmd_repair = {
     .summary = "copy what is sound of a damaged session into a new one",
     .about = "Copies every event that proves itself into session NEW, which must not exist;\n"
              "the damaged journal is only read. Events keep their seq, time, type, id, cause\n"
-             "and data. In the place of each event that is missing NEW has one of type\n"
-             "annal.gap, whose data says what was lost: session, first_seq, last_seq, offset,\n"
-             "bytes, why. Where nothing behind a gap proves itself, nobody knows how many\n"
-             "events it had: it is one event then, its last_seq is null, and NEW ends there.\n"
+             "and data. In the place of each missing event NEW has an event of type\n"
+             "annal.gap, whose data describes the loss: session, first_seq, last_seq, offset,\n"
+             "bytes, why. If no later line proves itself, the number of missing events is\n"
+             "unknown: then a single event represents all, its last_seq is null, and NEW ends\n"
+             "there.\n"
              "\n"
-             "Exit status: 0 all events came over, 1 some are missing, each gap was printed.\n"
-             "What other sessions name as a cause still names the old session, which stays.\n"
-             "A repair that broke off leaves NEW in part: repair into another name.",
+             "Exit status: 0 all events were copied, 1 some are missing, and each gap was\n"
+             "printed. What other sessions name as a cause still names the old session, which\n"
+             "stays. A repair that broke off leaves NEW in part: repair into another name.",
     .examples = "  annal repair sess_1 --dry-run\n"
                 "  annal repair sess_1 --to sess_1.repaired\n"
                 "  annal query sess_1.repaired --type annal.gap\n",

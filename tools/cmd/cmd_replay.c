@@ -288,10 +288,10 @@ static const struct field fields[] = {
                 .choices = OUT_FORMATS, .with = "sql"),
     OPTION_WITH("events", NULL, FIELD_FLAG, NULL,
                 "play the events up to that moment, as a conversation", .without = "sql"),
-    OPTION_WITH("speed", "N", FIELD_TEXT, NULL, "of --events: 1 as it was (on a terminal), 10, max",
-                .with = "events"),
+    OPTION_WITH("speed", "N", FIELD_TEXT, NULL,
+                "speed of --events: 1 as recorded (on a terminal), 10, max", .with = "events"),
     OPTION_WITH("gap", "SECONDS", FIELD_AMOUNT, NULL,
-                "of --events: wait at most so long (5); 0: as it was", .most = AMOUNT_MAX,
+                "longest pause of --events (5); 0: as recorded", .most = AMOUNT_MAX,
                 .with = "events"),
     OPTION_WITH("from", "SEQ|TIME", FIELD_MOMENT, NULL,
                 "of --events: begin with this event, or at this time", .with = "events"),
@@ -317,23 +317,22 @@ static const struct field fields[] = {
 const struct command cmd_replay = {
     .name = "replay",
     .summary = "the state of a session at a moment of its past",
-    .about = "Makes the session's tables as they were after an event (--at 1200), at a time\n"
-             "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now,\n"
-             "and prints them, or what --sql asks of them. It begins at the nearest snapshot\n"
-             "and folds the events after it. With --json the whole state is one object,\n"
-             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.\n"
-             "With --pack these are the tables of another pack, as far as this session fills\n"
-             "them; without snapshots, which hold the tables of core.\n"
+    .about = "Builds the session's tables after an event (--at 1200), at a time (--at\n"
+             "2026-01-06T07:24:00Z: after the last event that is not later), or now, and\n"
+             "prints them, or the answer to --sql. It begins at the nearest snapshot and\n"
+             "folds the events after it. With --json the whole state is one object,\n"
+             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or\n"
+             "none. With --pack these are the tables of another pack, as far as this session\n"
+             "fills them; without snapshots, which hold the tables of core.\n"
              "\n"
-             "With --events what was recorded is played: who said what, what was thought,\n"
-             "which tool was called and what it returned, tokens and cost so far; on a\n"
-             "terminal at the pace at which it came. Bookkeeping is left out, unless --type\n"
-             "asks for it; results are a line, unless --full does. Keys: space pauses,\n"
-             "right and Enter show the next event, left and p the one before, n and N go to\n"
-             "the next and the last message of the user, f to the next failure, / to a text,\n"
-             "g to an event, t chooses the types, + and - change the speed, ? lists the keys,\n"
-             "q ends. --cast writes a file that asciinema plays (asciicast v2). With --json\n"
-             "it prints the events as JSON lines.\n"
+             "With --events the session is played: messages, thoughts, tool calls and their\n"
+             "results, tokens and cost up to that point; on a terminal at the original pace.\n"
+             "Bookkeeping is left out, unless --type asks for it; results are a line, unless\n"
+             "--full does. Keys: space pauses, right and Enter show the next event, left and\n"
+             "p the previous event, n and N go to the next and the last message of the user,\n"
+             "f to the next failure, / to a text, g to an event, t chooses the types, + and -\n"
+             "change the speed, ? lists the keys, q ends. --cast writes a file that asciinema\n"
+             "plays (asciicast v2). With --json it prints the events as JSON lines.\n"
              "\n"
              "--hash prints the SHA-256 of what --json prints, without the newline at the\n"
              "end. --verify proves the answer: it folds from the first event and compares with\n"

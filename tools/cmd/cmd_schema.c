@@ -71,7 +71,7 @@ static int list_columns(struct schema *schema, const char *name)
     if (status < 0)
         return fail_error(&err);
     return found ? EXIT_DONE
-                 : fail_refused("there is no table '%s': 'annal schema' lists them", name);
+                 : fail_refused("table '%s' does not exist: 'annal schema' lists the tables", name);
 }
 
 int schema_print(const struct args *args, const char *table)
@@ -99,9 +99,9 @@ static const struct field fields[] = {OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "
 
 const struct command cmd_schema = {
     .name = "schema",
-    .summary = "list the tables that SQL can ask, or the columns of one",
-    .about = "Tables and views of the index, then those of the store's packs, with their\n"
-             "columns. 'annal sql' and 'annal query --where' ask them.",
+    .summary = "list the tables that SQL can query, or the columns of a table",
+    .about = "Tables and views of the index, then the tables of the store's packs, with their "
+             "columns, for 'annal sql' and 'annal query --where'.",
     .examples = "  annal schema\n"
                 "  annal schema tool_calls\n"
                 "  annal schema state.teams --json\n",

@@ -501,11 +501,11 @@ static const struct field fields[] = {
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),
-    FLAG("newest", NULL, "by time, newest first; else the best come first"),
+    FLAG("newest", NULL, "sort by time, newest first (default: best first)"),
     OPTION_WITH("context", "N", FIELD_COUNT, NULL, "with N events before and after each hit",
                 .most = CONTEXT_MAX),
     OPTION("match", "EXPR", FIELD_TEXT, NULL, "instead of WORDs: \"a AND (b OR c*) NOT d\""),
-    FLAG("status", NULL, "say how far search has come in this store"),
+    FLAG("status", NULL, "progress of the search index of this store"),
     FLAG("rebuild", NULL, "rebuild search.db from the journals"),
     FLAG("off", NULL, "switch search off, and remove search.db"),
     FLAG("on", NULL, "switch it on again"),
@@ -513,20 +513,20 @@ static const struct field fields[] = {
 
 const struct command cmd_search = {
     .name = "search",
-    .summary = "find what was said, and what tools returned",
-    .about = "Looks for events that have every WORD; a WORD of several words is a phrase,\n"
-             "and with a * at its end it is the beginning of a word. A phrase alone that is\n"
+    .summary = "find words in messages and tool output",
+    .about = "Looks for events that have every WORD; a WORD of several words is a phrase, and\n"
+             "with a * at its end it is the beginning of a word. A phrase alone that is\n"
              "nowhere is searched for as its words. Case, accents and Unicode's normal form\n"
              "do not matter. In scripts without spaces between words, such as Chinese,\n"
              "Japanese, Korean and Thai, any part of a text is found. All texts of an event\n"
              "are searched, in whatever member of data they are, and outputs of tools that\n"
-             "were stored as artifacts. What a person, an agent or a tool said comes first.\n"
-             "What imports and counts of tokens keep (import.*, agent.turn.usage) is left\n"
-             "out unless --all or --type asks for it. The first search creates search.db,\n"
-             "which takes a while in a large store; later ones only add what is new. The\n"
-             "exit status is 1 when nothing was found; the message says what was searched.\n"
-             "With --json a hit is an object with snippet, found words between **; its\n"
-             "context follows, an event a line.",
+             "were stored as artifacts. Messages and tool output are listed first. What\n"
+             "imports and counts of tokens keep (import.*, agent.turn.usage) is left out\n"
+             "unless --all or --type asks for it. The first search creates search.db, which\n"
+             "takes a while in a large store; later ones only add what is new. The exit\n"
+             "status is 1 when nothing was found; the message says what was searched. With\n"
+             "--json a hit is an object with snippet, found words between **; its context\n"
+             "follows, an event a line.",
     .examples = "  annal search connection refused\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"

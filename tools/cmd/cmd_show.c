@@ -401,18 +401,18 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    FLAG("recovery", NULL, "what an agent needs to know to go on with it"), FIELDS_END};
+    FLAG("recovery", NULL, "summary for an agent that continues the session"), FIELDS_END};
 
 const struct command cmd_show = {
     .name = "show",
-    .summary = "tell what is known of one session",
+    .summary = "describe a session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
              "events by type, turns, forks, snapshots, and findings: events that are damaged\n"
              "or that a pack did not understand. Of a fork also whose history it shares, and\n"
              "up to where; totals and turns are of its own events. With --json one object.\n"
              "\n"
              "With --recovery: the last durable event, which process has the session, calls\n"
-             "without a result, open turns, what was said last, what a crash left at the end\n"
+             "without a result, open turns, the last messages, what a crash left at the end\n"
              "of the journal, and what to do next.",
     .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n"
                 "  annal show sess_1 --recovery\n",

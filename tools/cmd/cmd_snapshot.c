@@ -132,7 +132,7 @@ static const struct field take_fields[] = {
 
 static const struct field drop_fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose snapshots go"),
-    FLAG("all", NULL, "those of every session"), FIELDS_END};
+    FLAG("all", NULL, "all sessions"), FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "list",

@@ -129,7 +129,7 @@ static int print_database(void *arg, const annal__database_info *info)
                info->journal_mode, info->wal_autocheckpoint, info->busy_timeout_ms,
                info->synchronous, info->foreign_keys ? 1 : 0);
     } else if (!info->exists) {
-        printf("\n%s does not exist yet: the first reader makes it\n", info->name);
+        printf("\n%s does not exist yet: the first reader builds it\n", info->name);
     } else {
         printf("\n%s: %s, WAL %s, %s of it free\n", info->name, human_bytes(bytes, info->bytes),
                human_bytes(wal, info->wal_bytes), human_bytes(unused, info->free_bytes));
@@ -349,12 +349,13 @@ const struct command cmd_stats = {
     .summary = "count what is in the store, measure how it is written",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
-             "whose index lags behind their journal. Of each database, sessions.db and those\n"
-             "of packs: its size and that of its WAL, PRAGMAs, rows by table, sessions by\n"
-             "status; of each pack how many events it has not seen yet. Does not catch up and\n"
-             "makes nothing, so it shows the store as it is. With --json: an object for each\n"
-             "session, then the totals, then one for each type, database, table, status and\n"
-             "pack, then the measurements, with units in their names.\n\n"
+             "whose index lags. For sessions.db and each database of packs it prints its size\n"
+             "and the size of its WAL, PRAGMAs, rows by table, sessions by status; for each\n"
+             "pack, the number of events that it has not seen yet. It does not catch up and\n"
+             "creates nothing, so it shows the present state of the store. With --json: an\n"
+             "object for each session, then the totals, then one for each type, database,\n"
+             "table, status and pack, then the measurements, with units in their names.\n"
+             "\n"
              "With --plot it catches up and draws instead: events over time, tokens and cost\n"
              "per day; or, with SESSION, a timeline of its turns, messages, tools, tokens and\n"
              "failures, from which long pauses are cut out, with times in UTC. Days and the\n"

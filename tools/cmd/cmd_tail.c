@@ -131,7 +131,8 @@ static int read_begin(struct tailing *tailing)
     options->from_now =
         from != NULL ? strcmp(from, "now") == 0 : args_has(args, "last") && options->last == 0;
     if (is_seq && args->operand_count != 1)
-        return fail_usage("--from %s: a seq is of one SESSION; several begin at a time", from);
+        return fail_usage("--from %s: a seq needs a single SESSION; for several, give a time",
+                          from);
     if (from != NULL && !is_seq && !options->from_now && !parse_time(from, &options->from_us))
         return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24, an age such as 2h, "
                           "or now, not '%s'",
@@ -241,7 +242,7 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
-    FLAG("all", NULL, "every session, also those that are made later"),
+    FLAG("all", NULL, "every session, including new ones"),
     OPTION("from", "SEQ|TIME", FIELD_TEXT, NULL,
            "begin with event SEQ, or after TIME; now: no history"),
     OPTION_WITH("last", "N", FIELD_COUNT, NULL, "begin with the last N events",
@@ -254,28 +255,28 @@ static const struct field fields[] = {
 
 const struct command cmd_tail = {
     .name = "tail",
-    .summary = "print events of one session, of several or of all, and follow live",
-    .about = "Prints the events there are: on a terminal the last 10 if nothing else is\n"
-             "said, a line each, with seq, time, type, who and what, cut to the width; with\n"
-             "--json, or into a file or pipe, all of them, one JSON object a line with\n"
-             "session_id, seq, timestamp, type, id, cause and data. With --follow it then\n"
-             "waits, without polling, and prints each new event as soon as it is durable: no\n"
-             "gap between history and present, no repeat. A session that does not exist yet\n"
-             "is waited for. Ctrl-C ends it.\n"
+    .summary = "print events of one, several or all sessions, and follow live",
+    .about = "Prints the present events: on a terminal the last 10 by default, a line each,\n"
+             "with seq, time, type, who and what, cut to the width; with --json, or into a\n"
+             "file or pipe, all of them, one JSON object a line with session_id, seq,\n"
+             "timestamp, type, id, cause and data. With --follow it then waits, without\n"
+             "polling, and prints each new event once it is durable: no gap between history\n"
+             "and present, no repeat. A session that does not exist yet is waited for. Ctrl-C\n"
+             "ends it.\n"
              "\n"
-             "Events of one session come by seq. Across sessions history comes by time, and\n"
-             "what is new in the order in which it was committed.\n"
+             "Events of a session are ordered by seq. Across sessions, history is ordered by\n"
+             "time, and new events by commit.\n"
              "\n"
              "With --cursor the place is kept in the store, once a second and at the end,\n"
              "after the lines were written; --from and --last count for a new cursor only. A\n"
-             "reader that is killed and comes back gets its last second again, and misses\n"
-             "nothing. 'annal cursor' lists, shows and drops them.\n"
+             "reader that was killed reads the events of its last second again, and misses\n"
+             "none. 'annal cursor' lists, shows and drops them.\n"
              "\n"
              "--from nats://HOST prints what a fleet ships to JetStream ('annal ship'), each\n"
-             "event once and in the order of its session, with the store as first key. What is\n"
-             "not in the stream is named on standard error.\n"
+             "event once and in the order of its session, with the store as first key. Events\n"
+             "missing in the stream are reported on standard error.\n"
              "\n"
-             "What is damaged is named on standard error, and the exit status is 1. With\n"
+             "Damaged events are reported on standard error, and the exit status is 1. With\n"
              "--json there is an object for it too, in its place: session_id, seq (0 when\n"
              "that is not known) and damage, which has offset, length, event_lost and what.",
     .examples = "  annal tail sess_1 --follow\n"

@@ -27,7 +27,7 @@ static int print_one(void *arg, const annal_maintenance *what)
     } else {
         printf("%s: %s, now %s%s\n", what->name, human_bytes(before, what->bytes_before),
                human_bytes(after, what->bytes_after),
-               what->busy ? " (somebody reads: its WAL stays for a while)" : "");
+               what->busy ? " (another process reads: its WAL stays for a while)" : "");
     }
     return 0;
 }
@@ -51,7 +51,7 @@ const struct command cmd_vacuum = {
     .summary = "rewrite the databases without their free pages",
     .about = "Runs VACUUM on sessions.db and on the databases of the packs that are on, which\n"
              "gives back the space of rows that are gone, for instance after 'annal prune'.\n"
-             "Appends and readers go on; catching up waits until it is done. It needs as much\n"
-             "space again while it runs.",
+             "Appends and readers continue; catching up waits until it is done. It needs as\n"
+             "much space again while it runs.",
     .examples = "  annal vacuum\n",
     .run = run};

@@ -207,13 +207,13 @@ static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
     if (worker->verify->args->json)
         (void)annal__buf_printf(text,
                                 "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
-                                ",\"remark\":true,\"what\":\"a snapshot was made after this event, "
-                                "which the journal does not have\"}\n",
+                                ",\"remark\":true,\"what\":\"a snapshot was taken after this "
+                                "event, which is missing in the journal\"}\n",
                                 ANNAL_FMT(session), seq);
     else
         (void)annal__buf_printf(text,
-                                "%.*s: (no finding) a snapshot was made after event %" PRIu64
-                                ", which the journal does not have\n",
+                                "%.*s: (no finding) a snapshot was taken after event %" PRIu64
+                                ", which is missing in the journal\n",
                                 ANNAL_FMT(session), seq);
 }
 
@@ -517,7 +517,7 @@ static void print_summary(const struct verify *verify)
     }
     char lag[60] = "";
     if (verify->lagging > 0)
-        snprintf(lag, sizeof lag, " (the index lags behind %s of them)",
+        snprintf(lag, sizeof lag, " (for %s of them the index lags)",
                  human_count(findings, verify->lagging));
     if (verify->unreleased > 0)
         printf("commit logs: %s groups of events (%s) that no checkpoint covers yet\n",
@@ -681,15 +681,15 @@ const struct command cmd_verify = {
              "byte to the last, and checks every hash, every seq, and that every data is\n"
              "JSON. What a crash left unfinished is finished first, as by every command;\n"
              "nothing else is changed. Each finding names session, seq and offset, and they\n"
-             "are printed in the order of the sessions. Where there is an index its rows,\n"
-             "tables and snapshots are compared as far as it goes; if it lags, a line says\n"
-             "so, which is no finding. Nor is a snapshot of an event that the journal does not\n"
-             "have: lines may have been cut from its end; a line says so. Without SESSION\n"
-             "the commit logs and the artifacts are read too, also whether one is missing\n"
-             "that an event names, and the tables of the store's packs are compared with a\n"
-             "second filling of them; a journal that was copied or renamed within events/ is\n"
-             "a finding. Every page of sessions.db, search.db and the databases of packs is\n"
-             "read: a damaged one is a finding, and is made again by the next question.\n"
+             "are printed in the order of the sessions. If an index exists, its rows, tables\n"
+             "and snapshots are compared up to its last event; if it lags, a line says so,\n"
+             "which is not a finding. Nor is a snapshot of an event that the journal does not\n"
+             "have: lines may have been cut from its end; a line says so. Without SESSION the\n"
+             "commit logs and the artifacts are read too, also whether one is missing that an\n"
+             "event names, and the tables of the store's packs are compared with a second\n"
+             "filling of them; a journal that was copied or renamed within events/ is a\n"
+             "finding. Every page of sessions.db, search.db and the databases of packs is\n"
+             "read: a damaged page is a finding, and the next query rebuilds the database.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"

@@ -20,7 +20,7 @@ void say_what_remains(const annal_delete_note *note)
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_DATABASES:
-        say("content of what was deleted may remain in %s; 'annal checkpoint' takes it away later",
+        say("content of what was deleted may remain in %s; 'annal checkpoint' removes it later",
             why);
         break;
     default:

@@ -93,7 +93,7 @@ START_TEST(every_verb_but_append_and_import_says_that_there_is_no_store)
         {"sql", "SELECT 1"}, {"stats"}, {"verify"},    {"reindex"}};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         cli_run(&cli, NULL, verbs[i]);
-        cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
+        cli_assert_refused(&cli, EXIT_STORAGE, "no store at");
         ck_assert_str_eq(cli.out, "");
     }
 }

@@ -141,11 +141,11 @@ START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
     DONE(&cli, "help", "--words");
     ck_assert_ptr_nonnull(strstr(cli.out, "\ndecision\n"));
     CLI(&cli, NULL, "task", "ls", "--store", tmpdir_path(&cli.dir, "other"));
-    cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
+    cli_assert_refused(&cli, EXIT_USAGE, "verb 'task' does not exist");
     char *store = strdup(cli.store);
     cli.store = tmpdir_path(&cli.dir, "other");
     CLI(&cli, NULL, "task", "ls");
-    cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
+    cli_assert_refused(&cli, EXIT_USAGE, "verb 'task' does not exist");
     DONE(&cli, "task", "ls", "--store", store);
     free(store);
 }
