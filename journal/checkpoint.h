@@ -18,7 +18,7 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
                                         annal_error *err);
 
 /*
- * Sync every journal that was written in epochs up to this one, and then events/; afterwards
+ * Sync every journal that was written in epochs up to this epoch, and then events/; afterwards
  * commit.released is at least epoch. A session whose sync fails becomes late, and while a session
  * is late nothing is released: ANNAL_ERR_IO.
  */

@@ -58,8 +58,8 @@ annal_status annal__frame_check_owner(const struct frame_header *header, annal_s
     if (!says || annal__slice_same(header->session, session))
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "the journal of session '%.*s' is that of session '%.*s', moved or copied "
-                       "there: move it away",
+                       "the journal of session '%.*s' belongs to session '%.*s' and was moved or "
+                       "copied there: move it out of the store",
                        ANNAL_FMT(session), ANNAL_FMT(header->session));
 }
 

@@ -29,7 +29,7 @@
 
 #define FRAME_VERSION 1
 
-/* SQLite keeps it, and the one after it. */
+/* SQLite can store it, and the next seq. */
 #define FRAME_SEQ_MAX ((uint64_t)INT64_MAX - 1)
 
 struct frame_header {
@@ -37,12 +37,13 @@ struct frame_header {
     annal_slice session; /* points into the frame */
     uint8_t file[FRAME_FILE_ID_BYTES];
     int64_t created_us;
-    /* The session that this one is a fork of; points into the frame; empty if it is not a fork. */
+    /* The parent of a fork; points into the frame; empty if the session is not a fork. */
     annal_slice fork;
-    uint64_t fork_seq; /* the last event of its history that this one shares */
+    uint64_t fork_seq; /* the last shared event of its history */
     uint64_t fork_h;   /* of that event */
     bool is_replacement;
-    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that this one replaced */
+    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that this journal
+                                            * replaced */
 };
 
 /* The place of an event. */
@@ -70,10 +71,10 @@ struct codec {
                                  const struct frame_place *place, uint64_t *out_h);
 
     /*
-     * The length of the frame that these bytes begin with; if none begins there, how many bytes
-     * come before something else. 0: it is longer than these bytes, or, if `all` (there are no more
-     * bytes), nothing ends in them. The first `searched` bytes were searched before, without
-     * success.
+     * The length of the frame that these bytes begin with; if none begins there, the number of
+     * bytes before the next frame. 0: the frame is longer than these bytes, or, if `all` (these are
+     * the last bytes), no frame ends in them. The first `searched` bytes were searched before,
+     * without success.
      */
     size_t (*measure)(annal_slice bytes, size_t searched, bool all);
 
@@ -92,7 +93,7 @@ struct codec {
      */
     bool (*split)(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h);
 
-    /* Parse the envelope, without checking h; data is left as it is. The caller fills in offset,
+    /* Parse the envelope, without checking h; data is not checked. The caller fills in offset,
      * length and h. */
     bool (*parse_event)(annal_slice frame, annal_event *out_event);
     bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
@@ -122,14 +123,15 @@ extern const struct codec *const annal__codecs[CODEC_COUNT];
 /* The codec with this number, or NULL. */
 const struct codec *annal__codec_of(unsigned format);
 
-/* Whether a frame proves itself: it ends as a frame, and its h follows from that of the frame
- * before. */
+/* Whether a frame proves itself: it ends as a frame, and its h follows from the h of the previous
+ * frame. */
 bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h);
 
 /*
- * Parse an event, and check its envelope (envelope.h). False: it is none; *out_fault, which may be
- * NULL, says what of it is not valid, or is NULL if it does not even have the shape of an event.
+ * Parse an event, and check its envelope (envelope.h). False: it is not an event; *out_fault, which
+ * may be NULL, names the invalid part, or is NULL if the frame does not even have the shape of an
+ * event.
  */
 bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
                         const char **out_fault);
@@ -138,7 +140,7 @@ bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_even
 bool annal__frame_first(const struct codec *codec, annal_slice bytes,
                         struct frame_header *out_header, uint64_t *out_h);
 
-/* ANNAL_ERR_CORRUPT unless the header is that of this session's journal. */
+/* ANNAL_ERR_CORRUPT unless the header belongs to this session's journal. */
 annal_status annal__frame_check_owner(const struct frame_header *header, annal_slice session,
                                       annal_error *err);
 

@@ -16,8 +16,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* How long a leader waits for the threads of the last group; if they do not come, one of so many
- * leaders tries again. */
+/* How long a leader waits for the threads of the last group; if they do not join, one in this
+ * number of leaders tries again. */
 #define GATHER_US    100
 #define GATHER_EVERY 16
 #define WAIT_US      1000000 /* a bound on one sleep; nothing depends on it */
@@ -25,16 +25,17 @@
  * log. */
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
-/* A checkpoint of so many journals takes long, however little was written to each. */
+/* A checkpoint of this number of journals takes long, however little was written to each. */
 #define JOURNALS_MANY 256
 
-/* Groups with at least twice so many records are written into the journals by several threads. */
+/* Groups with at least twice this number of records are written into the journals by several
+ * threads. */
 #define APPLIERS_MAX        4u
 #define RECORDS_PER_APPLIER 32u
 
 /*
  * How much of a journal is written back at once. Groups of many events are slowed down often, so
- * each time by little; groups of one are slowed down once in more than 100.
+ * each time by little; groups of a single event are slowed down once in more than 100.
  */
 #define PIECE_OF_MANY ((uint64_t)64 << 10)
 #define PIECE_OF_ONE  ((uint64_t)512 << 10)
@@ -62,7 +63,7 @@ static void group_free(struct group *group)
     annal__free(group);
 }
 
-/* Nobody uses it any more: keep its memory for the next group, unless it is large. */
+/* No thread uses it any more: keep its memory for the next group, unless it is large. */
 static void group_recycle(struct commit *commit, struct group *group)
 {
     if (commit->spare != NULL || group->payload.cap > 2 * GROUP_BYTES_SOFT) {
@@ -125,7 +126,7 @@ static annal_status refuse(const struct commit *commit, annal_error *err)
         return commit->failure.status;
     }
     return annal__fail(err, ANNAL_ERR_CLOSED,
-                       "the store takes no more work since: %.300s; open it again to go on",
+                       "the store takes no more work since: %.300s; open it again to continue",
                        commit->failure.message);
 }
 
@@ -487,8 +488,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* Nobody would redo it, and other processes may take our sessions, since they do not see
-         * our slot. */
+        /* No process would redo it, and other processes may take our sessions, since they do not
+         * see our slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -543,9 +544,9 @@ static annal_slice gather(const struct group *group, size_t first, struct buf *s
 }
 
 /*
- * Write records of a session into its journal, from the one of this index on: what can be with one
- * write. If that fails they are durable all the same: the log has them. Returns the index of the
- * next one that is to be written, 0: there is none.
+ * Write records of a session into its journal, from this index on: as many as a single write can
+ * take. After a failure they are still durable in the log. Returns the index of the next record to
+ * write, 0: none.
  */
 static size_t apply_run(annal_store *store, const struct group *group, size_t index,
                         struct buf *scratch)
@@ -556,7 +557,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     size_t end;
     annal_slice bytes = gather(group, index, scratch, &offset, &end);
     uint64_t piece = group->events > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
-    /* A session that is behind gets everything from the log, in order. */
+    /* A session that is behind is redone from the log, in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
          annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
@@ -708,7 +709,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
 
 /*
  * The threads that the last group has just woken are about to append: wait for them, because that
- * saves a sync. If they do not come, the next groups do not wait. Lock held.
+ * saves a sync. If they do not join, the next groups do not wait. Lock held.
  */
 static void await_crowd(struct commit *commit, struct group *group)
 {
@@ -745,7 +746,7 @@ static void lead(annal_store *store)
     group->references++;
     commit->leading = true;
     await_crowd(commit, group);
-    if (commit->failed) { /* meanwhile; the group's waiters were woken with that */
+    if (commit->failed) { /* in the meantime; the group's waiters were woken with that */
         group_free(next);
         stop_leading(commit);
         drop_reference(commit, group);
@@ -826,7 +827,7 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
                              session->id);
     else if (status == ANNAL_ERR_UNKNOWN)
         annal__fail(err, status,
-                    "%.300s: whether the events are there shows when the store is opened again",
+                    "%.300s: reopen the store to learn whether the events were written",
                     group->failure.message);
     else if (status == ANNAL_ERR_CLOSED)
         status = refuse(commit, err);

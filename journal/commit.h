@@ -14,9 +14,9 @@
  *     groups.
  * (4) Every group ends in one of three ways: durable, refused (it never happened, and never will),
  *     or unknown. A group that could not be written is refused together with everything that was
- *     added after it; failure.h says how this is made certain. If it cannot be made certain, the
- *     store stops: it accepts no more work. Then the group that was being written is unknown,
- *     unless nothing of it was written, and what was added after it is refused.
+ *     added after it; failure.h says how this is ensured. If it cannot be ensured, the store stops:
+ *     it accepts no more work. Then the group that was being written is unknown, unless nothing of
+ *     it was written, and what was added after it is refused.
  */
 #ifndef JOURNAL_COMMIT_H
 #define JOURNAL_COMMIT_H
@@ -29,7 +29,7 @@
 
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group of this size accepts no more records */
 
-/* Bytes of one session in a group. A record without bytes, create or mark says that the journal is
+/* Bytes of a session in a group. A record without bytes, create or mark says that the journal is
  * durable up to its offset. */
 struct group_record {
     struct session *session;
@@ -45,7 +45,7 @@ struct group_record {
     uint64_t h_before;
     uint64_t h_after;
     struct session_tail before; /* the session's end before it */
-    size_t next;                /* the session's next record in the group; 0: there is none */
+    size_t next;                /* the session's next record in the group; 0: none */
     bool first;                 /* the session's first one in the group */
     bool replaced;              /* applying it found another file under the journal's name */
     bool behind;                /* its bytes are not in the journal: see failure.h */
@@ -57,7 +57,7 @@ struct group_record {
  */
 enum group_word {
     GROUP_DONE = 1, /* applied, or failed: see outcome */
-    GROUP_LEAD = 2  /* nobody leads: the thread that clears this bit tries to */
+    GROUP_LEAD = 2  /* no thread leads: the thread that clears this bit tries to */
 };
 
 struct group {
@@ -67,7 +67,7 @@ struct group {
     size_t count;
     size_t room;
     uint32_t waiting; /* appends whose threads wait for its end */
-    uint32_t wanted;  /* the leader waits until there are so many; 0: it does not */
+    uint32_t wanted;  /* number of appends for which the leader waits; 0: it does not wait */
     uint64_t events;
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none did */
@@ -84,16 +84,16 @@ struct commit {
     /* Guarded by lock. */
     struct group *current; /* still accepts appends */
     struct group *flying;  /* being written, or NULL */
-    struct group *last;    /* the one that was `flying` when the store stopped, or NULL */
+    struct group *last;    /* the `flying` group when the store stopped, or NULL */
     bool leading;
     uint32_t last_waiting; /* for the group that was led last */
-    uint32_t absent;       /* groups since a leader waited for threads that did not come */
+    uint32_t absent;       /* groups since a leader waited in vain */
     uint64_t durable;
     uint64_t applied;
-    uint64_t released;   /* every epoch up to this one is checkpointed */
-    uint64_t full;       /* every epoch up to this one has left its region and needs a checkpoint */
+    uint64_t released;   /* last checkpointed epoch */
+    uint64_t full;       /* last epoch that has left its region and needs a checkpoint */
     uint64_t wish_bytes; /* the regions that a larger log should have; 0: ours are large enough */
-    uint64_t rotated;    /* every group up to this one is released, and the log itself says so */
+    uint64_t rotated;    /* last group that is released, as recorded in the log */
     int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
     bool failed;                   /* no more work is accepted */
     bool refusing;                 /* for a moment: sessions are being rolled back */
@@ -114,9 +114,9 @@ void annal__commit_done(struct commit *commit);
 
 /*
  * Add a record to the current group; fills in its place there, and copies the payload. The caller
- * holds the session's lock, so the order of a session's records is that of its seqs. Pass
- * *out_group, which is a reference, to one of the two functions below. ANNAL_END: the group is
- * full, and nothing was added; release the session, call annal__commit_make_room(), and try again.
+ * holds the session's lock, so a session's records are in the order of its seqs. Pass *out_group,
+ * which is a reference, to one of the two functions below. ANNAL_END: the group is full, and
+ * nothing was added; release the session, call annal__commit_make_room(), and try again.
  */
 annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
                                annal_slice loose, annal_slice lines, uint64_t events,
@@ -125,8 +125,8 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
 
 /*
  * Wait until the group is applied; lead if no thread does. Also returns ANNAL_ERR_UNKNOWN if the
- * journal of this session was replaced by another file in the meantime: nobody can say what became
- * of the events.
+ * journal of this session was replaced by another file in the meantime: the fate of the events is
+ * unknown.
  */
 annal_status annal__commit_wait(annal_store *store, struct group *group,
                                 const struct session *session, annal_error *err);
@@ -140,7 +140,7 @@ void annal__commit_leave(annal_store *store, struct group *group);
  */
 annal_status annal__commit_flush(annal_store *store, annal_error *err);
 
-/* How often groups have been refused so far. */
+/* How often groups have been refused. */
 uint64_t annal__commit_refusals(annal_store *store);
 
 /* If batch events were lost and no caller got an error for it yet: return that error, once. */
@@ -148,7 +148,7 @@ annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
 
 /*
  * After the store stopped: the seqs from which on this session's events are unknown, and from which
- * on they were refused because of it; UINT64_MAX if there are none. *out_why: why the store
+ * on they were refused because of it; UINT64_MAX if there is no such event. *out_why: why the store
  * stopped, or why groups were last refused.
  */
 void annal__commit_find_lost(annal_store *store, const struct session *session,
@@ -173,7 +173,8 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
 annal_error annal__commit_take_broken(annal_store *store);
 
 /*
- * Replace our log by a larger one if the leader asked for one. Appends continue while it is made.
+ * Replace our log by a larger one if the leader asked for one. Appends continue during the
+ * checkpoint.
  */
 annal_status annal__commit_grow(annal_store *store, annal_error *err);
 

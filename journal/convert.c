@@ -199,7 +199,7 @@ static annal_status compare(const struct conversion *conversion, const annal_eve
     if (status == ANNAL_OK && !same)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "convert session '%s': event %" PRIu64
-                             " is not the same in the copy; the journal stays as it was",
+                             " is not the same in the copy; the journal was not changed",
                              conversion->change.session->id, old->seq);
     return status;
 }
@@ -221,7 +221,7 @@ static annal_status prove_copy(struct conversion *conversion, annal_error *err)
         if (status > 0)
             status = annal__fail(err, ANNAL_ERR_CORRUPT,
                                  "convert session '%s': event %" PRIu64
-                                 " of the copy cannot be read back; the journal stays as it was",
+                                 " of the copy cannot be read back; the journal was not changed",
                                  conversion->change.session->id, events + 1);
         if (status == ANNAL_OK)
             status = compare(conversion, &before, &after, err);
@@ -237,7 +237,7 @@ static annal_status prove_copy(struct conversion *conversion, annal_error *err)
     if (status == ANNAL_OK && new.offset != conversion->written)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "convert session '%s': the copy has %" PRIu64 " bytes and not %" PRIu64
-                             "; the journal stays as it was",
+                             "; the journal was not changed",
                              conversion->change.session->id, new.offset, conversion->written);
     annal__scan_done(&old);
     annal__scan_done(&new);

@@ -12,9 +12,9 @@
  *
  * A cursor reads one history (lineage.h). Its scan walks one part after the other. While it walks
  * the part of an ancestor, the session's own journal stays open, so that the cursor continues to
- * read what was there if the name is removed meanwhile. A part of an ancestor is checked against
- * the fork point that it must reach (rule 4 of lineage.h). Events whose journal is in another
- * format than JSON are converted on the way (json_msgpack.h).
+ * read the old file if the name is removed in the meantime. A part of an ancestor is checked
+ * against the fork point that it must reach (rule 4 of lineage.h). Events whose journal is in
+ * another format than JSON are converted on the way (json_msgpack.h).
  */
 struct annal_cursor {
     annal_store *store;
@@ -140,10 +140,9 @@ annal_status annal_cursor_open_at(annal_store *store, annal_slice session, uint6
     if (status < 0)
         annal__error_context(err, "session '%s'", cursor->session);
     else if (offset > 0 && (status == ANNAL_END || h != h_before))
-        status =
-            annal__fail(err, ANNAL_ERR_CONFLICT,
-                        "session '%s' is not what it was: event %llu does not begin at byte %llu",
-                        cursor->session, (unsigned long long)seq, (unsigned long long)offset);
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "session '%s' was replaced: event %llu no longer starts at byte %llu",
+                             cursor->session, (unsigned long long)seq, (unsigned long long)offset);
     if (status < 0) {
         annal_cursor_close(cursor);
         return status;

@@ -16,7 +16,7 @@ annal_status annal_session_id_check(annal_slice session, annal_error *err)
 {
     if (session.len == 0 || session.len > ANNAL_SESSION_ID_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a session id has 1 to %d bytes, this one has %zu",
+                           "a session id has 1 to %d bytes, this value has %zu",
                            ANNAL_SESSION_ID_BYTES_MAX, session.len);
     if (session.ptr[0] == '.' || session.ptr[0] == '-')
         return annal__fail(err, ANNAL_ERR_INVALID, "session id '%.*s' must not start with '%c'",
@@ -35,7 +35,7 @@ annal_status annal_session_id_check(annal_slice session, annal_error *err)
 static annal_status check_type(annal_slice type, annal_error *err)
 {
     if (type.len == 0 || type.len > ANNAL_TYPE_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_INVALID, "a type has 1 to %d bytes, this one has %zu",
+        return annal__fail(err, ANNAL_ERR_INVALID, "a type has 1 to %d bytes, this value has %zu",
                            ANNAL_TYPE_BYTES_MAX, type.len);
     for (size_t i = 0; i < type.len; i++) {
         char c = type.ptr[i];
@@ -49,7 +49,7 @@ static annal_status check_type(annal_slice type, annal_error *err)
 static annal_status check_id(annal_slice id, annal_error *err)
 {
     if (id.len > ANNAL_ID_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this one has %zu",
+        return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this value has %zu",
                            ANNAL_ID_BYTES_MAX, id.len);
     if (!annal__id_fits(id))
         return annal__fail(err, ANNAL_ERR_INVALID,
@@ -75,7 +75,7 @@ static annal_status check_json(annal_slice data, annal_error *err)
     if (fault != JSON_VALID)
         return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
                            annal__json_fault_text(fault), offset);
-    /* JSON allows line breaks between tokens; a journal with one event a line does not. */
+    /* JSON allows line breaks between tokens; a journal with an event per line does not. */
     const char *lf = memchr(data.ptr, '\n', data.len);
     const char *cr = memchr(data.ptr, '\r', data.len);
     if (lf != NULL || cr != NULL)
@@ -89,7 +89,7 @@ static annal_status check_data(annal_format format, annal_slice data, annal_erro
 {
     struct buf json = {0};
     if (data.len > ANNAL_DATA_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this one has %zu",
+        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this value has %zu",
                            ANNAL_DATA_BYTES_MAX, data.len);
     if (format != ANNAL_FORMAT_MSGPACK)
         return check_json(data, err);

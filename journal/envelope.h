@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an event and a header may hold besides data, for those who write them and those who read
- * them. A hash proves only that nobody changed a line by accident: a reader checks all of this
+ * them. A hash proves only that a line was not changed by accident: a reader checks all of this
  * again, so that nothing above it meets a type of 65 bytes or a seq that SQLite cannot keep.
  */
 #ifndef JOURNAL_ENVELOPE_H

@@ -4,9 +4,9 @@
  *
  * (1) A query reads many events, of few sessions or of a hundred: the buffer keeps the journals
  *     open that it used last. A journal is used again as long as its name belongs to the same file.
- * (2) If the caller says which events come next (annal__event_read_ahead()), neighbours are read
- *     together, and what is not in memory is fetched from the disk all at once instead of one after
- *     the other. The name of each journal is checked once for all that is read ahead from it.
+ * (2) If the caller says which events are next (annal__event_read_ahead()), neighbours are read
+ *     together, and missing pages are fetched from the disk all at once instead of one after the
+ *     other. The name of each journal is checked once for all that is read ahead from it.
  * (3) An event that was read ahead and does not prove itself is ignored: it is read again in its
  *     place, as if it had not been read ahead.
  */
@@ -26,7 +26,7 @@
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
 #define AHEAD_BYTES      ((size_t)256 << 10) /* what stays in a processor's cache */
-#define AHEAD_GAP_BYTES  4096u /* reading so much in vain costs less than another call */
+#define AHEAD_GAP_BYTES  4096u /* reading these bytes in vain costs less than another call */
 
 struct journal {
     const annal_store *store; /* NULL: this place is free */
@@ -60,7 +60,7 @@ struct annal__event_buffer {
     struct ahead *ahead;
     struct ahead **by_place; /* `ahead`, sorted */
     size_t ahead_room, ahead_count;
-    size_t ahead_next; /* those before it were asked for */
+    size_t ahead_next; /* earlier ones were read */
     struct buf ahead_bytes;
 };
 
@@ -122,7 +122,7 @@ static struct journal *find_journal(annal__event_buffer *buffer, const annal_sto
     return NULL;
 }
 
-/* A free place, if necessary that of the journal that was used least recently. NULL: no memory. */
+/* A free place, if necessary of the least recently used journal. NULL: no memory. */
 static struct journal *make_room(annal__event_buffer *buffer)
 {
     struct journal *oldest = buffer->journals;
@@ -272,7 +272,7 @@ static int compare_places(const void *left, const void *right)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* The events of one session come in order. */
+/* The events of a session are read in order. */
 static bool is_sorted(const annal__event_buffer *buffer)
 {
     size_t i = 1;
@@ -370,7 +370,7 @@ size_t annal__event_read_ahead(annal_store *store, const annal__event_place *pla
     return used->ahead_count;
 }
 
-/* The event, if it was read ahead; else NULL. Mostly they are asked for in their order. */
+/* The event, if it was read ahead; else NULL. Callers mostly read them in order. */
 static const struct ahead *find_ahead(annal__event_buffer *buffer, const annal_store *store,
                                       annal_slice session, uint64_t offset, uint64_t length)
 {
@@ -399,7 +399,7 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     *out_before = *out_frame = (annal_slice){NULL, 0};
     annal__buf_clear(&buffer->bytes);
     if (length > FRAME_BYTES_MAX || offset < before)
-        return ANNAL_OK; /* no event is that long, or is there */
+        return ANNAL_OK; /* no event is that long, or exists there */
     annal_status status = annal__buf_reserve(&buffer->bytes, before + (size_t)length);
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: no memory",

@@ -116,8 +116,8 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* A session that could not be redone is behind, and accepts no appends; any other is not late any
- * more. */
+/* A session that could not be redone is marked as behind and accepts no appends; other sessions are
+ * not late any more. */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
     annal_store *store = arg;
@@ -129,8 +129,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
         why = &failure;
     if (why != NULL) {
         annal__session_set_late(store, session, LATE_BYTES, why);
-        /* Another file is in its place, so nothing of this one is needed: the next append looks at
-         * the journal again. */
+        /* Another file is in its place, so its bytes are not needed: the next append looks at the
+         * journal again. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
             why = NULL;
     }
@@ -196,7 +196,7 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
     if (news)
         session->late = late;
     int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal.os_errno;
-    /* After another file took its place, nobody can say what becomes of the events until this is
+    /* After another file took its place, the fate of the events is unknown until this is
      * settled. */
     bool unknown =
         why->status == ANNAL_ERR_UNKNOWN || (!news && session->refusal.status == ANNAL_ERR_UNKNOWN);

@@ -3,10 +3,9 @@
  * What happens when a write or sync fails: commit-log rules 6, 7 and 11.
  *
  * (1) The log decides. A group whose sync returned 0 happened, whatever becomes of the journals. A
- *     group that was not written, or whose write or sync failed, is refused as soon as it is
- *     certain that it can never appear: after an empty group in its place is durable, or else a
- *     void file (log_void.h). If neither is possible, the group is unknown, and the store object
- *     accepts no more work.
+ *     group that was not written, or whose write or sync failed, is refused once it can certainly
+ *     never appear: after an empty group in its place is durable, or else a void file (log_void.h).
+ *     If neither is possible, the group is unknown, and the store object accepts no more work.
  * (2) Whatever was encoded after a refused group is refused with it, and its sessions return to the
  *     end that they had before: seq, offset, h, ids, and loose bytes. Callers that already had
  *     their answer, at level batch, get an error once: from the next append of the writer, and from
@@ -14,14 +13,15 @@
  * (3) A log whose sync failed is never written again. What is needed of it is written into the
  *     journals again, completely, and synced; then a new log takes its name, and then the void is
  *     removed. Until that is done, appends are refused.
- * (4) A session whose journal could not be written is behind: LATE_BYTES. Its events are durable,
- *     and it accepts no more until the journal has them. A session whose journal could not be
- *     synced is LATE_SYNC: the kernel may have dropped the bytes, and a second sync would succeed
- *     without them.
+ * (4) A session whose journal could not be written is late: LATE_BYTES. Its events are durable, and
+ *     it accepts no more until they are in the journal. A session whose journal could not be synced
+ *     is LATE_SYNC: the kernel may have dropped the bytes, and a second sync would succeed without
+ *     them.
  * (5) Late sessions are written again from the log and synced: by the keeper, a checkpoint,
- *     annal_keep(), and close. If that fails they are behind, which is reported once to the log
- *     callback. No epoch is released while a session is late, so the log keeps what it needs. At
- *     close such a session stays in the held list, and the log is redone at the next open.
+ *     annal_keep(), and close. If that fails they are marked as behind, which is reported once to
+ *     the log callback. No epoch is released while a session is late, so the log keeps what it
+ *     needs. At close such a session stays in the held list, and the log is redone at the next
+ *     open.
  * (6) Only the thread that leads the commit does (1) to (3) and (5): no other thread writes the
  *     log, or applies.
  */
@@ -56,8 +56,8 @@ bool annal__session_is_late(annal_store *store, annal_slice id);
 /* Rule (5): catch up. ANNAL_OK: no session is late any more. */
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err);
 
-/* Whether there are late events of which nobody can say what became of them, because another file
- * is in the place of their journal. */
+/* Whether the fate of late events is unknown, because another file is in the place of their
+ * journal. */
 annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err);
 
 /* Why the first late session is late; ANNAL_OK if none is. */
@@ -71,8 +71,7 @@ annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal
  * writer.c. */
 void annal__writers_lose(struct session *session, uint64_t seq);
 
-/* As above, if another file is in the place of the journal: nobody can say what became of their
- * events. */
+/* As above, if another file is in the place of the journal: the fate of their events is unknown. */
 void annal__writers_doubt(struct session *session);
 
 #endif

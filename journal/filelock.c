@@ -17,7 +17,7 @@
  * waited. */
 #define PAUSE_US_LEAST 50
 #define PAUSE_US_MOST  5000
-#define TRIES_MOST     100 /* a filesystem may give a file another number each time it is asked */
+#define TRIES_MOST     100 /* a filesystem may return another number for a file at each call */
 
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 {
@@ -28,7 +28,7 @@ annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 }
 
 /*
- * The file may have been removed while we waited; then the lock on it excludes nobody. If that
+ * The file may have been removed while we waited; then the lock on it excludes no process. If that
  * cannot be checked we do not have the lock: taking it again would ask the same question without
  * end.
  */
@@ -51,7 +51,7 @@ static void close_file(annal_store *store, struct file_lock *lock)
     lock->fd = -1;
 }
 
-/* ANNAL_ERR_BUSY; whoever has the lock is looked up only if there is a message for it. */
+/* ANNAL_ERR_BUSY; the holder of the lock is looked up only for a message. */
 static annal_status refuse(const annal_store *store, const struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
@@ -78,7 +78,7 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
     annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
     for (int tries = 0; status == ANNAL_OK && !there; tries++) {
         if (tries == TRIES_MOST) {
-            status = annal__fail(err, ANNAL_ERR_IO, "lock %s: its name keeps going to other files",
+            status = annal__fail(err, ANNAL_ERR_IO, "lock %s: the lock file is replaced repeatedly",
                                  path.ptr);
             break;
         }
@@ -106,7 +106,7 @@ static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_
     return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
 
-/* The waiting of the thread that has it counts for the store, not that of this one. */
+/* Waits are counted for the thread that holds the lock, not for this thread. */
 static annal_status take_from_threads(annal_store *store, struct file_lock *lock,
                                       int64_t deadline_us, int64_t least_until_us, annal_error *err)
 {

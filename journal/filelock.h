@@ -24,8 +24,8 @@ annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, 
 
 /*
  * Wait for the lock until the deadline (monotonic), as far as the store may wait at all (seam.h),
- * but in any case for least_us. ANNAL_ERR_BUSY names the process that has it: that process may be
- * stopped, so no wait is without a limit.
+ * but in any case for least_us. ANNAL_ERR_BUSY names the holder, which may be stopped, so no wait
+ * is without a limit.
  */
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
                                    int64_t least_us, annal_error *err);

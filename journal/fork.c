@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creating a fork: a journal that contains a header and points at another one (lineage.h).
+ * Creating a fork: a journal that contains a header and points at another journal (lineage.h).
  *
- * (1) It holds locks/structure, so what it points at is not deleted or converted meanwhile, and the
- *     name of the fork, so nobody begins a session with it.
- * (2) What it points at is made durable first: our own events by annal_sync(), those of another
+ * (1) It holds locks/structure, so the parent is not deleted or converted in the meantime, and the
+ *     name of the fork, so no process creates a session with that name.
+ * (2) The shared events are made durable first: our own events by annal_sync(), events of another
  *     process by a sync of the journal that contains them. So a fork never points at something that
  *     a power cut removes.
  * (3) Its journal is written under another name, synced, renamed, and events/ is synced: at every
- *     moment it is there whole, or not at all.
+ *     moment it is complete or missing.
  */
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
@@ -28,10 +28,10 @@ struct forking {
     annal_slice parent;
     struct origin origin; /* what the fork will point at */
     const struct codec *codec;
-    annal_session_info made; /* the fork, as it is after it was created */
+    annal_session_info made; /* the new fork */
 };
 
-/* Asking for a session that exists does not take it away from its owner. */
+/* Asking for a session that exists does not take it from its owner. */
 static annal_status refuse_child(annal_store *store, annal_slice child, annal_error *err)
 {
     struct buf path = {0};
@@ -251,7 +251,7 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
     if (options != NULL && options->format != ANNAL_FORMAT_DEFAULT) {
         forking.codec = annal__codec_of(options->format);
         if (forking.codec == NULL)
-            return annal__fail(err, ANNAL_ERR_INVALID, "fork a session: there is no such format");
+            return annal__fail(err, ANNAL_ERR_INVALID, "fork a session: unknown format");
     }
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)

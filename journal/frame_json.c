@@ -14,10 +14,10 @@
  *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
  *     and every missing, doubled, swapped or foreign line is noticed.
  * (5) A header may have more members between fork and the trailer: "replaces":"<32 hex>" in a
- *     journal that was made from another one of this session, and replaced it. Its events keep
- *     their seq and ts.
+ *     journal that was converted or repaired from another journal of this session and replaced it.
+ *     Its events keep their seq and ts.
  * (6) The header of a fork says "fork":{"session":"<id>","seq":<number>,"h":"<16 hex>"}: its first
- *     event is the one after that seq.
+ *     event follows that seq.
  */
 #include "journal/base/hash.h"
 #include "journal/base/number.h"

@@ -16,14 +16,14 @@
  * (1) The length is at a fixed distance from either end: frames are found without decoding,
  *     forwards and backwards. Both must agree.
  * (2) h is in the last 9 bytes and covers all bytes before them. It is XXH3-64, seeded with the h
- *     of the frame before XOR the offset of this one in the file; both are 0 for the header.
+ *     of the frame before XOR the frame's offset in the file; both are 0 for the header.
  * (3) A newer version may have more values; the first four (in the header the first three) and the
  *     last two stay.
  * (4) A frame proves itself only at its own offset. data may contain the bytes of a journal, even
- *     of this one (an agent reads its own files), and no byte of msgpack distinguishes them from
- *     frames, as a newline does in JSON lines. A reader that looks for the next frame after damage,
- *     in the middle of the file, or after half an event that is being written, would take them for
- *     events.
+ *     of this journal (an agent reads its own files), and no byte of msgpack distinguishes them
+ *     from frames, as a newline does in JSON lines. A reader that looks for the next frame after
+ *     damage, in the middle of the file, or after half an event that is being written, would take
+ *     them for events.
  */
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -344,8 +344,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return false;
 }
 
-/* Two of three marks of a trailer: one damaged byte leaves two, and a piece of data rarely has
- * them. */
+/* Two of three marks of a trailer: one damaged byte leaves two, and data rarely contains two marks
+ * by chance. */
 static bool has_trailer(const char *end, size_t length)
 {
     return (end[-14] == MARK_UINT32) + (end[-9] == MARK_UINT64) +

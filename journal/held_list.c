@@ -19,7 +19,7 @@
 _Static_assert(sizeof(struct held_entry) == 256, "entries are 256 bytes");
 _Static_assert(offsetof(struct held_header, named) == 96 &&
                    offsetof(struct held_header, next_inode) == 104,
-               "docs/format.md says where they are");
+               "see docs/format.md for the offsets");
 _Static_assert(sizeof(struct held_header) <= 4096, "the header fits its page");
 
 static size_t file_bytes(uint32_t entries)

@@ -7,10 +7,12 @@
  *     logs while its owner replaces one by the other.
  * (2) Names are added under locks/claim only, and by the slot's owner only. Removing a name needs
  *     no lock.
- * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
+ * (3) An entry's id is written before its hash, and the hash validates the entry; hash 0 is a free
+ *     entry.
  * (4) A process that wants a session sets the word of its entry to HELD_WANTED, rings the owner's
  *     bell, and sleeps on the word; the owner frees the entry and wakes it.
- * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
+ * (5) A list is filled before it is bound (1), so that a partial list is never taken for a complete
+ *     list.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
  * (7) A process that deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
  *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number
@@ -32,13 +34,14 @@
 
 #include <stdatomic.h>
 
-#define HELD_ENTRIES_MAX 16384 /* sessions that one slot owns at a time */
+#define HELD_ENTRIES_MAX 16384 /* sessions that a slot owns at a time */
 
 enum held_state {
     HELD_UNKNOWN = 0,
     HELD_EMPTY = 1, /* the log holds nothing that is needed */
     HELD_OWNED = 2, /* a process writes, or died writing */
-    HELD_REDONE = 3 /* the process died, and another one is recovering the log, or died doing so */
+    HELD_REDONE = 3 /* the process died, and another process is recovering the log, or died doing
+                     * so */
 };
 
 enum held_word { HELD_QUIET = 0, HELD_WANTED = 1 };
@@ -68,7 +71,7 @@ struct held_header {
 struct held_entry {
     _Atomic uint64_t hash;
     _Atomic uint32_t word;  /* futex */
-    _Atomic uint32_t loose; /* has bytes of level os that nobody was told are durable */
+    _Atomic uint32_t loose; /* has bytes of level os that were not reported as durable */
     uint32_t id_bytes;
     char id[ANNAL_SESSION_ID_BYTES_MAX + 28];
     _Atomic uint64_t whole; /* rule (8): a hash; 0: nothing is noted */
@@ -91,13 +94,13 @@ bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const s
 
 /*
  * Make an empty list that is not valid yet: entries are added, and only then is it bound. So a
- * process that dies in between leaves a list whose content is unknown, never a part of one.
+ * process that dies in between leaves a list whose content is unknown, never a partial list.
  */
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
-/* Rule (1): call the first before the name moves to the other log, the second once one of the two
- * certainly has it. */
+/* Rule (1): call the first before the name moves to the other log, the second once it certainly
+ * belongs to one of the two. */
 void annal__held_bind_next(const struct held *held, const struct stat *next);
 void annal__held_bind_done(const struct held *held, const struct stat *log);
 
@@ -107,10 +110,10 @@ void annal__held_wiped(const struct held *held, uint32_t wanted);
 
 /*
  * How many entries may be touched: those that the file had when it was opened, whatever the header
- * says, and those that we added since. The file's size is not asked for again, because that could
- * fail, and a caller that took the failure for an empty list would take sessions that others own,
- * or skip their redo. A list of another slot is opened for one look under locks/claim, so its owner
- * does not add to it meanwhile (2).
+ * says, and those that we added since. The file's size is not read again, because that could fail,
+ * and a caller that took the failure for an empty list would take sessions that others own, or skip
+ * their redo. A list of another slot is opened for one look under locks/claim, so its owner does
+ * not add to it during that time (2).
  */
 uint32_t annal__held_entries(const struct held *held);
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);

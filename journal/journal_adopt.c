@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moving a journal from another store into this one.
+ * Moving a journal from another store into this store.
  *
- * (1) It holds locks/structure, so what a fork points at is not deleted or converted meanwhile, and
- *     the name of the session, so nobody begins one with it.
- * (2) A commit log may contain redo for a journal of the same file id that was here and was
- *     deleted; if it has a tombstone here it is refused, because that redo is for what it was then.
+ * (1) It holds locks/structure, so the parent of a fork is not deleted or converted in the
+ *     meantime, and the name of the session, so no process creates a session with that name.
+ * (2) A commit log may contain redo for a journal with the same file id that was deleted from this
+ *     store; if this store has its tombstone, the journal is refused, because that redo belongs to
+ *     its earlier content.
  * (3) Nothing is copied: the journal is synced, renamed, and events/ is synced.
  */
 #include "journal/base/error.h"
@@ -24,7 +25,7 @@ struct adoption {
     const struct codec *codec;
     struct frame_header header;
     struct buf frame;
-    struct buf path; /* where it is */
+    struct buf path; /* path */
     struct buf target;
 };
 
@@ -68,7 +69,7 @@ static annal_status refuse_gone(const struct adoption *adoption, annal_error *er
     if (status == ANNAL_OK && gone)
         status = annal__fail(err, ANNAL_ERR_BUSY,
                              "session '%.*s' was deleted here, and a commit log still names this "
-                             "journal: try again when who writes this store is done",
+                             "journal: try again when no process writes this store",
                              ANNAL_FMT(adoption->session));
     return status;
 }
@@ -97,11 +98,11 @@ static annal_status check_parent(const struct adoption *adoption, annal_error *e
         status = annal_cursor_next(cursor, &event, err);
     if (status > 0 || status == ANNAL_ERR_NOTFOUND ||
         (status == ANNAL_OK && (event.seq != header->fork_seq || event.h != header->fork_h)))
-        status =
-            annal__fail(err, ANNAL_ERR_CORRUPT,
-                        "session '%.*s' is a fork of event %" PRIu64
-                        " of session '%.*s', which is not here or has another history",
-                        ANNAL_FMT(adoption->session), header->fork_seq, ANNAL_FMT(header->fork));
+        status = annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "session '%.*s' is a fork of event %" PRIu64
+            " of session '%.*s', which does not exist in this store or has another history",
+            ANNAL_FMT(adoption->session), header->fork_seq, ANNAL_FMT(header->fork));
     annal_cursor_close(cursor);
     return status;
 }

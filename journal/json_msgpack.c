@@ -128,9 +128,9 @@ static bool read_ext_type(struct json_walk *at, annal_slice *value, int8_t *out_
 }
 
 /*
- * rest is after the bracket of an object with one member. Whether this is the JSON form of a bin or
- * ext; if so, rest is moved after all of it. Escapes in it make no difference: to_json() would take
- * it for one, too.
+ * rest is after the bracket of an object with a single member. Whether this is the JSON form of a
+ * bin or ext; if so, rest is moved after all of it. Escapes in it make no difference: to_json()
+ * would take it for one, too.
  */
 static annal_status read_spelling(struct json_walk *rest, struct spelling *out, bool *out_found)
 {
@@ -262,7 +262,7 @@ annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_err
 /* ---- To JSON ---- */
 
 struct level {
-    uint64_t left; /* values to come, with keys */
+    uint64_t left; /* values that follow, with keys */
     bool is_map;
     bool begun;
 };
@@ -332,7 +332,7 @@ static annal_status put_ext(struct printing *printing, const struct msgpack_valu
     return put(printing, value->bytes);
 }
 
-/* rest is after the head of a map with one pair. */
+/* rest is after the head of a map with a single pair. */
 static bool is_spelling(annal_slice rest)
 {
     struct msgpack_value key, value;
@@ -401,7 +401,7 @@ static annal_status put_between(struct printing *printing, const struct msgpack_
     if (is_key && value->kind != UNPACKED_STR &&
         (value->kind != UNPACKED_EXT || value->ext_type != DATA_EXT_JSON || value->bytes.len == 0 ||
          value->bytes.ptr[0] != '"'))
-        return refuse(printing, "a key that is no str");
+        return refuse(printing, "a key that is not a str");
     level->left--;
     if (!level->begun) {
         level->begun = true;
@@ -433,7 +433,7 @@ static annal_status put_all(struct printing *printing)
         }
     } while (status == ANNAL_OK && printing->depth > 0);
     if (status == ANNAL_OK && printing->rest.len > 0)
-        return refuse(printing, "more than one value");
+        return refuse(printing, "several values");
     return status;
 }
 

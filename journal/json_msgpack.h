@@ -33,14 +33,13 @@ annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_err
 annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_error *err);
 
 /*
- * Turn an event as it is in its journal into one for readers: data in JSON, converted into the
- * buffer json if necessary, and msgpack beside it. What JSON cannot express, written by another
- * program, is shown as {"$msgpack.raw":"<base64>"}. Fails only for lack of memory.
+ * Turn an event of a journal into an event for readers: data in JSON, converted into the buffer
+ * json if necessary, and msgpack beside it. What JSON cannot express, written by another program,
+ * is shown as {"$msgpack.raw":"<base64>"}. Fails only for lack of memory.
  */
 annal_status annal__data_show(annal_event *event, struct buf *json, annal_error *err);
 
-/* The draft from which an event was made, with data as it is in the journal. Valid as long as the
- * event. */
+/* The draft of an event, with data in the format of the journal. Valid as long as the event. */
 annal_draft annal__data_draft(const annal_event *event);
 
 /*

@@ -200,7 +200,7 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     complain(store, state->chore.name, status, &err);
 }
 
-/* Whether another chore does the work of this one: see annal__chore.single. */
+/* Whether another task does the work of this task: see annal__chore.single. */
 static bool gives_way(const struct keeper *keeper, const struct chore_state *state)
 {
     bool is_earlier = true;
@@ -245,7 +245,7 @@ static void earlier(int64_t *wake_us, int64_t due_us)
 }
 
 /*
- * When the next work is due, if nobody rings. *out_idle: the next append brings work for which
+ * When the next work is due without a wakeup. *out_idle: the next append causes work for which
  * nothing is scheduled yet.
  */
 static int64_t next_due(annal_store *store, bool *out_idle)

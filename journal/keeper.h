@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the one background thread of an open store. It runs checkpoints, commits batches when
+ * The keeper: the background thread of an open store. It runs checkpoints, commits batches when
  * they are due, releases sessions that other processes want, and runs the chores of the layers
  * above.
  */

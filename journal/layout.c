@@ -34,7 +34,7 @@ static annal_status make_directory(const annal_store *store, annal_error *err)
     }
     if (parent_missing)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "create store %.200s: there is no directory %.*s; create it first",
+                           "create store %.200s: directory %.*s does not exist; create it first",
                            store->path, (int)(slash - store->path), store->path);
     return annal__make_private_dir(io, store->path, err);
 }
@@ -84,7 +84,7 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
     if (failed < 0 && errno != ENOENT && errno != ENOTDIR)
         status = annal__fail_errno(err, "open store %s", store->path);
     else if (status == ANNAL_OK && !S_ISDIR(found.st_mode))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no store at %s", store->path);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no store at %s", store->path);
     annal__buf_done(&path);
     return status;
 }

@@ -7,7 +7,7 @@
  * (2) A process keeps in session->lease_until_us the time until which it may append, and reads the
  *     file again after that time. A change that makes the time shorter first takes the session from
  *     its owner, which reads the file when it takes the session again. So an append costs one
- *     comparison without a lease, and also a reading of the clock with one.
+ *     comparison without a lease, and with a lease also a reading of the clock.
  * (3) The line names the boot. CLOCK_BOOTTIME begins again with each: a lease of another is over.
  */
 #include "journal/lease.h"
@@ -210,7 +210,7 @@ static annal_status renew_held(annal_store *store, annal_slice session, uint64_t
         return status;
     if (lease.epoch != epoch || lease.seconds == 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "renew the lease of session '%.*s': that of epoch %" PRIu64
+                           "renew the lease of session '%.*s': the lease of epoch %" PRIu64
                            " was given back, or is over",
                            ANNAL_FMT(session), epoch);
     if (until_us <= lease.until_us)
@@ -235,7 +235,7 @@ annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t
     return status;
 }
 
-/* Rule (2): nobody has to release the session for this. */
+/* Rule (2): no process has to release the session for this. */
 static annal_status make_longer(annal_store *store, annal_slice session, const annal_lease *lease,
                                 bool *out_done, annal_error *err)
 {

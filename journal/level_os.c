@@ -74,7 +74,7 @@ annal_status annal__loose_mark(annal_store *store, struct session *session, anna
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
     status = annal__commit_wait(store, group, session, &failure);
-    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be there; the bytes that it is for are not */
+    if (status == ANNAL_ERR_UNKNOWN) /* the mark may exist; its bytes do not */
         status = annal__fail(err, ANNAL_ERR_CLOSED,
                              "append to session '%s': refused, nothing was written: %.300s",
                              session->id, failure.message);

@@ -3,24 +3,24 @@
  * Level os: bytes that are in a journal before any sync covers them.
  *
  * An append of level os writes to the journal and nowhere else. After a crash three kinds of bytes
- * must be told apart: those that were durable, those that a caller was told are durable, and the
- * rest, of which a power cut may leave zeros, holes and pieces. Only the log can tell, so the log
- * has marks:
+ * must be distinguished: durable bytes, bytes that were reported as durable, and the rest, of which
+ * a power cut may leave zeros, holes and pieces. Only the log can tell, so the log has marks:
  *
  * (1) Before the first loose byte, a mark is durable in the log: from this offset on nothing was
  *     acknowledged. It costs one sync, and is valid for all later appends of level os until (3). It
- *     joins the current group, so many sessions that begin at once share the sync.
+ *     joins the current group, so sessions that begin at the same time share the sync.
  * (2) Whatever a group records of a marked session contains its loose bytes (commit-log rule 3),
  *     and a mark after them: the next append of level os need not wait for a new mark.
  * (3) A checkpoint removes all marks before it syncs, because it releases the groups that contain
  *     them: what is written from then on has its mark in a group that is not being released.
  *     Replacing the log does the same (failure.h).
- * (4) annal_sync() acknowledges. If there are few loose bytes they go through the log, those of all
+ * (4) annal_sync() acknowledges. If there are few loose bytes they go through the log, for all
  *     sessions in one group. If there are many, they are synced in the journal, so that they are
  *     written only once; then a mark after them, durable before annal_sync() returns, says so: what
  *     rots later is damage, and is never taken for a loose tail.
- * (5) When a session is released it gets an end mark, a record without bytes, unless the log has no
- *     mark of it any more. What another process appends after that does not concern this log.
+ * (5) When a session is released it gets an end mark, a record without bytes, unless the log
+ *     contains no mark of it any more. What another process appends after that does not concern
+ *     this log.
  * (6) Recovery walks from the last mark on, if that is the last record of a session, and keeps what
  *     proves itself; see recover.h.
  */

@@ -36,7 +36,7 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
     status = annal_session_id_check(header.fork, err);
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "session '%.*s' says that it is a fork of what is no session",
+                           "the header of session '%.*s' names an invalid parent session",
                            ANNAL_FMT(session));
     memcpy(out_origin->session, header.fork.ptr, header.fork.len);
     out_origin->seq = header.fork_seq;
@@ -102,7 +102,7 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
     if (part.origin.seq >= part.to_seq) /* rule (2) */
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is a fork of session '%s' at event %" PRIu64
-                           ", and that session begins behind it",
+                           ", but the journal of that session starts after this event",
                            session, part.session, part.to_seq);
     struct part *last = annal__array_add(&lineage->parts, &lineage->count, sizeof *last);
     if (last == NULL)

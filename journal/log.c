@@ -21,9 +21,9 @@
 #define GROUP_HASH_AT      56u
 #define RECORD_FIXED_BYTES 72u
 #define READ_BYTES         ((size_t)256 << 10) /* in one step */
-#define ZERO_FILL_BYTES    ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
+#define ZERO_FILL_BYTES    ((size_t)256 << 10) /* at once, between syncs of the log in use */
 /* Regions up to this size are filled with zeros. Of larger ones, which would keep the disk busy for
- * long, space is reserved: a group of at most SMALL_BYTES that comes to blocks which were never
+ * long, space is reserved: a group of at most SMALL_BYTES that reaches blocks which were never
  * written is written together with zeros, AHEAD_BYTES in all. */
 #define ZEROED_MOST         ((uint64_t)4 << 20)
 #define SMALL_BYTES         ((uint64_t)16 << 10)
@@ -74,8 +74,8 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
 }
 
 /*
- * O_DIRECT if the filesystem has it: a large group reaches the disk without a copy, and a read asks
- * the disk and not the cache.
+ * O_DIRECT if the filesystem supports it: a large group reaches the disk without a copy, and a read
+ * asks the disk and not the cache.
  */
 static int open_log(const struct io *io, const char *path, int flags)
 {
@@ -276,7 +276,7 @@ annal_status annal__log_find(const struct io *io, const char *path, bool write, 
     snprintf(log.path, sizeof log.path, "%s", path);
     log.fd = open_log(io, path, write ? O_RDWR : O_RDONLY);
     if (log.fd < 0 && errno == ENOENT)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no commit log %s", path);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "no commit log %s", path);
     if (log.fd < 0)
         return annal__fail_errno(err, "open commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0) {

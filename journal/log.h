@@ -78,13 +78,14 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t written; /* what follows so many bytes was never written; `bytes`: that is not known */
+    uint64_t written; /* bytes after this length were never written; `bytes`: unknown */
     uint64_t epoch;   /* of the groups in it; 0: none of this process */
 };
 
 enum log_state {
     LOG_SOUND = 0,
-    LOG_UNWRITTEN, /* a write at the end failed: a group or a piece of one may be there */
+    LOG_UNWRITTEN, /* a write at the end failed: a group or a piece of a group may have been
+                    * written */
     LOG_BROKEN     /* a sync failed: never written again, rule 11 */
 };
 
@@ -152,7 +153,7 @@ annal_status annal__log_check_place(const struct log *log, annal_error *err);
 /* The number of bytes that a group takes up in a region. */
 uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes);
 
-/* Whether the group fits into the current region, with one block kept for a last, empty group. */
+/* Whether the group fits into the current region, with a block kept for a last, empty group. */
 bool annal__log_fits(const struct log *log, uint64_t bytes);
 
 /* Begin the other region: epoch + 1. The caller knows that the region is released, durably. */
@@ -208,15 +209,14 @@ annal_status annal__log_find_groups(struct log *log, struct log_group **out_grou
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /*
- * Whether groups are missing although a later group is there: by rule 1 this is damage, and not the
+ * Whether groups are missing although a later group exists: by rule 1 this is damage, and not the
  * trace of a crash. *out_last is the number of the last missing group. Only groups that are not
- * released count; groups are those of annal__log_find_groups().
+ * released count; groups is the result of annal__log_find_groups().
  */
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions that are named by tocs of groups that do not verify. What these tocs say is not
- * proven. */
+/* The sessions in tocs of groups that do not verify. What these tocs say is not proven. */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
                                    annal_error *err);

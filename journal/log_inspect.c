@@ -14,8 +14,8 @@
 #define SETTLE_US    5000
 
 /*
- * Whether nobody has its lock. Tried under locks/claim, so that a process that claims does not find
- * it locked by us; not tried if locks/claim is taken, because looking waits for nobody.
+ * Whether its lock is free. Tried under locks/claim, so that a process that claims does not find it
+ * locked by us; not tried if locks/claim is taken, because looking never waits.
  */
 static bool is_free(annal_store *store, struct log *log)
 {
@@ -85,7 +85,7 @@ static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_CORRUPT) {
-        info.what = "its first block is damaged: nobody can redo what it holds";
+        info.what = "its first block is damaged: its events cannot be redone";
         status = ANNAL_OK;
         goto done;
     }
@@ -100,7 +100,7 @@ static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_
         status = look_at_groups(&log, &info, err);
     }
     if (status == ANNAL_DAMAGE) {
-        info.what = "a group is missing in front of another one: events may be lost";
+        info.what = "a group is missing before another group: events may be lost";
         status = ANNAL_OK;
     }
 
@@ -144,16 +144,17 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
-        status = ANNAL_OK; /* closed since, or no process can have it */
+        status = ANNAL_OK; /* closed since, or no process can own it */
     if (status < 0 || log.fd < 0 || is_free(store, &log))
         goto done;
     if (annal__held_open(store->io, list.ptr, false, &held, NULL) < 0 || held.header == NULL ||
         store->io->fstat(store->io->arg, log.fd, &file) < 0 ||
         !annal__held_is_for(&held, store->boot, &file))
-        status = annal__fail(err, ANNAL_ERR_BUSY,
-                             "who has session '%.*s': the process with commit log %02" PRIu32
-                             " does not say which sessions it has",
-                             ANNAL_FMT(session), number);
+        status = annal__fail(
+            err, ANNAL_ERR_BUSY,
+            "cannot tell who owns session '%.*s': the process with commit log %02" PRIu32
+            " has no held list",
+            ANNAL_FMT(session), number);
     else if (annal__held_find(&held, session) >= 0)
         *pid = held.header->pid;
 

@@ -15,7 +15,7 @@
 
 static const char void_magic[8] = {'A', 'N', 'N', 'A', 'L', 'V', 'O', 'I'};
 
-/* The path beside that of the log, which ends in ".log". */
+/* The path beside the path of the log, which ends in ".log". */
 static void void_path(const struct log *log, char out[sizeof log->path + 8])
 {
     snprintf(out, sizeof log->path + 8, "%.*s.void", (int)(strlen(log->path) - strlen(".log")),
@@ -62,7 +62,7 @@ annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_
              annal__take(bytes + VOID_HASH_AT, 8) != annal__hash(bytes, VOID_HASH_AT, 0))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "%s is damaged: which groups of its log never happened is not known; "
-                             "move it away to take them all",
+                             "move it out of the store to take them all",
                              path);
     else if (annal__take(bytes + 8, 4) != VOID_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED, "%s is of version %u", path,

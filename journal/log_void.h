@@ -29,7 +29,7 @@
 /* Make durable that this group of the log, and all after it, never happened. */
 annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err);
 
-/* The first group that never happened; VOID_NOTHING if there is no void for this log. */
+/* The first group that never happened; VOID_NOTHING if this log has no void. */
 annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
 /* Like annal__log_find_groups(), but leaves out the groups that never happened. *out_void: the log

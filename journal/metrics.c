@@ -152,7 +152,7 @@ static void map(annal_store *store, int fd)
         io->unmap(io->arg, block, sizeof(struct metrics_block));
 }
 
-/* For reading only: copy what is there. */
+/* For reading only: copy the present values. */
 static void copy(annal_store *store, int fd)
 {
     struct metrics_block *own = &store->metrics.own;

@@ -3,11 +3,10 @@
  * Counters and histograms, in this object and in memory that all processes of the store share.
  *
  * (1) locks/metrics is a struct metrics_block, in the machine's byte order: it never leaves the
- *     machine. It is made of written zeros, so that no access meets a hole, and counts from the
+ *     machine. It consists of written zeros, so that no access meets a hole, and counts from the
  *     moment that its magic is set.
- * (2) It is never synced and may be deleted at any time: processes that have it mapped continue to
- *     count in a file without a name. A block with another magic, that of another version, is left
- *     alone.
+ * (2) It is never synced and may be deleted at any time: processes that have mapped it continue to
+ *     count in a file without a name. A block with the magic of another version is not changed.
  * (3) All additions are relaxed; nothing depends on these numbers.
  */
 #ifndef JOURNAL_METRICS_H
@@ -68,7 +67,7 @@ struct metrics {
     _Atomic uint32_t sessions_owned;
 };
 
-/* Begin to count. A store that is open only for reading reads what is there. Never fails. */
+/* Begin to count. A store that is open only for reading reads the present values. Never fails. */
 void annal__metrics_open(annal_store *store);
 void annal__metrics_close(annal_store *store);
 

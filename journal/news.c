@@ -13,18 +13,18 @@
 struct annal__news {
     annal_store *store;
     int64_t look_every_us;
-    struct bell_page *page; /* NULL: there is none */
+    struct bell_page *page; /* or NULL */
     uint64_t ticket;        /* the next ticket to hear */
     struct bell_entry entry;
     bool missed;
     int64_t look_us;   /* when the next look is due; all of these monotonic */
-    int64_t unsure_us; /* until the next look, which is for what was missed; 0: there is none */
+    int64_t unsure_us; /* until the next look for missed events; 0: none */
     int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
     int64_t rest_us;   /* before it sleeps where it can be woken: rule (5) of the bell */
     int64_t woken_us;  /* when it was woken last */
     uint64_t woken;    /* how often all had been woken at that time */
     bool quick;        /* the last wait was short: rule (6) of the bell */
-    _Atomic uint32_t interrupts; /* futex if there is no page; a wait clears it */
+    _Atomic uint32_t interrupts; /* futex if no page exists; a wait clears it */
 };
 
 static void begin_at_end(annal__news *news)
@@ -66,7 +66,7 @@ annal_status annal__news_open(annal_store *store, const annal__news_options *opt
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
     use_page(news, annal__bell_page(store, now_us, true), now_us);
-    /* A page in which nobody has rung yet may be new to those that will. */
+    /* A page without any wakeup yet may be new to future writers. */
     news->unsure_us = news->ticket == 0 ? BELL_UNSURE_US : 0;
     put_off_look(news, now_us);
     *out_news = news;
@@ -167,8 +167,7 @@ static void choose_rest(annal__news *news, int64_t now_us)
     news->woken = woken;
 }
 
-/* Sleep until somebody rings, or until something else is due. value is the word before the last
- * look. */
+/* Sleep until a wakeup, or until something else is due. value is the word before the last look. */
 static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
     struct bell_page *page = news->page;

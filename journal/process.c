@@ -4,8 +4,8 @@
  *
  * A process id alone is not enough, because the kernel reuses it. Therefore a process is identified
  * by its id, its start time (field 22 of /proc/PID/stat), the boot, and the namespace of process
- * ids. It is dead if the boot is over, if nobody has the id, or if another process has it. If that
- * cannot be found out it is "unknown", never dead.
+ * ids. It is dead if the boot is over, if no process has the id, or if another process has it now.
+ * If that cannot be found out it is "unknown", never dead.
  */
 #include <annal/process.h>
 
@@ -99,7 +99,7 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
     return annal_process_get((uint32_t)getpid(), out_process, err);
 }
 
-/* For a process of our namespace and boot: whether the one that began at `start` has ended. */
+/* For a process of our namespace and boot: whether the process that began at `start` has ended. */
 static annal__process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;

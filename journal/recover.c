@@ -24,7 +24,7 @@
 struct target {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const struct codec *codec;
-    int fd; /* -1: there is no journal, or it is not open */
+    int fd; /* -1: the journal does not exist or is not open */
     bool stopped;
     annal_error *reason; /* why it was stopped, if there was memory for it */
     bool skipped;        /* the last record was for a journal that does not exist any more */
@@ -130,7 +130,7 @@ static void make_room(struct redo *redo)
     }
 }
 
-/* The journal that exists, whatever its format, or else the one in the target's format. */
+/* The journal that exists, whatever its format, or else the journal in the target's format. */
 static annal_status find_journal(const struct redo *redo, struct target *target, struct buf *path,
                                  annal_error *err)
 {
@@ -150,8 +150,8 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     return annal__journal_path(redo->store, session, target->codec, path, err);
 }
 
-/* fd stays -1 if there is no journal; if it cannot be opened for another reason, the target is
- * stopped. */
+/* fd stays -1 if the journal does not exist; if it cannot be opened for another reason, the target
+ * is stopped. */
 static annal_status open_journal(struct redo *redo, struct target *target, int flags,
                                  annal_error *err)
 {
@@ -176,7 +176,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     return status;
 }
 
-/* format: of the journal, if there is none or only an empty file. */
+/* format: of the journal, if it is missing or empty. */
 static annal_status open_target(struct redo *redo, annal_slice session, annal_format format,
                                 struct target **out_target, annal_error *err)
 {
@@ -281,9 +281,9 @@ static annal_status redo_create(struct redo *redo, struct target *target,
             return status;
         atomic_store(&redo->store->events_dirty, true);
     }
-    target->loose = false; /* what came before belongs to another journal */
+    target->loose = false; /* earlier bytes belong to another journal */
     /* Never over a header that verifies, and never for a journal that is gone: then the file is the
-     * beginning of another one. */
+     * beginning of another journal. */
     enum owner owner;
     bool gone = false;
     status = compare_file(redo, target, record, &owner, err);
@@ -369,16 +369,17 @@ static annal_status check_record(struct redo *redo, struct target *target,
         status = is_gone(redo, record, &gone, err);
     if (status < 0)
         return status;
-    /* Another journal is in its place, or the beginning of one: nothing of the record is needed. */
+    /* Another journal is in its place, or the beginning of another journal: the record is not
+     * needed. */
     target->skipped = owner == OWNER_OTHER || gone;
     if (target->skipped)
         return ANNAL_OK;
     if (owner == OWNER_NONE)
         stop_target(redo, target, "its header is damaged", 0);
     else if (place == PLACE_GAP)
-        stop_target(redo, target, "the line before is not the one that was there", record->offset);
+        stop_target(redo, target, "the line before has changed", record->offset);
     else if (place == PLACE_CONFLICT)
-        stop_target(redo, target, "another event is there", record->offset);
+        stop_target(redo, target, "another event is in its place", record->offset);
     else
         *out_fits = true;
     return ANNAL_OK;
@@ -500,14 +501,14 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* After a reboot nobody knows what this slot held: hold every session that its log names, before
+/* After a reboot the held list of this slot is lost: hold every session that its log names, before
  * any is redone. */
 static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
                              annal_error *err)
 {
     annal__held_clear(redo->held);
     atomic_store(&redo->held->header->alone, 1);
-    atomic_fetch_add(&redo->held->header->wipe_wanted, 1); /* as far as anybody knows */
+    atomic_fetch_add(&redo->held->header->wipe_wanted, 1); /* as far as is known */
     uint64_t lost;
     annal_status status = each_group(redo, walk, hold_sessions, err);
     if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))
@@ -551,7 +552,7 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     return status;
 }
 
-/* Journals with bytes of level os that nobody was told are durable are synced too. */
+/* Journals with bytes of level os that were not reported as durable are synced too. */
 static annal_status open_loose(struct redo *redo, annal_error *err)
 {
     annal_status status = ANNAL_OK;

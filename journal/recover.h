@@ -10,20 +10,20 @@
  *     before`. What does not fit is reported, and the session is stopped: it stays in the held
  *     list, and the slot keeps its log. The same happens if a journal cannot be opened, read or
  *     written, until the next recovery. A record is dropped silently if the journal has another
- *     file id, or if there is no journal and a tombstone names the one that the record is for: its
- *     session, format and file id (see replace.h).
+ *     file id, or if the journal does not exist and a tombstone names the journal of the record:
+ *     its session, format and file id (see replace.h).
  * (4) Redo never leaves a hole, never cuts except under (7), and every step may be repeated: a
  *     crash in the middle is recovered in the same way.
- * (5) Bytes are written even if the journal seems to have them: the kernel may have lost them
+ * (5) Bytes are written even if the journal seems to contain them: the kernel may have lost them
  *     without an error.
- * (6) If a group is missing before one that is there, the missing group was acknowledged
+ * (6) If a group is missing before an existing group, the missing group was acknowledged
  *     (commit-log rule 1). A session that a later group continues exactly where its journal ends
  *     has lost nothing. Every other held session may have, and is stopped. After a reboot so is
  *     every session that a damaged toc seems to name.
- * (7) If the last record of a session is a mark (level_os.h), what follows the mark was
- *     acknowledged to nobody. A power cut leaves holes and pieces of it, a killed process a piece
- *     of a line. From the mark on, every line must prove itself. The first one that does not, and
- *     everything after it, is kept under events/.torn and cut. Damage before the mark is damage.
+ * (7) If the last record of a session is a mark (level_os.h), the bytes after the mark were never
+ *     acknowledged. A power cut leaves holes and pieces of it, a killed process a piece of a line.
+ *     From the mark on, every line must prove itself. The first one that does not, and everything
+ *     after it, is kept under events/.torn and cut. Damage before the mark is damage.
  * (8) Groups that a void names never happened. Nothing is written to a log that has a void: the
  *     caller removes it, once everything before the void is in the journals.
  * (9) The owner itself redoes what it could not write, or not sync, from its own log, in the same

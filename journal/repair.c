@@ -12,9 +12,9 @@
  *     piece of an event that a crash leaves, was never acknowledged: it is reported, and is not a
  *     gap.
  * (4) An event whose seq was copied already (repeated lines) is skipped.
- * (5) Of a fork the whole history is copied, so the result is not a fork. If an ancestor is not the
- *     one any more that the fork was made from, it contains another history: then the fork's own
- *     events are copied, and everything before them is a gap.
+ * (5) Of a fork the whole history is copied, so the result is not a fork. If an ancestor was
+ *     replaced since the fork, it contains another history: then the fork's own events are copied,
+ *     and everything before them is a gap.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -39,7 +39,7 @@ struct repair {
     annal_writer *writer; /* NULL: a dry run */
     annal_gap_fn fn;
     void *arg;
-    annal_repair_result result; /* result.last_seq: of the new journal so far */
+    annal_repair_result result; /* result.last_seq: of the new journal */
     int64_t last_ts_us;
     annal_gap gap;   /* skipped since the last event that proved itself; what is NULL: nothing */
     uint64_t passed; /* bytes of it */
@@ -93,7 +93,7 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
 
 /*
  * Rule (2). Writes count gap events, and calls fn once for all of them. next: the event after them,
- * or NULL. They have the time of the event before them, else of the one after them, else the
+ * or NULL. They have the time of the event before them, else of the event after them, else the
  * present time.
  */
 static annal_status put_gap(struct repair *repair, uint64_t count, const annal_event *next,
@@ -144,7 +144,8 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
         return ANNAL_OK;
     }
     if (annal_draft_check(&draft, &reason) < 0) {
-        pass_over(repair, event->offset, event->length, "its hash is right, and it is no event");
+        pass_over(repair, event->offset, event->length,
+                  "its hash is right, but it is not an event");
         return ANNAL_OK;
     }
     if (event->seq > next) {

@@ -35,7 +35,7 @@ static annal_status tombstone_path(const annal_store *store, const char *file, s
     return annal__store_path(store, out, "events", name, err);
 }
 
-/* The beginning of a tombstone; false with ANNAL_OK: there is none. */
+/* The beginning of a tombstone; false with ANNAL_OK: it does not exist. */
 static annal_status read_tombstone(const annal_store *store, const char *path, struct buf *out,
                                    bool *out_found, annal_error *err)
 {
@@ -235,7 +235,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     return status;
 }
 
-/* The header of a journal; false if there is none. */
+/* The header of a journal; false if it has no header. */
 static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
                       struct buf *path, struct buf *frame, struct frame_header *out_header)
 {
@@ -272,7 +272,7 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
 /*
  * Rule (5): a conversion was interrupted between its two names. Readers have always seen the first;
  * the other is removed, whichever of the two is the new one. It is kept if it has events that the
- * first has not: then somebody has copied the old journal back to its name.
+ * first has not: then the old journal was copied back to its name.
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
@@ -445,14 +445,14 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
         status = read_header(search->store, path.ptr, codec, &line, &header, search->err);
     if (status == ANNAL_OK && line.len > 0 && annal__slice_same(header.fork, search->session))
         status = annal__fail(search->err, ANNAL_ERR_CONFLICT,
-                             "session '%.*s' is needed by its fork '%.*s'; delete that one first",
+                             "session '%.*s' is needed by its fork '%.*s'; delete the fork first",
                              ANNAL_FMT(search->session), ANNAL_FMT(other));
     annal__buf_done(&line);
     annal__buf_done(&path);
     return status;
 }
 
-/* Look at one journal of the session. ANNAL_ERR_NOTFOUND: there is none. */
+/* Look at one journal of the session. ANNAL_ERR_NOTFOUND: it does not exist. */
 static annal_status look_at_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
@@ -464,7 +464,7 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
     if (status == ANNAL_OK)
         status = read_header(store, change->path.ptr, change->codec, &change->frame,
                              &change->header, err);
-    /* A copy of another session's journal: what it says is not about this one. */
+    /* A copy of another session's journal: its header does not describe this session. */
     if (status == ANNAL_OK && change->frame.len > 0 &&
         annal__frame_check_owner(&change->header, id, NULL) < 0)
         annal__buf_clear(&change->frame);

@@ -2,20 +2,19 @@
 /*
  * Removing a journal, and putting another in its place (commit-log rule 12).
  *
- * A commit log, ours or that of another process, may contain redo for the journal that is removed.
- * If it were written again, it would restore a deleted session, or write its bytes into the file
- * that is there now.
+ * A commit log, ours or another process's, may contain redo for the journal that is removed. If it
+ * were written again, it would restore a deleted session, or write its bytes into the present file.
  *
  * (1) The caller holds locks/structure and the session, which is settled: nothing is pending, its
  *     journal is synced and closed, our own log is checkpointed. Sessions are only tried under the
  *     lock. If the disk is too full for the log of a slot, locks/claim is held while the journal is
  *     deleted, instead of the session.
- * (2) First a tombstone, events/.gone/<file id>, is made durable. It contains a header: of this
+ * (2) First a durable tombstone, events/.gone/<file id>, is written. It contains a header: of this
  *     file id, session and format. From then on redo for this journal is dropped if the journal
  *     does not exist; redo for any other is not, whatever its file id. (A copy of a journal under
- *     another name has its file id, and is no session: it is deleted without a tombstone for that
- *     id.) Older versions left empty tombstones: these say the file id only. On a full disk there
- *     may be no room for one: then none is needed if no log names the journal.
+ *     another name has its file id, and is not a session: it is deleted without a tombstone for
+ *     that id.) Older versions left empty tombstones: these say the file id only. On a full disk
+ *     there may be no room for one: then none is needed if no log names the journal.
  * (3) Deleting: the name is removed, and events/ synced.
  * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
  *     synced, proved against the old one, and renamed to its name; events/ is synced. That name
@@ -23,12 +22,12 @@
  *     synced. For a moment both exist: readers take the first format in annal__codecs, so for them
  *     the switch is the rename or the removal, and at every moment they find one whole journal
  *     (docs/decisions/0007).
- * (5) A journal that exists counts, whatever tombstones say, and of two the one in the first
- *     format. So after a crash nothing is half done: either the old journal is there (and may even
- *     have grown since), or it is gone. All that is left to do is to remove the second of two
- *     journals, and .new- files: only a process that holds locks/structure creates these.
+ * (5) A journal that exists counts, whatever tombstones say, and of two journals, the journal in
+ *     the first format. So after a crash nothing is half done: either the old journal exists (and
+ *     may even have grown since), or it is gone. All that is left to do is to remove the second of
+ *     two journals, and .new- files: only a process that holds locks/structure creates these.
  * (6) A tombstone is removed when no log has a record of its file id that no checkpoint covers.
- *     There will never be another such record: nobody can write that file any more.
+ *     There will never be another such record: no process can write that file any more.
  */
 #ifndef JOURNAL_REPLACE_H
 #define JOURNAL_REPLACE_H
@@ -55,7 +54,7 @@ struct change {
     struct session *session;   /* NULL: it could not be taken */
     const struct codec *codec; /* of its journal */
     struct buf path;
-    /* The header that is in the journal; empty if it is damaged, or that of another session. */
+    /* The header that is in the journal; empty if it is damaged, or belongs to another session. */
     struct buf frame;
     struct frame_header header;
     annal_session_info info;

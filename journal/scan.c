@@ -16,7 +16,8 @@
 #define LONG_REACH       ((size_t)256 << 10) /* TAIL_BYTES * 4 */
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
-/* How many frames a damaged trailer can have made of one: a newline that was written into it. */
+/* The number of frames into which a damaged trailer can split a frame: a newline that was written
+ * into it. */
 #define JOINED_FRAMES_MAX 3
 
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec)
@@ -97,8 +98,8 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
 }
 
 /*
- * The frame at offset, or what is there before the next frame; cut if it is longer than any frame
- * may be. Bytes from keep on stay in the window. ANNAL_END if its end is not there yet.
+ * The frame at offset, or the bytes before the next frame; cut if it is longer than any frame may
+ * be. Bytes from keep on stay in the window. ANNAL_END if its end is not written yet.
  */
 annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                annal_slice *out_frame, annal_error *err)
@@ -205,7 +206,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
     uint64_t h;
     if (scan->codec->split != NULL &&
         scan->codec->split(frame, scan->h, &length, &h)) /* rule (3) */
-        return report_sound(scan, length, h, "the newline behind this line is damaged");
+        return report_sound(scan, length, h, "the newline after this line is damaged");
 
     uint64_t written_h = 0;
     bool has_written = scan->codec->trailer(frame, &written_h);
@@ -254,7 +255,7 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
                                  : annal__frame_event(scan->codec, frame, &event, NULL);
     report(scan, length, lost,
-           whole ? "this event does not match its hash, or the one before it is not what it was"
+           whole ? "the hash of this event is wrong, or the event before it was changed"
                  : "these bytes are not an event");
     /* A piece of a frame does not count; the frame that it was cut from does. */
     if (lost && (whole || last))
@@ -302,9 +303,9 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
                            "version %d: read it with a newer one",
                            (unsigned long long)scan->next_seq, version, FRAME_VERSION);
     report(scan, frame.len, scan->offset > 0,
-           fault == NULL ? "these bytes are proven, and are no event" : fault);
+           fault == NULL ? "these bytes have a correct hash, but are not an event" : fault);
     if (scan->offset == 0)
-        scan->loose = true; /* a header that may have been that of a fork */
+        scan->loose = true; /* a header that may have belonged to a fork */
     else if (scan->next_seq > 0)
         scan->next_seq++;
     scan->offset += frame.len;
@@ -312,7 +313,7 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
     return ANNAL_DAMAGE;
 }
 
-/* Damage loses some events, not millions: more is a seq that somebody wrote. */
+/* Damage loses some events, not millions: a larger gap means a forged seq. */
 #define MISSING_EVENTS_MAX 1000000
 
 /* Whether the frame after the next length bytes continues from seq, or nothing follows yet. The
@@ -340,7 +341,7 @@ static annal_status other_seq(struct scan *scan, size_t length, uint64_t seq, ui
         return status;
     if (!stays)
         return refuse(scan, (annal_slice){NULL, length}, h,
-                      "the seq of this event does not follow the one before it", err);
+                      "the seq of this event does not follow the previous seq", err);
     report(scan, 0, true, "events are missing before this line");
     scan->next_seq = seq;
     scan->sound_length = length;
@@ -409,7 +410,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
         if (status == ANNAL_OK)
             status = diagnose(scan, frame, err);
         if (status == ANNAL_END)
-            forget_bytes(scan); /* what is there may be cut and written again */
+            forget_bytes(scan); /* the present bytes may be cut and rewritten */
         if (status != ANNAL_OK)
             return status;
     }
@@ -431,7 +432,7 @@ static bool last_proven(const struct codec *codec, annal_slice bytes, uint64_t f
            annal__frame_proves(codec, *out_frame, from + start, h_before, out_h);
 }
 
-/* Whether an event is the one after the last frame of these bytes, as far as they show it. */
+/* Whether an event follows the last frame of these bytes, as far as they show it. */
 static bool follows(const struct codec *codec, annal_slice before, uint64_t from,
                     const struct journal_tail *tail, const annal_event *event)
 {
@@ -447,7 +448,7 @@ static bool follows(const struct codec *codec, annal_slice before, uint64_t from
 }
 
 /* Find the last proven frame in bytes [from, size) of the file, which are in buf. *out_plain: its
- * seq is that of the last event; else only a walk tells it (rule 4). */
+ * seq is the seq of the last event; else only a walk finds it (rule 4). */
 static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
                               struct journal_tail *tail, bool *out_plain)
 {

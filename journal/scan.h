@@ -10,12 +10,12 @@
  *     by frame.
  * (3) Two JSON lines that lost the newline between them are separated by the trailer of the first.
  * (4) A program that can write the file can also compute hashes. So an event that proves itself
- *     must have a valid envelope (envelope.h), and a seq that follows the one before it; otherwise
- *     the line is damaged, and no other line is. If a line has a later seq and the next line
- *     continues from it, events are missing between them: that is reported, and both are read.
+ *     must have a valid envelope (envelope.h), and a seq that follows the previous seq; otherwise
+ *     this line is damaged, and no other. If a line has a later seq and the next line continues
+ *     from it, events are missing between them: that is reported, and both are read.
  * (5) Bytes at the end that nothing proves are "not yet", never damage: a writer may be writing
  *     them. The position does not move past them. Only the owner of the session, or a verification
- *     of a session that nobody owns, may call them torn or damaged.
+ *     of a session without owner, may call them torn or damaged.
  */
 #ifndef JOURNAL_SCAN_H
 #define JOURNAL_SCAN_H
@@ -37,11 +37,11 @@ struct scan {
     uint64_t window_offset;
     uint64_t read;      /* bytes since its position was last set */
     uint64_t first_seq; /* of the journal: of a fork it is not 1 */
-    /* a frame that is not complete in so many bytes is not read on; 0: no limit */
+    /* longest frame that is read; 0: no limit */
     size_t hold;
     uint64_t data_at;    /* after annal__scan_next_head(): where data is that was not read, */
     uint64_t data_bytes; /* and its length; 0: data was read */
-    struct seek_tables *tables; /* where its table comes from and goes to; may be NULL */
+    struct seek_tables *tables; /* source and destination of its table; may be NULL */
     struct seek_table *table;   /* NULL: it did not seek yet */
 
     uint64_t offset;     /* of the next frame */
@@ -50,7 +50,7 @@ struct scan {
     bool loose;          /* events before it are lost, and their number is a guess */
     annal_damage damage; /* after ANNAL_DAMAGE */
 
-    /* Between ANNAL_DAMAGE and what comes after it. */
+    /* Between ANNAL_DAMAGE and the event after it. */
     uint64_t resume; /* damaged frames end here, and a proven frame begins; 0: nowhere */
     uint64_t resume_h;
     uint64_t resume_seq; /* of that frame; 0: it is not an event */
@@ -59,8 +59,7 @@ struct scan {
     uint64_t sound_h;
 };
 
-/* Begin at the first byte of the file; the header comes first and is checked on the way. Takes
- * ownership of fd. */
+/* Begin at the first byte of the file; the header is checked first. Takes ownership of fd. */
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec);
 
 /* Free memory and close fd. */
@@ -117,7 +116,7 @@ struct journal_tail {
     bool has_header;
     struct frame_header header;                   /* its slices are not valid: */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session that it names */
-    /* and the one that it is a fork of; "": not a fork */
+    /* and its parent; "": not a fork */
     char fork[ANNAL_SESSION_ID_BYTES_MAX + 1];
     /* Of the last proven event; of a fork without events of its own, the fork point; 0: none. */
     uint64_t seq;

@@ -29,8 +29,8 @@ static annal_slice head_of(const struct scan *scan)
 
 /*
  * Read on after the head, to the end of the frame. ANNAL_DAMAGE: it does not prove itself;
- * ANNAL_END: its end is not there yet. piece has room for a trailer and a piece: the bytes that may
- * be the trailer are hashed one piece later.
+ * ANNAL_END: its end is not written yet. piece has room for a trailer and a piece: the bytes that
+ * may be the trailer are hashed one piece later.
  */
 static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_stream *hash,
                                     uint64_t *out_length, uint64_t *out_h, annal_error *err)

@@ -4,7 +4,7 @@
  *
  * (1) Frames have no table: a look at any place in the file finds the next frame that proves itself
  *     by the trailer before it, and its seq shows on which side of it the event is.
- * (2) Between two known places the next look is where the event would be if all were of one size,
+ * (2) Between two known places the next look is where the event would be if all had the same size,
  *     or a little before it; every third look halves the distance, so that no journal is worse than
  *     that.
  * (3) A scan that seeks notes where events begin that it has passed (seek_table.h). In the end a
@@ -36,7 +36,7 @@ static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t kee
     return status;
 }
 
-/* The first frame that begins at or after offset and proves itself; ANNAL_END if there is none
+/* The first frame that begins at or after offset and proves itself; ANNAL_END if no such frame is
  * near. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           annal_error *err)
@@ -80,7 +80,7 @@ static uint64_t guess(const struct seek_place *low, const struct seek_place *hig
         return middle;
     double events = (double)(high->seq - low->seq), before = (double)(seq - low->seq);
     double each = (double)bytes / events;
-    /* Sizes differ, so the place is the more uncertain the farther away both are: aim before it. */
+    /* Sizes differ, so the estimate is less certain over longer distances: aim before it. */
     double near = MIN(before, events - before), root = 1;
     while (root * root < near)
         root *= 2;
@@ -187,7 +187,7 @@ annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
     if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
         return annal__fail_errno(err, "look at a journal");
     const struct seek_place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
-    if (scan->table == NULL && end.offset > TABLE_BYTES_MIN) /* without one it takes longer */
+    if (scan->table == NULL && end.offset > TABLE_BYTES_MIN) /* without a table it takes longer */
         scan->table = annal__seek_table_take(scan->tables, file.st_dev, file.st_ino);
 
     struct seek_place low = first, high = end;

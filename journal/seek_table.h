@@ -9,8 +9,8 @@
  * (3) One scan uses a table at a time. When it ends, the store keeps the table for the next one
  *     that seeks in the same file: opening a cursor in a session that was read before is as cheap
  *     as moving one.
- * (4) Nobody waits for the lock: whoever does not get it has no table kept. So a child of fork()
- *     can close a cursor while another thread of its parent had the lock.
+ * (4) No thread waits for the lock: a thread that cannot take it does not keep its table. So a
+ *     child of fork() can close a cursor while another thread of its parent had the lock.
  */
 #ifndef JOURNAL_SEEK_TABLE_H
 #define JOURNAL_SEEK_TABLE_H
@@ -26,7 +26,7 @@ struct seek_table;
 /* Of a store object. */
 struct seek_tables {
     pthread_mutex_t lock;
-    struct seek_table *kept[SEEK_TABLES_KEPT]; /* the one that was used last comes first */
+    struct seek_table *kept[SEEK_TABLES_KEPT]; /* most recently used first */
 };
 
 struct seek_place {
@@ -37,7 +37,7 @@ struct seek_place {
 /* The table that is kept for this file, or an empty one; NULL: no memory. tables may be NULL. */
 struct seek_table *annal__seek_table_take(struct seek_tables *tables, dev_t device, ino_t inode);
 
-/* Keep it, instead of the one that has not been used for longest. Frees it if tables is NULL. */
+/* Keep it, instead of the least recently used table. Frees it if tables is NULL. */
 void annal__seek_table_give(struct seek_tables *tables, struct seek_table *table);
 
 void annal__seek_tables_done(struct seek_tables *tables);

@@ -23,10 +23,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How long we do not take a session again after releasing it to another process, so that it gets
- * it. */
+/* How long we do not take a session again after releasing it to another process, so that it can
+ * take it. */
 #define YIELD_US 5000
-/* Memory for bytes of level os that a session keeps when it has none. */
+/* Memory for bytes of level os that a session keeps without loose bytes. */
 #define LOOSE_KEPT_BYTES ((size_t)4 << 10)
 #define PAGE_BYTES       ((uint64_t)4 << 10)
 
@@ -192,7 +192,7 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
     }
     if (!S_ISREG(file.st_mode)) {
         store->io->close(store->io->arg, fd);
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s is no regular file", session->path);
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s is not a regular file", session->path);
     }
     session->fd = fd;
     session->device = file.st_dev;
@@ -272,8 +272,8 @@ static uint64_t look_of(const annal_store *store, const struct session *session,
 }
 
 /*
- * held_list.h, rule (8). The journal gets a time just before that of its last write, so that every
- * later write changes it, even one in the same tick of the clock.
+ * held_list.h, rule (8). The journal gets a time just before its last write, so that every later
+ * write changes it, even one in the same tick of the clock.
  */
 static void note_whole(const annal_store *store, const struct session *session)
 {
@@ -352,11 +352,10 @@ static annal_status find_journal(annal_store *store, struct session *session, an
         return ANNAL_OK;
     annal__replace_sweep(store); /* a conversion was interrupted between its two names */
     if (annal__journal_is_double(store, id, codec))
-        return annal__fail(
-            err, ANNAL_ERR_CORRUPT,
-            "session '%s' has two journals, one in each format: it stays readable and "
-            "takes no more events; move the wrong one away",
-            session->id);
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "session '%s' has two journals, one in each format: it stays readable "
+                           "but accepts no more events; move the wrong journal out of the store",
+                           session->id);
     return ANNAL_OK;
 }
 
@@ -666,7 +665,7 @@ static annal_status check_place(annal_store *store, const struct session *sessio
     if (!found || device != session->device || inode != session->inode)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "the journal of session '%s' was replaced by another file; open the "
-                           "store again to go on",
+                           "store again to continue",
                            session->id);
     return ANNAL_OK;
 }

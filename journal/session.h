@@ -37,7 +37,7 @@ enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
 enum session_late {
     LATE_NOT,
     LATE_SYNC, /* a sync of its journal failed: its bytes must be written again */
-    LATE_BYTES /* behind: its journal could not be written; accepts no appends */
+    LATE_BYTES /* its journal could not be written; accepts no appends */
 };
 
 /* The end of a session, kept so that it can be restored. */
@@ -74,7 +74,7 @@ struct session {
     bool refused;           /* no more appends until the store is opened again */
     enum session_late late;
     annal_error refusal;    /* why it is refused or late */
-    int64_t lease_until_us; /* lease.h; INT64_MAX: it has none, 0: not known */
+    int64_t lease_until_us; /* lease.h; INT64_MAX: no lease, 0: not known */
     bool redone;            /* the catch-up that is running has seen it */
     /* The last refusal of groups that contained a mark, or events, of this session. */
     uint64_t rolled_marks;
@@ -99,7 +99,7 @@ struct session {
     struct buf loose;
     uint64_t loose_first_seq; /* the first event in loose */
     uint32_t pending;
-    uint64_t last_group; /* the group of its last record, which is the one of this index */
+    uint64_t last_group; /* group and index of its last record */
     size_t last_record;
     bool marked;           /* or about to be: certainly true if nothing is pending; see (3) */
     uint64_t mark_group;   /* the group of the last mark that no later record ended; 0: none */
@@ -197,19 +197,19 @@ annal_status annal__journal_path(const annal_store *store, annal_slice session,
                                  const struct codec *codec, struct buf *out, annal_error *err);
 
 /*
- * The journal of a session: its path, and the codec of its format. If there is none: the path that
- * it would have in the default format, and *out_codec is NULL. A file of 0 bytes counts only if
- * there is no other.
+ * The journal of a session: its path, and the codec of its format. If it has no journal: the path
+ * that it would have in the default format, and *out_codec is NULL. A file of 0 bytes counts only
+ * without another journal.
  */
 annal_status annal__journal_find(const annal_store *store, annal_slice session,
                                  struct buf *out_path, const struct codec **out_codec,
                                  annal_error *err);
 
-/* As above, and open it for reading. ANNAL_ERR_NOTFOUND if there is none. */
+/* As above, and open it for reading. ANNAL_ERR_NOTFOUND if it does not exist. */
 annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
                                  const struct codec **out_codec, annal_error *err);
 
-/* Whether the session also has a journal in another format than this one. */
+/* Whether the session also has a journal in a different format. */
 bool annal__journal_is_double(const annal_store *store, annal_slice session,
                               const struct codec *codec);
 
@@ -218,7 +218,8 @@ annal_status annal__header_new(const annal_store *store, annal_slice session,
                                const struct codec *codec, struct frame_header *out,
                                struct buf *frame, uint64_t *out_h, annal_error *err);
 
-/* Begin a journal in this format. There is none, and nothing of one is in the log. Lock held. */
+/* Begin a journal in this format. The session has no journal, and the log has no record of it. Lock
+ * held. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err);
 

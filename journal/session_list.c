@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about a store that write nothing: its sessions, what is known of one, counters. */
+/* Questions about a store that write nothing: its sessions, the properties of a session,
+ * counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -140,7 +141,7 @@ static void look_at(struct look *look, struct name *name)
         annal__buf_cstr(&look->path) == NULL)
         name->failed = ENOMEM;
     else if (look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes) < 0)
-        name->failed = errno == ENOENT ? 0 : errno; /* deleted meanwhile */
+        name->failed = errno == ENOENT ? 0 : errno; /* deleted in the meantime */
     if (!regular)
         name->bytes = 0;
 }
@@ -170,7 +171,7 @@ static void look_at_all(const struct look *all)
         (void)look_at_names(&second);
 }
 
-/* Whether the next name is the session's journal, and this one, for the same session, is not. */
+/* Whether the next name is the session's journal, and this name, for the same session, is not. */
 static bool is_next_right(const struct look *look, size_t i)
 {
     const struct names *names = look->names;

@@ -21,7 +21,7 @@
 
 #define SLOTS_KEPT    8
 #define LEFTOVER_S    3600   /* creating a log never takes this long */
-#define WAIT_SLICE_US 50000  /* an owner that was killed wakes nobody */
+#define WAIT_SLICE_US 50000  /* an owner that was killed wakes no waiter */
 #define OWED_US       500000 /* for a log that an earlier deletion asked for */
 
 /*
@@ -96,7 +96,7 @@ uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
 struct other {
     uint32_t number;
     struct log log;   /* open while locked */
-    struct held held; /* header NULL: there is none */
+    struct held held; /* header NULL: no header */
     bool locked;      /* we hold its lock: no living process owns it */
     bool bound;       /* its held list is for this log, in this boot */
 };
@@ -252,8 +252,8 @@ done:
 
 /*
  * Redo what a dead process left. Its held list is created if it was removed. Logs of another boot,
- * of which nobody knows which sessions they held, are recovered by one process at a time, because
- * two of them may name the same session. *out_read: its first block was read.
+ * whose held lists are lost, are recovered by one process at a time, because two of them may name
+ * the same session. *out_read: its first block was read.
  */
 static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
                                   bool *out_read, annal_error *err)
@@ -317,7 +317,7 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 
 /*
  * Whether the process that has its lock recovers it, or creates it. If the list was removed, it is
- * an owner, which continues without one.
+ * an owner, which continues without a list.
  */
 static bool is_being_redone(const struct other *other)
 {
@@ -327,7 +327,7 @@ static bool is_being_redone(const struct other *other)
 
 /*
  * *out_recovering: another process recovers it, or keeps us from doing so. *out_moved: increased by
- * the progress that it made so far.
+ * the progress that it made.
  */
 static annal_status recover_one(annal_store *store, uint32_t number, bool *out_recovering,
                                 uint64_t *out_moved, annal_error *err)
@@ -522,8 +522,8 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
 /* ---- Claiming ---- */
 
 /*
- * Make the slot ours; we have its lock. Others may look at its list meanwhile: the list of an empty
- * slot stays bound, and says where its log ends; a fresh log has none yet.
+ * Make the slot ours; we have its lock. Other processes may look at its list at the same time: the
+ * list of an empty slot stays bound, and says where its log ends; a fresh log has no list yet.
  */
 static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
                           annal_error *err)
@@ -581,7 +581,7 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
     return FOUND_NONE;
 }
 
-/* Give the log the lowest number that has none, with locks/claim held. */
+/* Give the log the lowest free number, with locks/claim held. */
 static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
                                 annal_error *err)
 {
@@ -643,7 +643,7 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK) {
-        /* Not in the list that is there: an owner whose log was removed may still write to it. */
+        /* Not in the present list: an owner whose log was removed may still write to it. */
         store->io->unlink(store->io->arg, path.ptr);
         status = annal__held_open(store->io, path.ptr, true, &held, err);
     }
@@ -677,8 +677,8 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
 }
 
 /*
- * A power cut must not remove the name of a log that we rely on, nor bring back another log under
- * it. The process that published it, or replaced another log by it, may have died before it synced
+ * A power cut must not remove the name of a log that we rely on, nor restore another log under it.
+ * The process that published it, or replaced another log by it, may have died before it synced
  * commit/.
  */
 static annal_status sync_name(annal_store *store, const struct held *held, annal_error *err)
@@ -750,7 +750,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
-    uint32_t from = 0; /* slots below this one are not usable */
+    uint32_t from = 0; /* slots below this number are not usable */
     bool ours = false;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
@@ -800,9 +800,9 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
 }
 
 /*
- * Claim a slot for this store object, unless it has one, by the deadline (monotonic); recovers the
- * slots of dead processes that it finds. One thread claims. The others wait for it until their own
- * deadlines, and claim themselves if it failed.
+ * Claim a slot for this store object, unless it has a slot, by the deadline (monotonic); recovers
+ * the slots of dead processes that it finds. One thread claims. The others wait for it until their
+ * own deadlines, and claim themselves if it failed.
  */
 static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_error *err)
 {
@@ -839,7 +839,7 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh)
 }
 
 /*
- * Works without locks/claim, because a stopped process may have it, and the lead must not wait for
+ * Works without locks/claim, because a stopped process may hold it, and the lead must not wait for
  * that. Whenever other processes look, they find a log that is locked, and a list that is for it;
  * those that opened the old file before find that its name moved (other_try()).
  */
@@ -957,7 +957,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%.*s' is held by process %" PRIu32 ", which is gone, but a "
-                           "process that it forked keeps its lock; end that one",
+                           "process that it forked keeps its lock; end that process",
                            ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "session '%.*s' is in use by %s, which did not release it in time",
@@ -978,8 +978,8 @@ static void want(const struct other *other, int entry)
     atomic_store(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED);
 }
 
-/* Sleep until something changes, or for one slice. ANNAL_ERR_BUSY: the owner still has it, and time
- * is up. */
+/* Sleep until something changes, or for one slice. ANNAL_ERR_BUSY: the session was not released in
+ * time. */
 static annal_status wait_for_owner(annal_store *store, const struct other *other,
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
@@ -1009,21 +1009,21 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     annal_status status = other_recover(store, other, deadline_us, &read, err);
     if (status != ANNAL_ERR_CORRUPT)
         return status;
-    /* A list that was created names the sessions that were stopped; without one, nobody knows which
-     * they are. */
+    /* A list that was created names the sessions that were stopped; without a list they are
+     * unknown. */
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
     bool known = read && annal__held_is_for(&other->held, store->boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
-        return ANNAL_OK; /* another session was stopped, not this one */
+        return ANNAL_OK; /* another session was stopped */
     if (!known)
         annal__error_context(err, "session '%.*s' %s events in commit log %02" PRIu32 "%s",
                              ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number,
-                             read ? "" : ", move it away to go on without them");
+                             read ? "" : ", move it out of the store to continue without them");
     return status;
 }
 
-/* Look once, under locks/claim: either the session is in our list now, or *out_other has it and was
- * asked for it. */
+/* Look once, under locks/claim: either the session is in our list now, or *out_other owns it and
+ * was requested to release it. */
 static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
                               int64_t deadline_us, struct other *out_other, int *out_entry,
                               bool *out_found, uint32_t *out_held_index, annal_error *err)
@@ -1118,7 +1118,7 @@ void annal__slot_let_on(annal_store *store)
 
 /* ---- Overwriting what is not needed ---- */
 
-/* An owner that was asked to overwrite its log. */
+/* An owner that was requested to overwrite its log. */
 struct asked {
     uint32_t number;
     uint32_t wanted; /* its answer */
@@ -1148,12 +1148,12 @@ static void note_left(struct wipe *wipe, uint32_t number, const struct other *ot
         (void)annal__buf_printf(&wipe->left, ", until the store is opened again");
     else
         (void)annal__buf_printf(
-            &wipe->left, " of %s, until it goes on or ends and the store is opened again",
+            &wipe->left, " of %s, until it continues or ends and the store is opened again",
             annal__holder_name(
                 header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
 }
 
-/* No living process has it. */
+/* No living process owns it. */
 static annal_status wipe_idle(struct wipe *wipe, struct other *other, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -1187,7 +1187,7 @@ static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 /*
  * Wait until the owner answers, ends, or turns out to be stopped; its process is looked up only
  * after a moment. The list is opened again for each look, because by then it may belong to another
- * process, which was not asked.
+ * process, which received no request.
  */
 static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
                                     int64_t deadline_us, struct other *other, annal_error *err)
@@ -1215,8 +1215,8 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
     }
 }
 
-/* Remove a log that no process has; ask the owner of any other. All are asked before the first is
- * waited for. */
+/* Remove a log that no process has; ask the owner of any other. All requests are sent before the
+ * first wait. */
 static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
     annal_error why = {0};
@@ -1279,7 +1279,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
         if (!is_ours(store, wipe->list.numbers[i]))
             wipe_or_ask(wipe, wipe->list.numbers[i]);
     }
-    if (atomic_load(&store->slot.claimed)) /* they work meanwhile */
+    if (atomic_load(&store->slot.claimed)) /* they work in parallel */
         wipe_own(wipe);
     wait_for_answers(wipe);
     if (wipe->removed) {

@@ -2,8 +2,8 @@
 /*
  * Slots: which process may write which session (commit-log rules 8 to 10).
  *
- * Each process has one file lock, that of its slot; it owns a session if the slot's held list names
- * it. So when a process dies, its sessions and its unresolved redo are recovered together.
+ * Each process holds a single file lock, on its slot; it owns a session if the slot's held list
+ * names it. So when a process dies, its sessions and its unresolved redo are recovered together.
  *
  * A process may be stopped while it holds any lock. Therefore no wait for a lock is without a
  * deadline, readers never wait for locks/claim or locks/recovery, and a process that holds
@@ -20,17 +20,17 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
 
 /*
  * Keep a session from all other processes for a moment, for a caller that has no slot and cannot
- * create one because the disk is full: locks/claim is held until annal__slot_let_on(), and nobody
- * owns the session. Does not wait for another process: it returns ANNAL_ERR_BUSY, after asking the
- * owner for the session.
+ * create one because the disk is full: locks/claim is held until annal__slot_let_on(), and no
+ * process owns the session. Does not wait for another process: it returns ANNAL_ERR_BUSY, after
+ * asking the owner for the session.
  */
 annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal_error *err);
 void annal__slot_let_on(annal_store *store);
 
 /*
  * Create a log that belongs to no slot yet (any thread), and replace ours, of which nothing is
- * needed any more, by it (the leader only, which waits for nobody). *fresh is empty afterwards,
- * even after a failure.
+ * needed any more, by it (the leader only, which never waits for other processes). *fresh is empty
+ * afterwards, even after a failure.
  */
 annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                                   annal_error *err);
@@ -41,9 +41,10 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh);
 void annal__slot_leave(annal_store *store);
 
 /*
- * Remove everything that is not needed from all logs: overwrite ours, remove those that nobody has,
- * and ask other owners to overwrite theirs (held_list.h, rule 7). All are asked before the first is
- * waited for, until the deadline (monotonic). ANNAL_ERR_BUSY: some log may still contain something;
+ * Remove everything that is not needed from all logs: overwrite ours, remove logs without owner,
+ *     and request other owners to overwrite their logs (held_list.h, rule 7). All requests are sent
+ *     before the first wait, until the deadline (monotonic). ANNAL_ERR_BUSY: some log may still
+ *     contain something;
  * the message says which, and until when.
  */
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err);
@@ -62,20 +63,20 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
 
 /*
  * Recover every slot that no living process has. Called at open. *out_missing: a slot that another
- * process is recovering without making progress; SLOTS_MAX if there is none.
+ * process is recovering without making progress; SLOTS_MAX if there is no such slot.
  */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 
-/* A slot that another process is recovering; SLOTS_MAX if there is none. For callers that only
- * look. */
+/* A slot that another process is recovering, or SLOTS_MAX. For callers that only look. */
 uint32_t annal__slots_find_redone(annal_store *store);
 
-/* The process that has the lock of a slot; 0 if nobody has it, or if the system does not say. */
+/* The process that has the lock of a slot; 0 if no process has it, or if the system does not
+ * say. */
 uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
 
 /*
- * Call fn for each record that no checkpoint covers, of every log, or only of those of dead
- * processes that nobody has recovered. Stops if fn returns below 0, and returns that, or why a log
+ * Call fn for each record that no checkpoint covers, of every log, or only of logs of dead
+ * processes that are not recovered yet. Stops if fn returns below 0, and returns that, or why a log
  * cannot be read.
  */
 enum slots_which { SLOTS_ALL, SLOTS_DEAD };

@@ -91,8 +91,8 @@ bool annal__store_was_forked(const annal_store *store)
 }
 
 /*
- * An emulator may accept any advice and do nothing. Linux refuses this one for a shared page: what
- * accepts it there does not do it.
+ * An emulator may accept any advice and do nothing. Linux refuses this command for a shared page: a
+ * filesystem that accepts it does not implement it.
  */
 static bool wipes_on_fork(void)
 {

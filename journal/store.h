@@ -64,7 +64,8 @@ struct keeper {
     _Atomic bool stop;
     _Atomic bool idle;              /* it sleeps for long: ring if there is work */
     _Atomic uint32_t local_bell;    /* futex, until a slot is claimed */
-    _Atomic uint32_t *_Atomic bell; /* the one it sleeps on: the local one, then the held list's */
+    _Atomic uint32_t *_Atomic bell; /* the word on which it sleeps: the local word, then the held
+                                     * list's */
     pthread_mutex_t round;          /* one round at a time; guards what follows */
     struct chore_state chores[CHORES_MAX];
     size_t chore_count;
@@ -102,7 +103,7 @@ struct annal_store {
     annal_log_fn log;
     void *log_arg;
     pid_t pid;
-    /* a page that fork() wipes: 0 in a child. NULL: the system has none, and getpid() is asked */
+    /* a page that fork() wipes: 0 in a child. NULL: not supported, getpid() is called */
     uint32_t *same_process;
     bool unsafe_filesystem;
     int events_dir; /* a descriptor, for syncing and for free space */
@@ -133,7 +134,7 @@ struct annal_store {
     _Atomic bool tombstones; /* we made tombstones: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
-    _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
+    _Atomic uint64_t log_region_bytes; /* of our log; 0: no log yet */
 
     struct tails_place tails;
     struct strays strays;
@@ -174,7 +175,7 @@ int64_t annal__now_us(const annal_store *store); /* monotonic */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us);
 
-/* The latest end of one wait for other processes that begins now (monotonic). */
+/* The deadline of a wait for other processes that begins now (monotonic). */
 int64_t annal__store_deadline(const annal_store *store);
 
 #endif

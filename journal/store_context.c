@@ -253,7 +253,7 @@ void annal__store_wait(annal_store *store, int64_t us)
     annal__store_wait_end(store);
 }
 
-/* The waiting of the other thread counts, not that of this one. */
+/* The waits of the other thread are counted, not the waits of this thread. */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us)
 {

@@ -84,7 +84,7 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
         return NO_STRAY;
     (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
                       "session '%.*s' has two journals, of which '%.*s%s' is read: move the wrong "
-                      "one away",
+                      "journal out of the store",
                       ANNAL_FMT(session), ANNAL_FMT(session), read->suffix);
     return DOUBLE;
 }
@@ -115,8 +115,9 @@ static bool is_strange(const annal_store *store, const char *name, annal_error *
     annal__buf_done(&path);
     if (!regular)
         return false;
-    (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
-                      "events/ holds '%.300s', whose name no session can have: move it away", name);
+    (void)annal__fail(
+        out_why, ANNAL_ERR_CORRUPT,
+        "events/ holds '%.300s', whose name no session can have: move it out of the store", name);
     return true;
 }
 
@@ -224,7 +225,8 @@ struct file_walk {
     annal_status status;
 };
 
-/* Whether this file has the name of a journal, and is not the one that is read for its session. */
+/* Whether this file has the name of a journal, and is not the journal that is read for its
+ * session. */
 static bool is_unread(const struct file_walk *walk, const char *name)
 {
     struct buf path = {0};

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strays: files in events/ that have the name of a journal, and are not the journal of the session
- * in that name. Somebody copied or renamed one, or left a second one there.
+ * in that name. A user copied or renamed a journal, or left a second journal there.
  *
  * (1) The header of a file says whose journal it is. A file whose header does not prove itself is
  *     damaged, not a stray, and so is one of a newer version that says it in another way.
- * (2) The events of a stray are never read as those of the session in its name, nothing is appended
- *     to it, and only the user moves or removes it.
- * (3) It stops nothing else. A function that asks for all sessions leaves it out, and it is named
- *     in the log, once for each store object. A function that asks for it alone gets the same
+ * (2) The events of a stray are never read as events of the session in its name, nothing is
+ *     appended to it, and only the user moves or removes it.
+ * (3) It stops nothing else. A function that asks for all sessions leaves it out, and the log
+ *     reports it, once for each store object. A function that asks for it alone gets the same
  *     sentence as an error. Internal work that lists sessions, as looking for forks or for
  *     snapshots that are due, reports none.
  * (4) Listing sessions opens no journal, so strays are in the list. Callers that open the listed
  *     sessions call annal__store_is_stray() if that fails.
- * (5) If a session's name has two journals, in two formats, the one that is the session's is read,
- *     and the first if both are. While a conversion replaces one by the other both exist for a
- *     moment, and neither is a stray.
- * (6) A journal that this user may not read is left out in the same way. But it is nobody else's:
+ * (5) If a session's name has two journals, in two formats, the journal whose header names the
+ *     session is read, and the first if both do. While a conversion replaces one by the other both
+ *     exist for a moment, and neither is a stray.
+ * (6) A journal that this user may not read is left out in the same way. But it is not a stray:
  *     rows that another user indexed stay, and nothing that it may name is removed.
  */
 #ifndef JOURNAL_STRAY_H
@@ -30,7 +30,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of a store object: the strays that were named in its log. */
+/* Of a store object: the strays that its log reported. */
 struct strays {
     pthread_mutex_t lock;
     struct buf said; /* names of files, each with its NUL */

@@ -12,7 +12,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* Copy [from, to) of one file to the beginning of another. -1 with errno. */
+/* Copy [from, to) of a file to the beginning of another file. -1 with errno. */
 static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t to, int to_fd,
                       struct buf *piece)
 {
@@ -96,7 +96,7 @@ struct forgetting {
     int failed; /* errno, or 0 */
 };
 
-/* After the session's id come two numbers; an id may contain dots itself. */
+/* Two numbers follow the session's id; an id may contain dots itself. */
 static bool is_piece_of(const char *name, annal_slice session)
 {
     const char *at = name + session.len;

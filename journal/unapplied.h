@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What readers cannot see: events that are durable, in the log of a process that died, and not in
- * their journals, because no process has opened the store for writing since, or the one that did is
- * stopped. Opening the store reports them.
+ * Events that readers cannot see: they are durable in the log of a dead process and not in their
+ * journals, because no process has opened the store for writing since, or that process is stopped.
+ * Opening the store reports them.
  */
 #ifndef JOURNAL_UNAPPLIED_H
 #define JOURNAL_UNAPPLIED_H

@@ -99,7 +99,7 @@ static void check_double(struct verification *verification, const annal_store *s
     annal__buf_done(&path);
 }
 
-/* Of a fork: whether its ancestors have, where it was created, what it was created from. */
+/* Of a fork: whether its ancestors still contain the event from which it was forked. */
 static annal_status check_lineage(struct verification *verification, annal_store *store,
                                   annal_error *err)
 {

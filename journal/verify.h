@@ -7,9 +7,9 @@
 #include <annal/journal.h>
 
 /*
- * The cursor came to the end: whether this really is the end. Bytes after the last proven event get
- * time to become one, because somebody may be writing them. Set *tries to 0 at first and after each
- * event.
+ * The cursor reached the end: whether this really is the end. Bytes after the last proven event
+ * have time to become an event, because a process may be writing them. Set *tries to 0 at first and
+ * after each event.
  *
  * ANNAL_OK not certain yet: call annal_cursor_next() again
  * ANNAL_END nothing follows

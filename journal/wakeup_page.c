@@ -34,7 +34,7 @@ void annal__bell_done(annal_store *store)
 }
 
 /*
- * Rule (6): fill the file to the length of a page. A process that may not write takes it as it is.
+ * Rule (6): fill the file to the length of a page. A process that may not write uses it unchanged.
  */
 static bool fill(const annal_store *store, int fd, uint64_t bytes)
 {

@@ -10,10 +10,10 @@
  *     an event: a listener reads the events in the journals, checks every entry, and looks by
  *     itself each second.
  * (2) The ring: a process that wrote a journal takes a ticket (one addition), fills slot ticket %
- *     BELL_SLOTS, and stamps it with ticket + 1. There is one entry for each run of records of one
- *     session, in the order that they have in the group, after the whole group is in its journals:
- *     so the tickets of one process are in the order of its commits. An entry without a session
- *     means: look at everything.
+ *     BELL_SLOTS, and stamps it with ticket + 1. There is an entry for each run of records of a
+ *     session, in the order of the group, after the whole group is in its journals: so the tickets
+ *     of a process are in the order of its commits. An entry without a session means: look at
+ *     everything.
  * (3) A listener keeps the ticket that it reads next. In three cases it has missed something:
  *     `tickets` is more than BELL_SLOTS ahead, the check of an entry does not match its ticket, or
  *     a ticket was taken and not stamped within BELL_STUCK_US (its writer was killed). Then it
@@ -22,20 +22,20 @@
  * (4) Waking: `word` changes after the entries are stamped; then, if `asleep` is set, it is cleared
  *     and one sleeper is woken. Each sleeper that is woken by a change wakes two more before it
  *     does anything else, so waking a thousand costs the writer one call. A listener that goes to
- *     sleep sets `asleep`, and sleeps only while the word is what it was before it looked: either
- *     it sees the change, or the writer sees `asleep`. What a killed process leaves undone ends
- *     with the next sleeper's second.
+ *     sleep sets `asleep`, and sleeps only while the word is unchanged since before it looked:
+ *     either it sees the change, or the writer sees `asleep`. What a killed process leaves undone
+ *     ends with the next sleeper's second.
  * (5) A crowd rests: `woken` counts wakings. A listener that is woken, and sees that others were
  *     woken n times since its own last time, rests for n BELL_REST_US before it sleeps where it can
- *     be woken, and then reads at once what came meanwhile. So however many listeners there are,
- *     they are woken at most 10,000 times a second, and a single append after a rest wakes them all
- *     at once.
- * (6) The first listener creates the file, of written zeros, so that no access meets a hole. Where
- *     nobody ever listened there is no file, and writers have nothing to do. The file belongs to a
- *     boot: a process that finds one of another boot takes it over as it is. In the same boot, a
- *     file with another magic belongs to another version and is left alone.
- * (7) The file may appear and be deleted at any time. Once a second everybody compares the name
- *     with the file that is mapped, and while there is none looks for one every BELL_SEEK_US. A
+ *     be woken, and then reads at once all events of that time. So however many listeners there
+ *     are, they are woken at most 10,000 times a second, and a single append after a rest wakes
+ *     them all at once.
+ * (6) The first listener creates the file, of written zeros, so that no access meets a hole. If no
+ *     process ever listened, the file does not exist, and writers have nothing to do. The file
+ *     belongs to a boot: a process that finds a file of another boot takes it over unchanged. In
+ *     the same boot, a file with another magic belongs to another version and is left alone.
+ * (7) The file may appear and be deleted at any time. Once a second every process compares the name
+ *     with the mapped file; without a mapped file it looks for the name every BELL_SEEK_US. A
  *     listener to a page that may be new to others looks at everything, first after BELL_UNSURE_US,
  *     then after twice as long each time, until the last process has noticed. A mapping stays until
  *     the store is closed: a thread may be using it.
@@ -70,10 +70,10 @@ struct bell_page {
     _Atomic uint64_t magic;
     _Atomic uint64_t boot[2];
     char pad1[104];
-    _Atomic uint64_t tickets; /* tickets taken so far */
+    _Atomic uint64_t tickets; /* tickets taken */
     char pad2[120];
     _Atomic uint32_t word;   /* futex */
-    _Atomic uint32_t asleep; /* somebody sleeps, or is about to */
+    _Atomic uint32_t asleep; /* a listener sleeps, or is about to */
     _Atomic uint64_t woken;
     char pad3[4096 - 272];
     struct bell_slot slots[BELL_SLOTS];
@@ -109,7 +109,7 @@ enum bell_heard {
 annal_status annal__bell_init(struct bell *bell);
 void annal__bell_done(annal_store *store);
 
-/* The page, mapped if it is not yet; NULL: there is none. Listeners create it. Any thread. */
+/* The page, mapped if it is not yet; NULL: no page exists. Listeners create it. Any thread. */
 struct bell_page *annal__bell_page(annal_store *store, int64_t now_us, bool make);
 
 /*
@@ -124,7 +124,7 @@ void annal__bell_ring_all(annal_store *store);
 /* Read the entry of this ticket and check it. */
 enum bell_heard annal__bell_hear(struct bell_page *page, uint64_t ticket, struct bell_entry *out);
 
-/* Rule (4): sleep while the word is value, at most timeout_us; false: nobody rang. */
+/* Rule (4): sleep while the word is value, at most timeout_us; false: no wakeup. */
 bool annal__bell_sleep(struct bell_page *page, uint32_t value, int64_t timeout_us);
 
 #endif

@@ -8,9 +8,9 @@
  * (1) With no lock held it checks the drafts, whether storage failed before, and free space: what
  *     is refused here has changed nothing. Then it waits if the current group is full.
  * (2) Under the session's lock it owns the session (session.h), reports events that were lost
- *     earlier, brings data into the format of the journal, looks whether the events are there
- *     already, and checks expected_seq. These steps may release the lock to wait, so they are
- *     repeated if the session changed meanwhile.
+ *     earlier, converts data to the format of the journal, looks for the events in the journal, and
+ *     checks expected_seq. These steps may release the lock to wait, so they are repeated if the
+ *     session changed in the meantime.
  * (3) Still under the lock it encodes the events and adds them to the current group (commit.h),
  *     after which the session's end is theirs: the next append continues from there, although these
  *     are not durable yet. Or, at level os, it writes them into the journal at once (level_os.h).
@@ -40,7 +40,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How often the disk is asked how much of it is free; with little, for each append. */
+/* Interval of checks for free disk space; if little is free, each append checks. */
 #define FREE_CHECK_EVERY_US 100000
 #define FREE_LITTLE_BYTES   ((uint64_t)64 << 20)
 
@@ -59,9 +59,9 @@ struct annal_writer {
 
     /* Guarded by the session's lock. */
     uint64_t batched_seq; /* of its last event at level batch; 0: it is not in the list */
-    uint64_t lost_seq;    /* events from this one on are lost; 0: none, or it was reported */
+    uint64_t lost_seq;    /* first lost event; 0: none, or it was reported */
     bool loss_told;     /* by an append; annal_writer_sync() reports it too, before the next one */
-    uint64_t doubt_seq; /* events from this one on may be lost; 0: none */
+    uint64_t doubt_seq; /* first event that may be lost; 0: none */
     bool loose;         /* it wrote events at level os, or found them there */
     struct annal_writer *next; /* in session->lossy */
     struct buf frames;         /* of the append that is running */
@@ -325,7 +325,7 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
 
 /* ---- The format of the journal ---- */
 
-/* A new journal gets the format that was asked for; an existing one keeps its own. */
+/* A new journal has the requested format; an existing journal keeps its own. */
 static annal_status choose_format(const struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -522,7 +522,7 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     status = open_scan(append, &scan, err);
     if (status < 0)
         return status;
-    /* If drafts without an id come before this one, the copy begins that many events earlier. */
+    /* If drafts without an id precede this draft, the copy begins that many events earlier. */
     annal_event event;
     status = annal__scan_h_before(&scan, offset, &h_before, err);
     if (status == ANNAL_OK) {
@@ -671,11 +671,10 @@ static annal_status take_back(const struct append *append, annal_status status, 
     annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
                 "session '%s' takes no more events since a write failed; open the store again",
                 session->id);
-    return annal__fail(
-        err, ANNAL_ERR_UNKNOWN,
-        "append to session '%s': the write failed in the middle; what is there shows "
-        "when the store is opened again",
-        session->id);
+    return annal__fail(err, ANNAL_ERR_UNKNOWN,
+                       "append to session '%s': the write failed in the middle; reopen the store "
+                       "to learn which events were written",
+                       session->id);
 }
 
 /* Level os: into the page cache, after a mark. More than 1 MiB of such bytes is synced (rule 3). */
@@ -841,9 +840,10 @@ static annal_status sync_all(annal_store *store, annal_error *err)
     if (status == ANNAL_OK)
         status = annal__failure_refuse_unknown(store, err);
     if (status == ANNAL_OK && annal__commit_refusals(store) != refusals)
-        status = annal__fail(err, ANNAL_ERR_IO,
-                             "sync store %s: a write of the commit log failed meanwhile; try again",
-                             store->path);
+        status = annal__fail(
+            err, ANNAL_ERR_IO,
+            "sync store %s: a write of the commit log failed in the meantime; try again",
+            store->path);
     return status;
 }
 
@@ -961,7 +961,8 @@ static annal_status fail_fate(const annal_writer *writer, const annal_sync_resul
     char unknown[80] = "", refused[80] = "";
     bool both = result->unknown_seq > 0 && result->refused_seq > 0;
     if (result->unknown_seq > 0)
-        snprintf(unknown, sizeof unknown, "events from seq %" PRIu64 " on may or may not be there",
+        snprintf(unknown, sizeof unknown,
+                 "events from seq %" PRIu64 " on may or may not have been written",
                  result->unknown_seq);
     if (result->refused_seq > 0)
         snprintf(refused, sizeof refused, "events from seq %" PRIu64 " on never happened",

@@ -339,7 +339,7 @@ static annal_status each_of_session(annal_store *store, annal_slice session, ann
             !annal__sha256_read(names.list[i], (size_t)2 * SHA256_BYTES, hash))
             continue; /* not ours */
         status = annal__artifact_look(store, session, names.list[i], &info, err);
-        if (status == ANNAL_ERR_NOTFOUND) /* removed meanwhile */
+        if (status == ANNAL_ERR_NOTFOUND) /* removed in the meantime */
             status = ANNAL_OK;
         else if (status == ANNAL_OK)
             status = (annal_status)fn(arg, &info);

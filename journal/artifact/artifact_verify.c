@@ -3,7 +3,7 @@
  * Proving artifacts.
  *
  * (1) An artifact is missing if its path is in a reference, a member "path" of an event's data, and
- *     there is no such file. A hash alone may mean anything.
+ *     that file does not exist. A hash alone may mean anything.
  * (2) The files themselves show whether they are what was stored: their names are their hashes.
  */
 #include "journal/artifact/names.h"
@@ -100,7 +100,7 @@ static int prove_one(void *arg, const annal_artifact_info *info)
     annal_status status =
         annal_artifact_read(proving->store, annal_slice_of(info->session),
                             annal_slice_of(info->sha256), NULL, NULL, &read, &why);
-    if (status == ANNAL_ERR_NOTFOUND) /* swept meanwhile */
+    if (status == ANNAL_ERR_NOTFOUND) /* swept in the meantime */
         return ANNAL_OK;
     if (status < 0 && status != ANNAL_ERR_CORRUPT) {
         if (proving->err != NULL)

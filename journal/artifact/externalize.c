@@ -2,8 +2,8 @@
 /*
  * A large member of an event's data becomes an artifact.
  *
- * (1) Only members of the outermost object, and the first of those with that name, which is the one
- *     that SQLite's ->> finds.
+ * (1) Only members of the outermost object, and the first of those with that name, which SQLite's
+ *     ->> finds.
  * (2) A string is stored as its text, so that the artifact is what the user wrote. A string that is
  *     not text, because it has half a surrogate pair, and any other value, is stored as its JSON,
  *     byte for byte. media_type says which.

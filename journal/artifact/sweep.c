@@ -3,17 +3,17 @@
  * Removing artifacts that no event names.
  *
  * (1) An event names an artifact if its hash, exactly 64 lower-case hex digits, is anywhere in the
- *     event's data: a sweep keeps too much rather than too little. If a journal is damaged nobody
- *     knows what it named, so nothing is removed from any session.
+ *     event's data: a sweep keeps too much rather than too little. A damaged journal may have named
+ *     any artifact, so nothing is removed from any session.
  * (2) A sweep reads every journal without a lock, then takes locks/artifacts exclusively and reads
  *     what was appended since. So a process that holds the lock shared from storing to appending is
- *     noticed: if it came before, by the second reading; if it came after, by what it stores (rule
- *     3 of artifact.c gives that a new time). A process that stores without a hold has
+ *     noticed: if it appended before, by the second reading; if after, by the artifact that it
+ *     stores (rule 3 of artifact.c gives that a new time). A process that stores without a hold has
  *     `older_than_us` to append.
  * (3) A file is removed only if it is still older than the requested age when looked at under the
  *     lock.
  * (4) A file in events/ that is not a session's journal (copied, renamed, or the second of two) may
- *     be all that is left of one. What its bytes name stays.
+ *     be all that is left of a journal. What its bytes name stays.
  */
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
@@ -58,7 +58,7 @@ struct walk {
     annal_error *err;
 };
 
-/* ---- What is there ---- */
+/* ---- The artifacts that exist ---- */
 
 static int compare_items(const void *left, const void *right)
 {
@@ -179,8 +179,8 @@ static annal_status read_stray(void *arg, const char *path)
     return status;
 }
 
-/* The events of a session's own journal that were not read yet; those of an ancestor are read with
- * it. */
+/* The events of a session's own journal that were not read yet; events of an ancestor are read with
+ * the ancestor. */
 static annal_status read_rest(struct walk *walk, size_t which)
 {
     struct seen *seen = &walk->seen[which];
@@ -193,7 +193,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (status == ANNAL_ERR_CONFLICT) /* read from the first: another journal is in its place now */
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* deleted meanwhile */
+        return ANNAL_OK; /* deleted in the meantime */
     if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(walk->store, session))
         return ANNAL_OK;
     while (status == ANNAL_OK) {
@@ -329,7 +329,7 @@ static annal_status sweep_all(struct sweep *sweep)
     annal_status status = list_items(walk);
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
-    walk->sorted = walk->seen_count; /* unsorted, as they come */
+    walk->sorted = walk->seen_count; /* unsorted */
     if (status >= 0 && !sweep->options->dry_run)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-void *annal__zalloc(size_t bytes); /* zeroed; NULL if there is no memory */
+void *annal__zalloc(size_t bytes); /* zeroed; NULL if memory is exhausted */
 void *annal__realloc_array(void *block, size_t count, size_t size); /* NULL also on overflow */
 void *annal__alloc_aligned(size_t alignment, size_t bytes);         /* not zeroed */
 char *annal__strndup(const char *string, size_t length);            /* NUL-terminated copy */

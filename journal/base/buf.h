@@ -32,7 +32,7 @@ void annal__buf_done(struct buf *buf);  /* frees it; the buf is empty and usable
 
 annal_slice annal__buf_slice(const struct buf *buf); /* valid until the buf changes */
 
-/* Add a NUL after the contents, not counted in len; NULL if there is no memory. */
+/* Add a NUL after the contents, not counted in len; NULL if memory is exhausted. */
 const char *annal__buf_cstr(struct buf *buf);
 
 #endif

@@ -42,7 +42,8 @@ static int64_t wall_s(int64_t seconds)
     return seconds + offset_s(seconds);
 }
 
-/* The first second after low, and not after high, at which the offset is not that of low. */
+/* The first second after low, and not after high, at which the offset differs from the offset at
+ * low. */
 static int64_t find_change(int64_t low, int64_t high)
 {
     const int64_t before = offset_s(low);

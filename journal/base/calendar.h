@@ -2,7 +2,7 @@
 /*
  * Hours, days, weeks and months in the zone of this process, which TZ names.
  *
- * All arithmetic with zones is here, and the C library knows the rules of the zones.
+ * This file does all arithmetic with zones, and the C library knows the rules of the zones.
  *
  * (1) A period is the time during which the clock on the wall shows the same hour, day, ISO week
  *     (from Monday) or month. A day may have 23 or 25 hours, and a day that a zone skipped has no

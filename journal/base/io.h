@@ -5,7 +5,7 @@
  * failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
  *
  * Not covered: SQLite (it has its own VFS), and memory that is shared through map_shared, on which
- * no truth depends. The layers above the journal get it from seam.h.
+ * no truth depends. The layers above the journal use it through seam.h.
  */
 #ifndef JOURNAL_BASE_IO_H
 #define JOURNAL_BASE_IO_H
@@ -28,8 +28,8 @@ typedef int (*io_list_fn)(void *arg, const char *name);
 struct io {
     void *arg;
     /*
-     * Adds O_CLOEXEC, O_NOFOLLOW, and O_NONBLOCK: opening a FIFO does not wait. A new file gets
-     * what the mode gives its group (0660) only if the group may write its directory, whatever the
+     * Adds O_CLOEXEC, O_NOFOLLOW, and O_NONBLOCK: opening a FIFO does not wait. A new file keeps
+     * the group bits of the mode (0660) only if the group may write its directory, whatever the
      * umask is; the same holds for mkdir.
      */
     int (*open)(void *arg, const char *path, int flags, mode_t mode);
@@ -49,7 +49,7 @@ struct io {
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);
     /*
-     * Make a file so long and reserve disk space for all of it; what was never written reads as
+     * Extend a file to this length and reserve disk space for all of it; unwritten bytes read as
      * zeros. Not every filesystem and system can do this.
      */
     int (*reserve)(void *arg, int fd, uint64_t len);

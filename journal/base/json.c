@@ -131,7 +131,7 @@ static json_fault check_string(struct check *check)
             if (fault != JSON_VALID)
                 return fault;
         } else if (*check->at >= 0x80) {
-            do { /* such characters rarely come alone */
+            do { /* such characters are rarely alone */
                 size_t length = annal__utf8_length(check->at, check->end);
                 if (length == 0)
                     return JSON_UTF8;
@@ -229,7 +229,7 @@ static bool in_object(const struct check *check)
 
 /*
  * at is where a value must start. Scalars are skipped; a bracket opens a level, and unless it
- * closes at once *out_opened says that its first member comes next.
+ * closes at once *out_opened says that its first member is next.
  */
 static json_fault check_value_start(struct check *check, bool *out_opened)
 {
@@ -318,7 +318,7 @@ const char *annal__json_fault_text(json_fault fault)
     case JSON_DEPTH:
         return "JSON nested too deep";
     case JSON_TRAILING:
-        return "more than one JSON value";
+        return "several JSON values";
     case JSON_EMPTY:
         return "no JSON value";
     }

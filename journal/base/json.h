@@ -19,7 +19,7 @@ typedef enum json_fault {
     JSON_EMPTY     /* no value at all */
 } json_fault;
 
-/* The deepest nesting that can be checked; a larger max_depth means this one. */
+/* The deepest nesting that can be checked; a larger max_depth is cut to it. */
 #define JSON_DEPTH_MAX 1024
 
 /*

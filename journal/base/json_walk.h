@@ -21,7 +21,7 @@ struct json_walk {
  * members. */
 bool annal__json_walk_object(struct json_walk *walk, annal_slice object);
 
-/* The next member: the raw string that is its name, and its raw value. False: there are no more. */
+/* The next member: the raw string that is its name, and its raw value. False: no more members. */
 bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
 
 /* The two halves of annal__json_walk_next(). After the name, walk->at is where the value begins. */
@@ -32,7 +32,7 @@ annal_slice annal__json_walk_value(struct json_walk *walk);
 bool annal__json_walk_array(struct json_walk *walk, annal_slice array);
 bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value);
 
-/* The raw value of a member, "id" or "run.id"; empty if there is none. Names with escapes are not
+/* The raw value of a member, "id" or "run.id"; empty if it is missing. Names with escapes are not
  * found. */
 annal_slice annal__json_member(annal_slice object, const char *path);
 

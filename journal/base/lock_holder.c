@@ -31,7 +31,8 @@ static struct holder holder_in(const char *line, const struct stat *file)
     return (struct holder){(uint32_t)pid, strcmp(what, "WRITE") == 0};
 }
 
-/* A reader among others blocks only writers, so it comes after a writer; we ourselves come last. */
+/* A reader among others blocks only writers, so a writer is preferred to it; our own process is the
+ * last choice. */
 static int rank(struct holder holder)
 {
     if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
@@ -54,8 +55,8 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     return best.pid;
 }
 
-/* The kernel returns the list a page at a time, and skips a line if locks before it are released
- * meanwhile. */
+/* The kernel returns the list a page at a time, and skips a line if earlier locks are released in
+ * the meantime. */
 uint32_t annal__holder_of(const struct stat *file, bool writes)
 {
     uint32_t pid = 0;

@@ -52,7 +52,8 @@ struct msgpack_value {
 };
 
 /*
- * Remove one value, or the head of an array or map, from the front of rest. false: there is none.
+ * Remove one value, or the head of an array or map, from the front of rest. false: rest is empty or
+ * not valid.
  */
 bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 

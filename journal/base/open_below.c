@@ -87,7 +87,7 @@ static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
     return true;
 }
 
-/* Rule (1): open a component from the one before; create it if it is missing and mode says so. */
+/* Rule (1): open a component from its parent; create it if it is missing and mode says so. */
 static int open_next(int folder, const char *name, const struct below_mode *mode)
 {
     int fd = openat(folder, name, FOLDER_FLAGS);

@@ -3,11 +3,11 @@
  * Files below a directory to which others write as well, and who may create symbolic links there
  * that lead elsewhere: the workspace of agents, or a lake.
  *
- * (1) The directory is what a user named; it may be a link. Below it no link is followed:
- *     openat2() with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS opens the directory of a file; where a
- *     kernel before 5.6 or a seccomp filter lacks it, every component is opened separately, with
- *     O_NOFOLLOW, from the one before. So nothing outside is read, written or deleted, even if
- *     links are created there at the same time.
+ * (1) The directory is what a user named; it may be a link. Below it no link is followed: openat2()
+ *     with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS opens the directory of a file; where a kernel
+ *     before 5.6 or a seccomp filter lacks it, every component is opened separately, with
+ *     O_NOFOLLOW, from its parent. So nothing outside is read, written or deleted, even if links
+ *     are created there at the same time.
  * (2) A link among the components is an error that names it. A link in the place of a file is not
  *     overwritten.
  * (3) A reader finds the old bytes of a file or the new ones: they are written under another name,
@@ -15,7 +15,7 @@
  * (4) Only regular files are read. Reading a FIFO does not wait.
  *
  * (5) A path is relative, shorter than PATH_MAX, and has no component that is empty, "." or "..":
- *     another one is ANNAL_ERR_INVALID.
+ *     any other path is ANNAL_ERR_INVALID.
  */
 #ifndef JOURNAL_BASE_OPEN_BELOW_H
 #define JOURNAL_BASE_OPEN_BELOW_H
@@ -31,7 +31,7 @@ struct below {
 struct below_mode {
     unsigned file;   /* 0600 */
     unsigned folder; /* 0700; 0: a missing directory is an error */
-    bool sync;       /* the file, and its name and those of the directories above it */
+    bool sync;       /* the file, its name, and the names of the directories above it */
 };
 
 /* The directory must exist. One thread at a time. */
@@ -52,7 +52,7 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
 annal_status annal__below_replace(const struct below *below, const char *path, annal_slice content,
                                   const struct below_mode *mode, annal_error *err);
 
-/* Delete a file, or a link in its place. *out_deleted is false if there was none. */
+/* Delete a file, or a link in its place. *out_deleted is false if it did not exist. */
 annal_status annal__below_delete(const struct below *below, const char *path, bool *out_deleted,
                                  annal_error *err);
 

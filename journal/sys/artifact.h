@@ -6,9 +6,9 @@
 #include <annal/artifact.h>
 
 /*
- * Keep sweeps away: what is stored while this is held is not swept before it is released. For
- * callers that store an artifact and then append the event that names it. Release it soon, from any
- * thread.
+ * Hold off sweeps: an artifact that is stored while this is held is not swept before it is
+ * released. For callers that store an artifact and then append the event that names it. Release it
+ * soon, from any thread.
  */
 typedef struct annal__artifact_hold annal__artifact_hold;
 

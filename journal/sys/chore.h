@@ -17,8 +17,8 @@
 typedef struct annal__chore {
     const char *name; /* static */
     uint32_t period_ms;
-    /* With quiet_ms: it waits until nothing was appended for so long, but not longer than latest_ms
-     * after the first append. Work that is left does not wait for that. */
+    /* With quiet_ms: it waits until nothing was appended for this time, but not longer than
+     * latest_ms after the first append. Work that is left does not wait for that. */
     uint32_t quiet_ms;
     uint32_t latest_ms;
     annal_status (*run)(void *arg, annal_error *err);
@@ -46,7 +46,7 @@ ANNAL_MUST_CHECK annal_status annal__chore_add(annal_store *store, const annal__
                                                annal_error *err);
 
 /*
- * Run it a last time, unless another one does its work, and remove it. Waits while it is running.
+ * Run it a last time, unless another task does its work, and remove it. Waits while it is running.
  * arg distinguishes chores.
  */
 void annal__chore_remove(annal_store *store, void *arg);

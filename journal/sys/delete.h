@@ -12,20 +12,20 @@
  *
  * The session is taken from its owner first, as for an append. A later append, even by a writer
  * that is open now, begins the session again with seq 1 and another file id; expected_seq
- * distinguishes the two. Open cursors continue to read what was there. Any thread.
+ * distinguishes the two. Open cursors continue to read the old journal. Any thread.
  *
- * Afterwards no commit log of the store contains anything of it. Other processes are asked to
- * overwrite theirs; if one is stopped, the store's log function reports what remains, which is
- * overwritten when that process continues or ends. Databases belong to the index. It waits for
- * other processes no longer than the store's wait_ms in all.
+ * Afterwards no commit log of the store contains anything of it. Other processes are requested to
+ * overwrite their logs; if a process is stopped, the store's log function reports what remains,
+ * which is overwritten when that process continues or ends. Databases belong to the index. It waits
+ * for other processes no longer than the store's wait_ms in all.
  *
  * It works on a full disk, too: then no commit log is created for it, and no tombstone if no commit
  * log names the journal.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
- * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and
- *                     did not finish in the store's wait_ms
+ * ANNAL_ERR_BUSY      another process owns the session, or is deleting or converting another
+ *                     session, and did not finish in the store's wait_ms
  */
 ANNAL_MUST_CHECK annal_status annal__session_delete(annal_store *store, annal_slice session,
                                                     annal_session_info *out_info, annal_error *err);
@@ -40,7 +40,7 @@ ANNAL_MUST_CHECK annal_status annal__session_delete_unwiped(annal_store *store, 
                                                             annal_error *err);
 
 /*
- * Overwrite what commit logs contain and nobody needs. Any thread.
+ * Overwrite the parts of commit logs that are not needed any more. Any thread.
  *
  * ANNAL_ERR_BUSY  some log may still contain something: the message says which one, and until when
  */

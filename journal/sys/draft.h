@@ -19,12 +19,13 @@ ANNAL_MUST_CHECK annal_status annal__expect_check(annal_slice session,
                                                   const annal_append_options *options,
                                                   annal_error *err);
 
-/* The time that a draft brings, as an event can have it; now_us when it brings none. Any thread. */
+/* The time of a draft, limited to the range of events; now_us if the draft has no time. Any
+ * thread. */
 int64_t annal__draft_time(const annal_draft *draft, int64_t now_us);
 
 /*
- * Of a session without a journal: check the drafts as an append does, and set *out to the end of
- * one that the writer could create, with a file id of its own; bytes is 0. Any thread.
+ * Of a session without a journal: check the drafts as an append does, and set *out to the end of a
+ * journal that the writer could create, with a file id of its own; bytes is 0. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts,
                                                   size_t count, annal_session_info *out,
@@ -32,8 +33,8 @@ ANNAL_MUST_CHECK annal_status annal__writer_begin(annal_writer *writer, const an
 
 /*
  * The event that a draft with a time becomes after the end of a journal, as a cursor would return
- * it; data, where that of the event is, is cleared first. *end, of which last_seq, last_ts_us,
- * last_h, end_offset and format are used, moves to the event. Any thread.
+ * it; data, which holds the data of the event, is cleared first. *end, of which last_seq,
+ * last_ts_us, last_h, end_offset and format are used, moves to the event. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__draft_event(const annal_draft *draft, annal_session_info *end,
                                                  struct buf *data, annal_event *out,

@@ -9,8 +9,7 @@
  * Read one event at a known place: an index keeps offset and length. *buffer is NULL at first, and
  * is created; the event's slices point into it until the next call with it, or until it is freed,
  * which must be before the store is closed: it keeps the last journals open, up to 128. Each thread
- * needs its own. ANNAL_ERR_CORRUPT if event seq is not there or does not match its hash. Any
- * thread.
+ * needs its own. ANNAL_ERR_CORRUPT if event seq is missing or does not match its hash. Any thread.
  */
 typedef struct annal__event_buffer annal__event_buffer;
 
@@ -28,8 +27,8 @@ typedef struct annal__event_place {
 } annal__event_place;
 
 /*
- * Announce which events annal__event_read_at() will be asked for next with this buffer, in this
- * order: they are read together, as they are now. Returns how many of them, from the first on, were
+ * Announce which events annal__event_read_at() will read next with this buffer, in this order: they
+ * are read together, in their present state. Returns how many of them, from the first on, were
  * accepted; announce the others again when those are read. It accepts up to 1,024 events and 256
  * KiB, and 0 if nothing can be read ahead: then they are read one by one. Any thread.
  */

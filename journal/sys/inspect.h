@@ -15,9 +15,9 @@ typedef int (*annal__stray_fn)(void *arg, annal_slice name, const char *what);
 /*
  * Call fn for every file in events/ that has the name of a journal and is not the journal of its
  * session: a copied or renamed journal, whose header names another session; the second of two
- * journals of one session in two formats; a file whose name no session can have. They are never
- * read, written, moved or removed. Calls for all sessions leave them out and name them in the log;
- * calls for one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
+ * journals of a session in two formats; a file whose name no session can have. They are never read,
+ * written, moved or removed. Calls for all sessions leave them out and name them in the log; calls
+ * for one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__store_strays(annal_store *store, annal__stray_fn fn, void *arg,
                                                   annal_error *err);
@@ -25,12 +25,13 @@ ANNAL_MUST_CHECK annal_status annal__store_strays(annal_store *store, annal__str
 /* The state of a commit log. */
 typedef struct annal__log_info {
     uint32_t number;
-    bool living;         /* a process has it */
-    uint32_t pid;        /* of the process that has it, or had it last in this boot; 0: not known */
-    uint32_t sessions;   /* that it owns */
-    uint64_t bytes;      /* of the file */
-    uint64_t groups;     /* that verify and contain events */
-    uint64_t unreleased; /* of these, not yet covered by a checkpoint */
+    bool living;               /* a process holds it */
+    uint32_t pid;              /* of the process that holds it, or held it last in this boot; 0: not
+                          * known */
+    uint32_t sessions;         /* that it owns */
+    uint64_t bytes;            /* of the file */
+    uint64_t groups;           /* that verify and contain events */
+    uint64_t unreleased;       /* of these, not yet covered by a checkpoint */
     uint64_t unreleased_bytes; /* of journal, in those */
     const char *what;          /* what is damaged; static; NULL: nothing */
 } annal__log_info;
@@ -40,14 +41,15 @@ typedef int (*annal__log_info_fn)(void *arg, const annal__log_info *info);
 
 /*
  * Call fn for every commit log, in the order of their numbers. Reads them whole and changes
- * nothing. The groups of a log that is being written are those of one moment. Any thread.
+ * nothing. The groups of a log that is being written show a single moment. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__store_logs(annal_store *store, annal__log_info_fn fn,
                                                 void *arg, annal_error *err);
 
 /*
  * Which living process has a session now, as far as can be seen from outside: *out_pid is its id,
- * in its own namespace, or 0 if nobody has it. It may have changed when this returns. Any thread.
+ * in its own namespace, or 0 if no process owns it. It may have changed when this returns. Any
+ * thread.
  *
  * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being written
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the ancestors of a fork are what it was made from. */
+/* Whether the ancestors of a fork are unchanged since it was forked. */
 #ifndef JOURNAL_SYS_LINEAGE_H
 #define JOURNAL_SYS_LINEAGE_H
 
@@ -7,18 +7,17 @@
 
 /*
  * Which lineages were proved in a pass over many sessions, so that a chain of forks is not read
- * again for each of them. What other processes change in the meantime may not be noticed. Any
- * thread.
+ * again for each fork. What other processes change in the meantime may not be noticed. Any thread.
  */
 typedef struct annal__proved annal__proved;
 annal__proved *annal__proved_new(void);         /* NULL: no memory, which no one needs to report */
 void annal__proved_free(annal__proved *proved); /* NULL is accepted */
 
 /*
- * Check that at each fork point of a session's lineage there is the event that the fork was made
- * from. annal_cursor_next() proves this on the way; this is for callers that read in another way.
- * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK.
- * proved may be NULL. Any thread.
+ * Check that at each fork point of a session's lineage is the event from which the fork was
+ * created. annal_cursor_next() proves this, too; this is for callers that read in another way.
+ * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK. proved
+ * may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors

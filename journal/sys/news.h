@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * News: which sessions have more events than before, announced at once by the process that wrote
- * them, this one or another. Tails are woken by them.
+ * them. Tails are woken by them.
  *
  *     annal__news_open(store, NULL, &news, &err);
  *     … look at what you follow …
@@ -21,27 +21,27 @@
 typedef struct annal__news annal__news;
 
 typedef struct annal__news_options {
-    /* how often ANNAL_NEWS_LOOK comes, in milliseconds; default: 1,000 */
+    /* interval of ANNAL_NEWS_LOOK, in milliseconds; default: 1,000 */
     uint32_t look_ms;
 } annal__news_options;
 
 typedef enum annal__news_kind {
     /*
-     * Events up to end_seq are in the journal of session. Those of one store object come in the
-     * order of their commit, those of several in the order in which they were announced.
+     * Events up to end_seq are in the journal of session. News of a store object are in the order
+     * of commit, news of several in the order in which they were announced.
      */
     ANNAL_NEWS_SESSION = 1,
     /*
      * Look at everything that you follow: more was announced than is kept (1,024 items), or what
      * happened does not concern one session alone: a journal was deleted or converted, a fork was
-     * created, a dead process's log was recovered. What is announced from now on comes after this.
+     * created, a dead process's log was recovered. News announced later follow this.
      */
     ANNAL_NEWS_MISSED = 2,
     /*
      * look_ms are over. Nothing says that something was missed; but a process that is killed
-     * between its write and its announcement tells nobody. What is missing in the news at two such
-     * looks in a row was not announced, and will not be. A listener that follows little may use
-     * what the first look finds.
+     * between its write and its announcement announces nothing. What is missing in the news at two
+     * such looks in a row was not announced, and will not be. A listener that follows little may
+     * use what the first look finds.
      */
     ANNAL_NEWS_LOOK = 3
 } annal__news_kind;
@@ -55,8 +55,8 @@ typedef struct annal__news_item {
 /*
  * Begin to listen: what is committed from now on is announced. So open it first, then look at the
  * journals. Any store will do. If the shared memory cannot be used (on read-only media, or in a
- * store that is open for reading only if nobody else has listened yet), ANNAL_NEWS_MISSED comes
- * four times a second instead. One thread at a time; the store must outlive it.
+ * store that is open for reading only if no other process has listened yet), ANNAL_NEWS_MISSED is
+ * returned four times a second instead. One thread at a time; the store must outlive it.
  *
  * ANNAL_ERR_NOMEM
  */

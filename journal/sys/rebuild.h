@@ -2,8 +2,8 @@
 /*
  * Writing a journal again from what another place knows of it: its header and its events.
  *
- * The bytes must come out the same, because every h is a hash of them. So each event is encoded,
- * and refused unless its h is the one that it had.
+ * The bytes must be the same as before, because every h is a hash of them. So each event is
+ * encoded, and refused unless its h is unchanged.
  */
 #ifndef JOURNAL_SYS_REBUILD_H
 #define JOURNAL_SYS_REBUILD_H

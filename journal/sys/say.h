@@ -5,7 +5,7 @@
 
 #include <annal/store.h>
 
-/* Write one line to the log of the store, if it has one. Any thread. */
+/* Write a line to the log of the store, if any. Any thread. */
 void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 

@@ -30,8 +30,8 @@ bool annal__store_has_keeper(const annal_store *store);
 
 /*
  * Whether the file named for this session is the journal of another session, copied or renamed, or
- * one that this user may not read. If so, it is named in the log, once. Functions that go through
- * all sessions leave it out; see stray.h.
+ * one that this user may not read. If so, the log reports it, once. Functions that go through all
+ * sessions leave it out; see stray.h.
  */
 bool annal__store_is_stray(annal_store *store, annal_slice session);
 
@@ -45,9 +45,9 @@ static inline bool annal__may_be_stray(annal_status status)
 bool annal__store_was_denied(const annal_store *store);
 
 /*
- * Call fn with the path of each file in events/ that has the name of a journal and is not the one
- * that is read for a session: strays, the second of two journals, files whose name no session can
- * have. Stops if fn returns below 0, and returns that.
+ * Call fn with the path of each file in events/ that has the name of a journal and is not read for
+ * a session: strays, the second of two journals, files whose name no session can have. Stops if fn
+ * returns below 0, and returns that.
  */
 typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
 annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
@@ -57,7 +57,7 @@ annal_status annal__store_stray_files(const annal_store *store, annal__stray_fil
 annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg,
                                annal_error *err);
 
-/* The wait_ms of its options: the longest that one wait for another process may take. */
+/* The wait_ms of its options: the longest wait for another process. */
 uint32_t annal__store_wait_ms(const annal_store *store);
 
 /*
@@ -87,8 +87,8 @@ void annal__writer_spend_reserve(annal_writer *writer);
 void annal__writer_ignore_lease(annal_writer *writer);
 
 /*
- * A place in the store object for what its tails share (replay/hub.h), because there is no global
- * state: created by the first tail, removed with the last.
+ * A place in the store object for what its tails share (replay/hub.h), because the library has no
+ * global state: created by the first tail, removed with the last.
  */
 struct tails_place {
     pthread_mutex_t lock;

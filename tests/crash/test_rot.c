@@ -140,7 +140,7 @@ END_TEST
 static void count_finding(void *arg, const annal_finding *finding)
 {
     size_t *count = arg;
-    ck_assert_msg(strstr(finding->what, "is that of session") != NULL, "%s", finding->what);
+    ck_assert_msg(strstr(finding->what, "belongs to session") != NULL, "%s", finding->what);
     ++*count;
 }
 

@@ -109,7 +109,7 @@ class Tables(Case):
         self.assertTrue(os.path.samefile(self.annal("version", "--extension").strip(), EXTENSION))
 
     def test_a_missing_store_is_said(self):
-        with self.assertRaisesRegex(sqlite3.OperationalError, "there is no store at"):
+        with self.assertRaisesRegex(sqlite3.OperationalError, "no store at"):
             self.connect().execute("SELECT * FROM events")
 
 

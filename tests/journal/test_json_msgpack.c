@@ -163,16 +163,16 @@ START_TEST(msgpack_that_json_cannot_say_is_refused_with_a_reason)
         {"\xcd\x01", 2, "not all of it"},
         {"\x91", 1, "not all of it"},
         {"\xdd\xff\xff\xff\xff", 5, "not all of it"},
-        {"\x01\x02", 2, "more than one value"},
-        {"\x81\x01\x02", 3, "a key that is no str"},
+        {"\x01\x02", 2, "several values"},
+        {"\x81\x01\x02", 3, "a key that is not a str"},
         {"\x81\xc4\x01"
          "a\x02",
-         5, "a key that is no str"},
+         5, "a key that is not a str"},
         {"\x81\xc7\x01\x4a"
          "7\x02",
-         6, "a key that is no str"},
-        {"\x81\xc7\x00\x4a\x02", 5, "a key that is no str"},
-        {"\x81\xd4\x01\x22\x02", 5, "a key that is no str"},
+         6, "a key that is not a str"},
+        {"\x81\xc7\x00\x4a\x02", 5, "a key that is not a str"},
+        {"\x81\xd4\x01\x22\x02", 5, "a key that is not a str"},
         {"\x81\xc1", 2, "not msgpack"},
         {"\x81\xa1"
          "a",

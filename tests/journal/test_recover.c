@@ -257,9 +257,9 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
         {NO_CHANGE, NULL},
         {GONE, "its journal is missing"},
         {HEADER_DAMAGED, "its header is damaged"},
-        {CUT, "the line before is not the one that was there"},
-        {ANOTHER_HASH_BEFORE, "the line before is not the one that was there"},
-        {ANOTHER_EVENT, "another event is there"},
+        {CUT, "the line before has changed"},
+        {ANOTHER_HASH_BEFORE, "the line before has changed"},
+        {ANOTHER_EVENT, "another event is in its place"},
         {ANOTHER_JOURNAL, ""},
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
@@ -342,7 +342,7 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
         ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
         said[0] = '\0';
         ck_ok(annal__store_logs(store, note_what, said, err));
-        ck_assert_msg(strstr(said, "a group is missing in front of another") != NULL, "%s", said);
+        ck_assert_msg(strstr(said, "a group is missing before another") != NULL, "%s", said);
         store_close(store);
 
         store = open_after(path, rebooted, said);

@@ -213,13 +213,15 @@ START_TEST(a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold)
 
     /* In this boot its list says what it holds. */
     store = open_hasty(NULL);
-    ck_refused(store, "s", ANNAL_ERR_CORRUPT, "commit log 00, move it away", "00.log is damaged");
+    ck_refused(store, "s", ANNAL_ERR_CORRUPT, "commit log 00, move it out of the store",
+               "00.log is damaged");
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store);
 
     /* In another one it may hold anything. */
     store = open_hasty(&rebooted);
-    ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move it away", "00.log is damaged");
+    ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move it out of the store",
+               "00.log is damaged");
     ck_assert_int_eq(rename(log, tmpdir_path(&dir, "aside")), 0);
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
     append_numbers(store, "u", 1, 1, ANNAL_LEVEL_SYNC);

@@ -107,7 +107,7 @@ START_TEST(doctor_names_the_process_that_has_a_commit_log)
     ck_assert_int_eq(write(input, "1\n", 2), 2);
     ck_assert_int_gt(read(output, ack, sizeof ack), 0);
     CLI(&cli, NULL, "doctor");
-    snprintf(owner, sizeof owner, "process %d has it, and 1 session;", (int)pid);
+    snprintf(owner, sizeof owner, "process %d owns it, and 1 session;", (int)pid);
     ck_assert_msg(strstr(cli.out, owner) != NULL, "no '%s' in %s", owner, cli.out);
     ck_assert_ptr_nonnull(strstr(cli.out, "1 groups not checkpointed"));
     close(input);

@@ -175,7 +175,7 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
                      "pack notes, version 1: 1 finding, 0 foreign keys that lead nowhere\n");
     DONE(&cli, "pack", "check", "core");
     CLI(&cli, NULL, "pack", "check", "nothing");
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is no pack 'nothing'");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'nothing' is neither a pack");
 }
 END_TEST
 

@@ -180,7 +180,7 @@ START_TEST(what_is_no_run_is_refused)
 {
     mkdir(tmpdir_path(&cli.dir, "runs"), 0700);
     CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "runs"));
-    cli_assert_refused(&cli, 1, "there is no log of kind lionagi");
+    cli_assert_refused(&cli, 1, "it contains no log of kind lionagi");
     put("x.jsonl", "{}\n");
     CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "x.jsonl"));
     cli_assert_refused(&cli, 1, "neither a run nor the .json of a branch");

@@ -105,11 +105,10 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
     free(journal);
     CLI(&cli, NULL, "ls");
     DONE(&cli, "verify");
-    ck_assert_msg(
-        strstr(cli.out,
-               "s1: (no finding) a snapshot was made after event 5, which the journal does "
-               "not have") != NULL,
-        "%s", cli.out);
+    ck_assert_msg(strstr(cli.out,
+                         "s1: (no finding) a snapshot was taken after event 5, which is missing in "
+                         "the journal") != NULL,
+                  "%s", cli.out);
     DONE(&cli, "verify", "--replay", "--json");
     ck_assert_msg(strstr(cli.out, "\"seq\":5,\"remark\":true,") != NULL, "%s", cli.out);
 }

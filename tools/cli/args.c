@@ -91,7 +91,7 @@ int args_fail_verb(const struct noun *noun, const char *given)
     if (noun == NULL && strcmp(given, "completion") == 0)
         return fail_usage("verb 'completion' does not exist: bash, zsh and fish find the words of "
                           "annal where it is installed, in new shells");
-    return fail_usage("verb '%s%s%s' does not exist: 'annal help%s%s' lists all verbs", name, space,
+    return fail_usage("verb '%s%s%s' does not exist: 'annal help%s%s' lists them", name, space,
                       given, space, name);
 }
 

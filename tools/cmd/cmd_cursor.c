@@ -113,14 +113,14 @@ static const struct field cursor_fields[] = {OPERAND("CURSOR", FIELD_TEXT, NULL,
 static const struct command verbs[] = {
     {.name = "list",
      .summary = "list the named cursors",
-     .about = "Lists the positions that tails with --cursor keep in the store: when each was last "
-              "committed, the number of its sessions, and whether a tail uses it now.",
+     .about = "Lists the positions that tails with --cursor keep in the store: when each was\n"
+              "last committed, the number of its sessions, and whether a tail uses it now.",
      .examples = "  annal cursor list\n",
      .fields = no_fields,
      .run = list},
     {.name = "show",
      .summary = "show the place of a cursor in each session",
-     .about = "Prints, for each session of the cursor, the seq of the last event that was "
+     .about = "Prints, for each session of the cursor, the seq of the last event that was\n"
               "processed, and how many were appended since.",
      .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",
      .fields = cursor_fields,

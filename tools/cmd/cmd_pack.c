@@ -426,8 +426,8 @@ static const struct command verbs[] = {
      .run = enable},
     {.name = "disable",
      .summary = "stop running a pack",
-     .about = "Its tables stay unchanged, and queries do not read them; when the pack is enabled "
-              "again they catch up.",
+     .about = "Its tables stay unchanged, and queries do not read them; when the pack is\n"
+              "enabled again they catch up.",
      .examples = "  annal pack disable teams\n",
      .fields = name_fields,
      .run = disable},
@@ -443,17 +443,17 @@ static const struct command verbs[] = {
      .run = list},
     {.name = "check",
      .summary = "whether a pack is right",
-     .about =
-         "For a file: creates its tables and compiles its statements, in memory. Messages give "
-         "file and line. For an enabled pack: updates its tables, counts events that it could not "
-         "take, and reports foreign keys without a target. Exit status 1 when something is wrong.",
+     .about = "For a file: creates its tables and compiles its statements, in memory. Messages\n"
+              "give file and line. For an enabled pack: updates its tables, counts events that\n"
+              "it could not take, and reports foreign keys without a target. Exit status 1\n"
+              "when something is wrong.",
      .examples = "  annal pack check tools_per_day.sql\n"
                  "  annal pack check lionagi\n",
      .fields = check_fields,
      .run = check},
     {.name = "rebuild",
      .summary = "rebuild the tables of a pack from the journals",
-     .about = "You need not run it when a pack has changed: Annal notices that. If it is "
+     .about = "You need not run it when a pack has changed: Annal notices that. If it is\n"
               "interrupted, the next query or the keeper continues it.",
      .examples = "  annal pack rebuild teams\n",
      .fields = name_fields,

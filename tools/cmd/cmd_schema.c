@@ -100,7 +100,7 @@ static const struct field fields[] = {OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "
 const struct command cmd_schema = {
     .name = "schema",
     .summary = "list the tables that SQL can query, or the columns of a table",
-    .about = "Tables and views of the index, then the tables of the store's packs, with their "
+    .about = "Tables and views of the index, then the tables of the store's packs, with their\n"
              "columns, for 'annal sql' and 'annal query --where'.",
     .examples = "  annal schema\n"
                 "  annal schema tool_calls\n"

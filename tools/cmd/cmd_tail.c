@@ -131,8 +131,7 @@ static int read_begin(struct tailing *tailing)
     options->from_now =
         from != NULL ? strcmp(from, "now") == 0 : args_has(args, "last") && options->last == 0;
     if (is_seq && args->operand_count != 1)
-        return fail_usage("--from %s: a seq needs a single SESSION; for several, give a time",
-                          from);
+        return fail_usage("--from %s: a seq needs one SESSION; for several, give a time", from);
     if (from != NULL && !is_seq && !options->from_now && !parse_time(from, &options->from_us))
         return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24, an age such as 2h, "
                           "or now, not '%s'",

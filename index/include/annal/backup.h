@@ -5,7 +5,7 @@
  *
  * It has the layout of a store, events/, artifacts/ and packs/, so that jq, zstdcat and a text
  * editor can read it, and a file `manifest` with the length and the hash of each file. The manifest
- * is written last: a directory without one is not a backup.
+ * is written last: a directory without a manifest is not a backup.
  */
 #ifndef ANNAL_BACKUP_H
 #define ANNAL_BACKUP_H
@@ -38,10 +38,10 @@ typedef struct annal_backup_result {
  * acknowledged before this was called, and what the sqlite3 shell had written into tables of packs
  * by then. Also copied are the artifacts that the events name, the settings of packs, and the
  * user's packs. Sessions are copied one after the other, so one may end a little later than
- * another. A damaged journal is copied as it is; what was written into the tables of a pack whose
- * session is damaged, or that cannot be run, is left out, and the store's log says so. The copy is
- * durable when this returns. After a failure what was written stays, without a manifest. Any
- * thread.
+ * another. A damaged journal is copied byte for byte; rows that users wrote into the tables of a
+ * pack whose session is damaged, or that cannot be run, are left out, and the store's log says so.
+ * The copy is durable when this returns. After a failure what was written stays, without a
+ * manifest. Any thread.
  *
  * ANNAL_ERR_CONFLICT  there is something in directory
  * ANNAL_ERR_BUSY      durable events could not be written into their journals yet, or the tables of
@@ -57,7 +57,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup(annal_index *index, const c
 /*
  * Read a whole backup and compare it with its manifest. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  there is no manifest: no backup, or one that was interrupted
+ * ANNAL_ERR_NOTFOUND  no manifest: not a backup, or an interrupted backup
  * ANNAL_ERR_CORRUPT   a file is missing or is not what was written; the message names the first
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory,
@@ -67,11 +67,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory
 
 /*
  * Restore a store from a backup to path, which must be missing or an empty directory. It is created
- * beside path under another name and renamed when it is whole and durable, so that a store that
- * exists is never half of one. Index and snapshots are rebuilt when they are needed. Any thread.
+ * beside path under another name and renamed when it is whole and durable, so that path never
+ * contains an incomplete store. Index and snapshots are rebuilt when they are needed. Any thread.
  *
- * ANNAL_ERR_CONFLICT  there is something at path
- * ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT   as for annal_backup_check(); then there is no store
+ * ANNAL_ERR_CONFLICT  path exists
+ * ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT   as for annal_backup_check(); path does not exist then
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_restore(const char *directory, const char *path,
                                                       const annal_backup_options *options,

@@ -21,13 +21,14 @@ typedef struct annal_change {
     annal_slice table;
     size_t column_count;
     const annal_slice *columns; /* their names */
-    const bool *in_key;         /* which of them are the primary key; none, if there is none: */
+    const bool *in_key;         /* which of them are the primary key; none, if the table has no
+                                 * key: */
     int64_t rowid;              /* then this says which row. Else 0 */
     const bool *differs;        /* which columns differ; all of an inserted or deleted row */
     const annal_value *before;  /* by column; NULL if it was inserted */
     const annal_value *after;   /* NULL if it was deleted */
-    /* Its index in its table's array of annal_state_json(), when all changes before this one have
-     * been made: a JSON patch names it by that. */
+    /* Its index in its table's array of annal_state_json(), after all earlier changes were applied:
+     * a JSON patch names it by that. */
     uint64_t position;
 } annal_change;
 
@@ -47,9 +48,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_diff(annal_state *before, an
                                                          annal_error *err);
 
 /*
- * As above, as a JSON patch (RFC 6902) that turns the annal_state_json() of before into that of
- * after: one array of "add", "remove" and "replace", to be applied in their order. No newline at
- * the end.
+ * As above, as a JSON patch (RFC 6902) that turns the annal_state_json() of before into
+ * annal_state_json() of after: an array of "add", "remove" and "replace", to be applied in their
+ * order. No newline at the end.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_patch(annal_state *before, annal_state *after,
                                                           annal_write_fn fn, void *arg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
+ * Importers: a foreign log, line by line, becomes events. The rules of a format are a SQL file.
  *
  * An importer file has sections. "-- once" runs when the importer is opened: tables for what is
  * carried from line to line, triggers, views. "-- batch" runs for every batch of lines; its
@@ -8,10 +8,10 @@
  *
  *   session, ts, type, id, cause, data, line[, formerly]
  *
- * ts is in microseconds, 1 if no time is known (annal import then takes that of an event beside it,
- * or of the file). id and cause may be NULL, line is the n of the line that it came from. formerly
- * is NULL or the id that an older version of the importer gave the event. All of it
- * runs in a private database in a temporary file, and finds there
+ * ts is in microseconds, 1 if no time is known (annal import then takes the time of a neighbouring
+ * event, or of the file). id and cause may be NULL, line is the n of its line. formerly is NULL or
+ * the id that an older version of the importer gave the event. All of it runs in a private database
+ * in a temporary file, and finds there
  *
  *   source(kind, file, stem, container)
  *       one row: what annal_import_open() was given; stem is file without its last suffix
@@ -43,7 +43,7 @@
  *       ends, or NULL if it reaches to the end of the message
  *   record_owner(origin, session)
  *       the session that has the record with this identity (of the source, unique in the world):
- *       another one, from which this line was copied, or session itself. The event that session
+ *       another session, from which this line was copied, or session itself. The event that session
  *       then has of the record must say it as data.source.origin. NULL for NULL
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
@@ -57,21 +57,21 @@
  * an event.
  *
  * "-- end", if there is one, is run by annal import for what only the end of the log shows, such as
- * that the last turn has ended: its statements return events, as those of the batch do, and find no
- * lines. More lines may follow, and then another end. What is returned again must have the same id.
+ * that the last turn has ended: its statements return events, as statements of the batch do, and
+ * find no lines. More lines may follow, and then another end. What is returned again must have the
+ * same id.
  *
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
  * with the functions above, and return one column, a JSON object: a line. If a SELECT names a table
  * or column which this database does not have, the rest of its section is skipped. Rows of tables
- * that no SELECT reads come last, as {"table":"…","row":{…}}; those of tables that are named under
- * "-- tables" come in this form before all others.
+ * that no SELECT reads are last, as {"table":"…","row":{…}}; rows of tables under "-- tables" have
+ * this form, too, and precede all others.
  *
  * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is
  * that the log is of this kind: 0 to 100.
  *
- * How a log becomes lines is up to the caller: what annal import does with directories and
- * documents is said by directives at the head of the file, see tools/import/directory.h and
- * document.h.
+ * How a log becomes lines is up to the caller: directives at the head of the file tell annal import
+ * how to read directories and documents, see tools/import/directory.h and document.h.
  */
 #ifndef ANNAL_IMPORT_H
 #define ANNAL_IMPORT_H
@@ -83,8 +83,8 @@ extern "C" {
 #endif
 
 /*
- * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own: an
- * importer's SQL needs up to forty times the bytes of a line in memory.
+ * A longer line is cut into pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own:
+ * an importer's SQL needs up to forty times the bytes of a line in memory.
  */
 #define ANNAL_IMPORT_LINE_BYTES_MAX ((64u << 20) - (64u << 10))
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
@@ -97,18 +97,19 @@ typedef struct annal_import_option {
 } annal_import_option;
 
 /*
- * The session that has the record of this identity; session, if none has: then session has it from
- * now on. Valid until the next call.
+ * The session that has the record of this identity; session, if no session has it: then session
+ * keeps it from now on. Valid until the next call.
  */
 typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
 
 typedef struct annal_import_source {
     const char *kind;      /* "claude-code" */
     const char *file;      /* base name of the log */
-    const char *container; /* what the lines were made from: "lines" (default), "document", … */
+    const char *container; /* source of the lines: "lines" (default), "document", … */
     const annal_import_option *options;
     size_t option_count;
-    annal_import_owner_fn owner; /* for record_owner(); NULL: the session that asks has it */
+    annal_import_owner_fn owner; /* for record_owner(); NULL: the record belongs to the session that
+                                  * asks */
     void *owner_arg;
 } annal_import_source;
 
@@ -151,14 +152,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_feed(annal_import *import,
                                                           size_t count, annal_import_fn fn,
                                                           void *arg, annal_error *err);
 
-/* What became of the lines so far. Pieces of a line count once. */
+/* Totals of all lines given. Pieces of a line count once. */
 typedef struct annal_import_counts {
     uint64_t imported;
     uint64_t blank;
     uint64_t duplicate;
 } annal_import_counts;
 
-/* What became of the lines so far. */
+/* Totals of all lines given. */
 ANNAL_API annal_import_counts annal_import_counts_get(const annal_import *import);
 
 /* Free it. NULL is accepted. */

@@ -7,7 +7,7 @@
  *
  * Appends never wait for the index. It follows the journals: a keeper indexes what its own process
  * appends (options.follow), and every reader first catches up with what was durable when it asked,
- * for as long as it is willing to wait.
+ * within its time limit.
  */
 #ifndef ANNAL_INDEX_H
 #define ANNAL_INDEX_H
@@ -23,11 +23,12 @@ typedef struct annal_index annal_index;
 /* Events to be appended to a session that stores share. */
 typedef struct annal_decision {
     /* of the journal, before them. last_seq 0: they are the first, of a journal with its file,
-     * created_us and format, which is not here yet if bytes is 0 */
+     * created_us and format, which does not exist locally if bytes is 0 */
     const annal_session_info *end;
     const annal_event *events;
     size_t count;
-    /* other sessions that the guards looked at, as they were then; last_seq 0: it has no events */
+    /* other sessions that the guards read, with their last seqs at that time; last_seq 0: it has no
+     * events */
     const annal_session_info *reads;
     size_t read_count;
 } annal_decision;
@@ -45,7 +46,7 @@ typedef struct annal_decider {
      */
     annal_status (*share)(void *arg, annal_slice session, annal_error *err);
     /*
-     * Append to the journal what was decided and is not here yet, also if there is no journal. No
+     * Append to the journal the decided events that it lacks; creates the journal if necessary. No
      * lock is held.
      *
      * ANNAL_ERR_CONFLICT  the session is not shared as its lease says, and that was ended: all
@@ -54,7 +55,7 @@ typedef struct annal_decider {
     annal_status (*bring)(void *arg, annal_slice session, annal_error *err);
     /*
      * Commit the events, all or none, if the sessions end there as the decision says. The tables
-     * that guards ask stay locked meanwhile, so that it must not wait long.
+     * that guards read stay locked during the call, so it must not wait long.
      *
      * ANNAL_ERR_CONFLICT  one of them ends elsewhere there: other events were first; or as above
      * ANNAL_ERR_UNKNOWN   it is not known whether they were committed
@@ -88,15 +89,15 @@ typedef struct annal_index_options {
  * with the same answers. The store's log says why, except for a deletion.
  *
  * An index that follows moves what users wrote into the databases of writable packs into the
- * journals, when it is opened and when it is closed, as far as it gets in a second; what it cannot
- * move stays where it is, and the store's log says so.
+ * journals, when it is opened and when it is closed, as far as it gets in a second; rows that it
+ * cannot move stay in the database, and the store's log says so.
  *
  * It also takes snapshots of the sessions that the store appends to, as they become due, unless
  * options.no_snapshots is set: see annal_snapshots_open(). If a store object has several indexes
- * the one that was opened first does this; when it is closed, the next one continues.
+ * the index that was opened first does this; when it is closed, the next one continues.
  *
- * In a store that is open for reading only nothing is written: an existing sessions.db is read as
- * it is, and if there is none, a private one is built in memory from the journals.
+ * In a store that is open for reading only nothing is written: an existing sessions.db is read
+ * without catching up, and if it is missing, a private one is built in memory from the journals.
  *
  * A process that was forked while an index was open must open none before it calls exec():
  * SQLite's list of the locks of this process says there what the parent's connections had locked
@@ -133,16 +134,16 @@ typedef struct annal_catch_up_options {
     void *arg;
     bool packs; /* the tables of the store's packs too; see annal/pack.h */
     /* also the databases that packs keep for single sessions: of all sessions (without it: of the
-     * session that was asked for) */
+     * given session) */
     bool every_database;
 } annal_catch_up_options;
 
 /*
- * Index everything that was durable when this was called, of one session, or of all if session is
+ * Index everything that was durable when this was called, of a session, or of all if session is
  * empty. Damage in a journal, and a payload that a pack cannot accept, cost that line and are kept
  * as findings; they are not failures. A session whose journal was replaced is indexed again by
- * itself (if the new one has exactly the same size: as soon as that session is asked for, or
- * grows); one whose journal is gone is removed from the tables. Any thread.
+ * itself (if the new journal has exactly the same size: when that session is queried by name, or
+ * grows); a session without a journal is removed from the tables. Any thread.
  *
  * ANNAL_ERR_BUSY  the time to wait is over; the message says which process was in the way or how
  *                 much is left. What was done stays done.
@@ -177,7 +178,7 @@ typedef struct annal_index_lag {
 typedef int (*annal_index_lag_fn)(void *arg, const annal_index_lag *lag);
 
 /*
- * The lag of one session, or of all if session is empty. Reads the end of each journal. Any thread.
+ * The lag of a session, or of all if session is empty. Reads the end of each journal. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_lag_each(annal_index *index,
                                                              annal_slice session,
@@ -197,13 +198,13 @@ typedef struct annal_index_finding {
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_index_finding_fn)(void *arg, const annal_index_finding *finding);
 
-/* The findings of one session, or of all if session is empty, by session and place. Any thread. */
+/* The findings of a session, or of all if session is empty, by session and place. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
                                                              annal_slice session,
                                                              annal_index_finding_fn fn, void *arg,
                                                              annal_error *err);
 
-/* ---- The databases as files: sessions.db and those of the packs ---- */
+/* ---- The databases as files: sessions.db and the databases of packs ---- */
 
 /* As in SQLite's PRAGMA wal_checkpoint. */
 typedef enum annal_wal_mode {
@@ -217,7 +218,7 @@ typedef struct annal_maintenance {
     const char *name;     /* of the database */
     bool done;            /* false: error says why not */
     bool busy;            /* of a checkpoint: a reader was in the way */
-    int64_t log_pages;    /* in the WAL; -1: there is none */
+    int64_t log_pages;    /* in the WAL; -1: no WAL */
     int64_t checkpointed; /* of them, in the database now */
     uint64_t bytes_before;
     uint64_t bytes_after; /* database and WAL */

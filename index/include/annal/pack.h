@@ -72,7 +72,7 @@ typedef enum annal_pack_state {
 typedef struct annal_pack_info {
     const char *name;
     uint32_t version;     /* 0: it could not be read */
-    const char *database; /* its file, with a * if each session has one; NULL if not known */
+    const char *database; /* its file, with a * for a file per session; NULL if not known */
     const char *source;   /* the file of a user's pack; NULL: built in */
     const char *error;    /* NULL: none */
     annal_pack_state state;
@@ -86,8 +86,8 @@ typedef struct annal_pack_info {
  * arguments are valid only during the call. */
 typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
 
-/* Every pack of the store, core first, as it is: nothing is caught up. Reads the end of each
- * journal. Any thread. */
+/* Every pack of the store, core first; does not catch up. Reads the end of each journal. Any
+ * thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn,
                                                           void *arg, annal_error *err);
 
@@ -118,7 +118,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_verify(annal_index *index,
                                                            annal_error *err);
 
 /*
- * Rebuild the tables of one pack from the journals. What is done stays done: after an interruption
+ * Rebuild the tables of a pack from the journals. What is done stays done: after an interruption
  * the next catch-up continues. The default is to wait without limit. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such pack is on
@@ -131,22 +131,22 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, c
 
 typedef struct annal_appended {
     uint64_t seq;     /* of the first draft */
-    annal_slice data; /* of the last one as it was appended, in JSON; the caller's: annal_free() */
+    annal_slice data; /* of the last event as appended, in JSON; the caller's: annal_free() */
 } annal_appended;
 
 /*
- * Append as annal_writer_append() does, and first ask the packs of the store about the events:
+ * Append as annal_writer_append() does, and first apply the packs of the store to the events:
  *
  *   artifacts  fields that are too large for an event are stored in artifacts/, and the event names
  *              them (FIELD_ref)
  *   fills      fields that the caller left out or null, such as the next number, get their value
  *   guards     compare-and-set: if one refuses, nothing is written anywhere
  *
- * Fills and guards see the tables as they are after everything in the session, and after what other
- * guarded appends of any process have done; each draft sees the rows of those before it. If several
- * processes want what only one can have, one gets it. All drafts are appended, durable (level sync,
+ * Fills and guards see the tables after all events of the session and all guarded appends of any
+ * process; each draft sees the rows of the drafts before it. If several processes want something
+ * that only one can have, exactly one succeeds. All drafts are appended, durable (level sync,
  * whatever was requested), or none. Then the tables have their rows. If the process dies in
- * between, they catch up: an event in the journal is a fact, and no guard is asked again.
+ * between, they catch up: an event in the journal is a fact, and no guard runs again.
  *
  * Types that no pack fills or guards are appended as by annal_writer_append(), at the requested
  * level; but at sync instead of batch if an artifact was stored. With an id a retry gets the first
@@ -162,14 +162,14 @@ typedef struct annal_appended {
  * ANNAL_ERR_BUSY         another program keeps the tables locked, others append all the time, or
  *                        the tables are being filled: the message says how far they are; try again
  * ANNAL_ERR_UNSUPPORTED  the pack that guards this event cannot be run
- * and those of annal_writer_append().
+ * and the statuses of annal_writer_append().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_append(annal_index *index, annal_writer *writer,
                                                           const annal_draft *drafts, size_t count,
                                                           const annal_append_options *options,
                                                           annal_appended *out, annal_error *err);
 
-/* ---- The state of one session ---- */
+/* ---- The state of a session ---- */
 
 typedef struct annal_state annal_state;
 
@@ -177,9 +177,8 @@ typedef struct annal_state annal_state;
 ANNAL_API void annal_state_free(annal_state *state);
 
 /*
- * Apply one event; they must come in order of seq. An event that a handler cannot take changes
- * nothing of that pack's tables, as in the index. A failure means that the state is of no use any
- * more.
+ * Apply one event; call in order of seq. An event that a handler cannot take changes nothing of
+ * that pack's tables, as in the index. A failure means that the state is of no use any more.
  *
  * ANNAL_ERR_INVALID  the event's seq is not above the state's
  */
@@ -221,7 +220,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_hash(annal_state *state,
 
 typedef struct annal_prune_options {
     int64_t before_us; /* sessions that last changed before this time, */
-    uint64_t keep_n;   /* except the last so many that changed */
+    uint64_t keep_n;   /* number of newest changed sessions to keep */
     /* delete the progressions of the pruned too, and with them messages that nothing else has */
     bool orphan_progressions;
     /*
@@ -234,7 +233,7 @@ typedef struct annal_prune_options {
     uint32_t wait_ms; /* for a session that another process writes; as annal_writer_options */
 } annal_prune_options;
 
-/* What was pruned (or would be) of one session; kept: nothing, and why. */
+/* The result (or preview) of pruning a session; kept: nothing was pruned, and why. */
 typedef struct annal_pruned {
     annal_slice session;
     uint64_t branches;
@@ -243,7 +242,7 @@ typedef struct annal_pruned {
     uint64_t needed;       /* with delete_journals: how many of its messages others name, and */
     annal_slice needed_by; /* the session that does; if not empty: its journal must stay */
     const annal_error *kept;
-    annal_slice linked_by; /* of one that is kept: messages of this team refer to it, or empty */
+    annal_slice linked_by; /* of a kept session: the team whose messages refer to it, or empty */
 } annal_pruned;
 
 /* Return 0 to continue; any other value stops, and is returned. Valid until it returns. */
@@ -258,7 +257,7 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
  * without it, its age is last_activity_at. fn is called for each. Any thread.
  *
  * ANNAL_ERR_BUSY  tables of packs are not filled in time; with delete_journals: any table lags, for
- *                 whatever reason, or those of pack lionagi cannot be asked. Nothing was pruned
+ *                 whatever reason, or the tables of pack lionagi cannot be read. Nothing was pruned
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
                                                     const annal_prune_options *options,

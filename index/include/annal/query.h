@@ -12,21 +12,22 @@ extern "C" {
 
 /* ---- Events ---- */
 
-/* The order of events of several sessions; those of one session always come by seq. */
+/* The order of events of several sessions; events of a single session are always in order of
+ * seq. */
 typedef enum annal_order {
     ANNAL_ORDER_TIME = 0, /* by ts, then session, then seq */
     /*
      * As they were committed, as far as journals show: each session by seq, even if its clock went
      * back, and sessions among each other by the latest ts that each had reached among the events
-     * asked for, then session. The whole answer is sorted before the first event comes.
+     * asked for, then session. The whole answer is sorted before the first event is returned.
      */
     ANNAL_ORDER_COMMIT = 1
 } annal_order;
 
 /*
  * Limits of what the SQL of a user may cost. 0: no limit. What exceeds a limit is stopped, and
- * fails with ANNAL_ERR_LIMIT and a sentence that says which. Memory and temporary files are those
- * of SQLite in the whole process; a value may take a quarter of memory_bytes.
+ * fails with ANNAL_ERR_LIMIT and a sentence that says which. Memory and temporary files are counted
+ * for SQLite in the whole process; a value may take a quarter of memory_bytes.
  */
 typedef struct annal_limits {
     uint32_t run_ms; /* of running, without the time of the callback */
@@ -36,8 +37,8 @@ typedef struct annal_limits {
     /*
      * One call of an SQL function cannot be stopped, however long it takes. NULL, or a place for
      * the time (CLOCK_MONOTONIC, microseconds) at which what runs now should have ended, 0 while
-     * nothing runs: a thread that reads it, atomically, may end the process. Must be valid as long
-     * as the call that gets these limits, or what that opened.
+     * nothing runs: a thread that reads it, atomically, may end the process. Must be valid during
+     * the call that takes these limits, and while the handle that it opened is in use.
      */
     int64_t *due_us;
 } annal_limits;
@@ -51,7 +52,7 @@ typedef struct annal_filter {
     size_t type_count;
     /*
      * ts >= since_us and ts < until_us: the range is half-open, so neighbours share no event and
-     * leave none out. 0 is no bound, so give -1 for 1970-01-01T00:00:00Z. Times that cannot be
+     * leave none out. 0 means unbounded, so give -1 for 1970-01-01T00:00:00Z. Times that cannot be
      * right, such as the year 2099, are in a range that has no bound before them.
      */
     int64_t since_us;
@@ -86,11 +87,11 @@ typedef struct annal_query annal_query;
 
 /*
  * Open a query. It first catches up; if that cannot be done in time, it reads the rest from the
- * journals, and if that is too much as well, annal_query_lag() says what is missing. A range of one
+ * journals, and if that is too much as well, annal_query_lag() says what is missing. A range of a
  * session (to_seq, and nothing else but from_seq and limit) needs no index: it is read from the
- * journal, with what is appended to it until it has been returned. Events of one
- * session come by seq; of several (or all) in filter->order. The filter is used before return,
- * never kept. Memory does not grow with the answer. One thread at a time.
+ * journal, including events that are appended until the end is returned. Events of a session are in
+ * order of seq; of several (or all) in filter->order. The filter is used before return, never kept.
+ * Memory does not grow with the answer. One thread at a time.
  *
  * ANNAL_ERR_SQL   filter->where is not an expression
  */
@@ -102,13 +103,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
  * The next event, read from its journal and checked against its hash. Slices are valid until the
  * next call on this query.
  *
- * ANNAL_END      there is no further event
+ * ANNAL_END      no further event
  * ANNAL_ERR_SQL  filter->where fails for this event, as json_extract() does on a wrong path
  * ANNAL_DAMAGE   its line does not prove itself now. *out_session and the event's seq, ts, type,
  *                offset and length are from the index, the rest is empty. Continue with the next
- *                call. What was damaged already when it was indexed comes last, once each, by
- *                session and seq, whatever types and times were asked for: those are not known, and
- *                are empty too.
+ *                call. Events that were damaged already when they were indexed are last, once each,
+ *                by session and seq, whatever types and times the filter has: their type and time
+ *                are unknown and empty.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_next(annal_query *query,
                                                          annal_slice *out_session,
@@ -120,8 +121,8 @@ ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 /* End the query and free it. */
 ANNAL_API void annal_query_close(annal_query *query);
 
-/* How many events annal_query_next() would return, without damage that comes last; with
- * filter->where, without any damage. *out_lag may be NULL. Any thread. */
+/* How many events annal_query_next() would return, without damage at the end; with filter->where,
+ * without any damage. *out_lag may be NULL. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
                                                           const annal_filter *filter,
                                                           uint64_t *out_count, annal_lag *out_lag,
@@ -135,7 +136,7 @@ typedef enum annal_group_by {
     ANNAL_GROUP_DAY = 3,   /* of ts, in the zone of the process (TZ): "2026-03-02" */
     ANNAL_GROUP_HOUR = 4,  /* "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
     ANNAL_GROUP_TOOL = 5,  /* of calls and their results; no other events are counted */
-    ANNAL_GROUP_MODEL = 6, /* of the session, as the table sessions has it; "" if it is not known */
+    ANNAL_GROUP_MODEL = 6, /* of the session, as in the table sessions; "" if it is not known */
     ANNAL_GROUP_AGENT = 7,
     ANNAL_GROUP_WEEK = 8, /* of ISO 8601: "2026-W10" */
     ANNAL_GROUP_MONTH = 9 /* "2026-03" */
@@ -189,7 +190,8 @@ typedef struct annal_sql_options {
     const annal_value *params; /* for ?1, ?2, … */
     size_t param_count;
     annal_row_fn
-        columns;     /* called once before the first row, even if there is none; values is NULL */
+        columns;     /* called once before the first row, even if the answer is empty; values is
+                      * NULL */
     bool as_indexed; /* as in annal_filter */
     uint32_t timeout_ms;
     annal_limits limits;
@@ -205,12 +207,11 @@ typedef struct annal_sql_options {
 
 /*
  * Run one SELECT (or WITH, VALUES, EXPLAIN QUERY PLAN) over sessions.db and the databases of the
- * store's packs (see annal/pack.h), after catching up; fn gets each row.
- * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
- * its payload, which is read from the journal only if id or data is used. If the line of an event
- * is damaged these are NULL, or there is no row if it was damaged already when it was indexed; the
- * store's log names both. arg is also passed to options->columns. Any
- * thread.
+ * store's packs (see annal/pack.h), after catching up; fn gets each row. Besides the tables there
+ * is events(session_id, seq, timestamp, type, id, data): every event with its payload, which is
+ * read from the journal only if id or data is used. If the line of an event is damaged these are
+ * NULL, or the row is missing if it was damaged already when it was indexed; the store's log names
+ * both. arg is also passed to options->columns. Any thread.
  *
  * A statement that uses no table of a pack waits for none. One that does waits up to timeout_ms for
  * tables that are being filled.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Full-text search over what was said and what tools returned.
+ * Full-text search over messages and tool output.
  *
- * Words are found by SQLite's FTS5 in STORE/search.db, which is made from the journals like the
+ * Words are found by SQLite's FTS5 in STORE/search.db, which is built from the journals like the
  * rest of the index: it may be deleted at any moment, and is rebuilt. The first search builds it,
  * so a store that is never searched pays nothing; from then on an index that follows
- * (annal_index_options) keeps it up to date, and every search brings it up to date first. It can be
- * switched off.
+ * (annal_index_options) keeps it up to date, and every search updates it first. It can be switched
+ * off.
  *
  * What is searched of an event: every string in its data, whatever member it is in, and the output
  * of tools that was stored as an artifact; up to 1 MiB. Not searched are names of members, encoded
@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 typedef enum annal_search_order {
-    /* What somebody said and what tools returned, then the rest; each in the order of bm25. */
+    /* Messages and tool output, then the rest; each in the order of bm25. */
     ANNAL_SEARCH_BEST = 0,
     ANNAL_SEARCH_NEWEST = 1 /* by ts, last first */
 } annal_search_order;
@@ -34,8 +34,8 @@ typedef enum annal_search_order {
 /* The question. Everything that is set must hold; zero sets nothing, but there must be words. */
 typedef struct annal_search_options {
     /*
-     * Each is a word or a phrase (several words in a row), and every one must be there. A * at its
-     * end means any rest of its last word. No other character has a meaning.
+     * Each is a word or a phrase (several words in a row), and all must occur. A * at its end means
+     * any rest of its last word. No other character has a meaning.
      */
     const annal_slice *words;
     size_t word_count;
@@ -53,7 +53,7 @@ typedef struct annal_search_options {
     uint64_t limit;   /* at most this many hits */
     annal_search_order order;
     uint32_t snippet_words;                 /* of about this many words; default 16, at most 64 */
-    const char *mark_begin;                 /* what comes before and after a word that was found, */
+    const char *mark_begin;                 /* text before and after a found word, */
     const char *mark_end;                   /* in snippets; default: nothing */
     const annal_catch_up_options *catch_up; /* default: as long as it takes, without progress */
     annal_limits limits;                    /* of finding; default: none */

@@ -45,10 +45,10 @@ typedef struct annal_verb {
     const char *about;    /* paragraphs; may be NULL, like all that follow */
     const char *examples; /* commands, indented by two spaces, each followed by a newline */
     const char *type;     /* of the event that is appended */
-    /* the session of the event, or whose databases are asked: "team_{TEAM}" */
+    /* the session of the event, or whose databases are queried: "team_{TEAM}" */
     const char *session;
-    const char *said; /* the sentence for people: "sent {id} to team {TEAM}" */
-    const char *sql;  /* the SELECT that is asked; ?1, ?2, … are the fields in their order */
+    const char *said;          /* the sentence for people: "sent {id} to team {TEAM}" */
+    const char *sql;           /* the SELECT that runs; ?1, ?2, … are the fields in their order */
     const annal_field *fields; /* not NULL; ANNAL_FIELD_END ends them */
     unsigned line;             /* where it begins in the pack's file */
 } annal_verb;

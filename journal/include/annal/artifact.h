@@ -33,8 +33,8 @@ typedef struct annal_artifact_info {
 /* ---- Storing ---- */
 
 /*
- * Store content. Content that exists already is not written again, unless it is damaged, or so old
- * that a sweep could come before the event that will name it. Any thread.
+ * Store content. Content that exists already is not written again, unless it is damaged, or old
+ * enough that a sweep could delete it before an event names it. Any thread.
  *
  * ANNAL_ERR_INVALID  session is not a session id
  * ANNAL_ERR_BUSY     a sweep is removing artifacts, and did not finish in time
@@ -115,8 +115,8 @@ typedef struct annal_artifact_sweep_result {
  * Remove the artifacts whose hash is in no event of the store, and what interrupted stores left.
  * Reads every journal. Any thread.
  *
- * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody knows what its lost events named: nothing was
- *                    removed
+ * ANNAL_ERR_CORRUPT  a journal is damaged, and its lost events may have named any artifact: nothing
+ *                    was removed
  * ANNAL_ERR_BUSY     artifacts are being stored all the time; nothing was removed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status

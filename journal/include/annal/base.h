@@ -6,7 +6,7 @@
  *   - A function returns 0 for success, below 0 for failure, above 0 for news (ANNAL_END).
  *   - Outputs are written on success only, unless the function says otherwise.
  *   - The last parameter of a function that can fail is an annal_error of the caller, or NULL. It
- *     is filled on failure only, with one sentence: what was tried, on what, and why it failed.
+ *     is filled on failure only, with a sentence: what was tried, on what, and why it failed.
  *   - In an options struct zero means default, and NULL for the struct means all defaults.
  *   - A slice that a function returns is borrowed; the function says how long it is valid.
  *   - Strings are UTF-8. Times are microseconds since 1970-01-01T00:00:00Z, in an int64_t.
@@ -46,11 +46,11 @@ typedef enum annal_status {
     ANNAL_ERR_CORRUPT = -3,  /* bytes on disk are not what we wrote */
     ANNAL_ERR_NOTFOUND = -4, /* no such store, session, event or snapshot */
     ANNAL_ERR_INVALID = -5,  /* the caller passed something that is not accepted */
-    ANNAL_ERR_BUSY = -6,     /* somebody else has it, and the time to wait is over */
+    ANNAL_ERR_BUSY = -6,     /* another process holds it, and the time to wait is over */
     ANNAL_ERR_LIMIT = -7,    /* larger than a documented limit */
     /* the handle failed earlier, or belongs to the parent of this process */
     ANNAL_ERR_CLOSED = -8,
-    ANNAL_ERR_CONFLICT = -9,     /* expected_seq or id does not match what is there */
+    ANNAL_ERR_CONFLICT = -9,     /* expected_seq or id does not match the session */
     ANNAL_ERR_UNKNOWN = -10,     /* storage failed during an append: reopen the store to see */
     ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
     ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message is SQLite's */
@@ -79,7 +79,7 @@ typedef struct annal_slice {
 ANNAL_API annal_slice annal_slice_of(const char *string);
 
 /*
- * Give back bytes that the library handed out: those of which a function says "the caller's:
+ * Give back bytes that the library handed out: bytes that a function describes as "the caller's:
  * annal_free()". NULL is accepted. Any thread.
  */
 ANNAL_API void annal_free(const void *bytes);

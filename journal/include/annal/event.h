@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The limits of one event. All are tested; docs/limits.md lists them with the others. */
+/* The limits of an event. All are tested; docs/limits.md lists them with the others. */
 #define ANNAL_SESSION_ID_BYTES_MAX 200         /* [A-Za-z0-9._-], not starting with . or - */
 #define ANNAL_TYPE_BYTES_MAX       64          /* [a-z0-9_.-] */
 #define ANNAL_ID_BYTES_MAX         200         /* UTF-8 without control characters, " and \ */
@@ -19,8 +19,8 @@ extern "C" {
 #define ANNAL_DATA_BYTES_MAX       (64u << 20) /* 64 MiB */
 #define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
-#define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, with envelopes */
-#define ANNAL_ANCESTORS_MAX        1024        /* of a fork, those of its ancestors included */
+#define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of an append, with envelopes */
+#define ANNAL_ANCESTORS_MAX        1024        /* of a fork, including ancestors of its ancestors */
 
 /* The two formats of a journal, and of data: docs/format.md. */
 typedef enum annal_format {
@@ -34,8 +34,8 @@ typedef struct annal_event {
     int64_t ts_us;     /* UTC; order is by seq, never by ts */
     annal_slice type;  /* dotted lower case, "tool.called" */
     annal_slice id;    /* the caller's name for this event; may be empty */
-    annal_slice cause; /* "session:seq" of the event that led to this one; may be empty */
-    /* One JSON value: byte for byte as it was appended, or converted from the journal's msgpack. */
+    annal_slice cause; /* "session:seq" of the event that led to this event; may be empty */
+    /* One JSON value: byte for byte as appended, or converted from the journal's msgpack. */
     annal_slice data;
     annal_slice msgpack; /* the data in a msgpack journal, byte for byte; else empty */
     annal_format format; /* of the journal */
@@ -46,7 +46,7 @@ typedef struct annal_event {
 
 /* The ts_us of a draft for a time that may be 0, 1970-01-01T00:00:00Z. */
 #define ANNAL_TS(time_us) ((time_us) == 0 ? ANNAL_TS_ZERO : (time_us))
-#define ANNAL_TS_ZERO     (INT64_MIN + 1) /* a number that is no time */
+#define ANNAL_TS_ZERO     (INT64_MIN + 1) /* a number that is not a time */
 
 typedef struct annal_draft {
     annal_slice type; /* required */

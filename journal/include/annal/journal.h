@@ -66,12 +66,12 @@ typedef struct annal_append_options {
  * There are three answers:
  *   ANNAL_OK            done, at the requested level. At sync: they survive a power cut.
  *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were
- *                       being written. They may or may not be there. With an id, append again and
- *                       get the answer; if that is ANNAL_ERR_CLOSED, the session or the whole store
- *                       object accepts no more work: open the store again to see.
+ *                       being written. They may or may not have been written. With an id, append
+ *                       again and get the answer; if that is ANNAL_ERR_CLOSED, the session or the
+ *                       whole store object accepts no more work: open the store again to see.
  *   any other failure   refused: nothing happened, and nothing will.
  *
- * At level batch the answer comes before the events are written. If they are refused after that,
+ * At level batch the call returns before the events are written. If they are refused after that,
  * the next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the
  * first seq that never happened; this is reported once. annal_sync() reports it, too.
  * annal_writer_sync() says what became of each event; what it has reported, the next append does
@@ -80,9 +80,9 @@ typedef struct annal_append_options {
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is
  * not appended again; the answer is the seq of the first copy, as durable as requested, even if
  * that copy is still being written. If anything differs: ANNAL_ERR_CONFLICT. Ids are remembered for
- * the last 65,536 events that have one; with ANNAL_EXPECT_SEQ the events after expected_seq are
- * compared, without limit. Of several drafts either all are there already, next to each other, or
- * none.
+ * the last 65,536 events with an id; with ANNAL_EXPECT_SEQ the events after expected_seq are
+ * compared, without limit. Several drafts must either all exist already, next to each other, or
+ * none of them.
  *
  * Level os writes no log: if a process is killed during such an append of several events, or if the
  * power fails before annal_sync(), the first of them may be left, whole. Then the same append
@@ -115,7 +115,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
 
 /* What became of a writer's events, by their seq. */
 typedef struct annal_sync_result {
-    /* from this seq on they may or may not be there; 0: no such event */
+    /* from this seq on they may or may not have been written; 0: no such event */
     uint64_t unknown_seq;
     /* from this seq on they never happened, and never will; 0: no such event. It decides if both
      * apply */
@@ -130,7 +130,7 @@ typedef struct annal_sync_result {
  * *out_result (may be NULL) is set on success (both are 0) and on the two failures below. An event
  * of this writer is durable if its seq is below both; otherwise refused if it is at refused_seq or
  * above; otherwise unknown. A refused seq is given to the next event that is appended. A loss that
- * an append of this writer reported is reported here too, if no other append came in between. Any
+ * an append of this writer reported is reported here too, if no other append ran in between. Any
  * thread.
  *
  * ANNAL_ERR_IO       some events were refused, the others are durable
@@ -157,9 +157,9 @@ typedef struct annal_damage {
 } annal_damage;
 
 /*
- * Open a cursor before event from_seq (0 and 1: the first). Reads need no lock and wait for nobody.
- * The session need not have that event yet: annal_cursor_next() returns ANNAL_END until it is
- * there. One thread at a time; open one per thread.
+ * Open a cursor before event from_seq (0 and 1: the first). Reads need no lock and never wait. The
+ * session need not have that event yet: annal_cursor_next() returns ANNAL_END until it exists. One
+ * thread at a time; open one per thread.
  *
  * A fork is read as one history: first what it has in common with its ancestors, from their
  * journals, then its own events. If from_seq is after its fork point, only its own journal is
@@ -179,8 +179,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
  * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: the journal
  * cannot be read, which says nothing about the place.
  *
- * The place is in the session's own journal, and only that one is read: of a fork, the events after
- * its fork point. With offset 0 the cursor is before the first of these, whatever seq is.
+ * The place is in the session's own journal, and only this journal is read: of a fork, the events
+ * after its fork point. With offset 0 the cursor is before the first of these, whatever seq is.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
@@ -193,12 +193,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
  * journal; msgpack that JSON cannot express, which no append accepts, becomes
  * {"$msgpack.raw":"<base64>"}. Its slices are valid until the next call on this cursor.
  *
- * ANNAL_END     there is no further event that proves itself now; ask again later
+ * ANNAL_END     no further event that proves itself now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.
  *               Continue: the next call returns the next event.
  *
- * ANNAL_ERR_CORRUPT  of a fork: an ancestor's journal is not the one any more that it was made
- *                    from; the message names both
+ * ANNAL_ERR_CORRUPT  of a fork: an ancestor's journal is no longer the journal from which it was
+ *                    forked; the message names both
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
@@ -224,7 +224,7 @@ ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
 
 /* The position of a cursor: seq, offset and hash for a later annal_cursor_open_at(). */
 typedef struct annal_position {
-    uint64_t seq; /* of the event that comes next */
+    uint64_t seq; /* of the next event */
     uint64_t offset;
     uint64_t h_before;
 } annal_position;
@@ -240,27 +240,27 @@ ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 #define ANNAL_FORK_LAST UINT64_C(0)
 
 typedef struct annal_fork_options {
-    annal_format format; /* of the fork's journal; default: that of the session */
+    annal_format format; /* of the fork's journal; default: as the session */
 } annal_fork_options;
 
 /*
  * Create `child` as a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one in its
- * journal) the two have one history, and from there on each its own. No event is copied: the fork's
- * journal has a header that points there, and its own events begin with at_seq + 1. A fork of a
- * fork points at the session that really contains the event.
+ * journal) the two share their history, and after it each has its own. No event is copied: the
+ * fork's journal has a header that points there, and its own events begin with at_seq + 1. A fork
+ * of a fork points at the session that really contains the event.
  *
  * Both are durable when this returns: the history up to at_seq, whatever level its events had, and
- * the fork. Events that are appended to one are not in the other. What a fork needs is neither
- * deleted nor converted. The ids of events that it shares with its ancestors are free in the fork:
- * exactly-once applies to the events of its own journal. options and out_info (the fork's) may be
- * NULL. Any thread.
+ * the fork. Events that are appended to one session are not in the other. What a fork needs is
+ * neither deleted nor converted. The ids of events that it shares with its ancestors are free in
+ * the fork: exactly-once applies to the events of its own journal. options and out_info (the
+ * fork's) may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or no events
  * ANNAL_ERR_INVALID   an id that is not accepted
  * ANNAL_ERR_CORRUPT   event at_seq is damaged, or an ancestor of the session has another history
  * ANNAL_ERR_CONFLICT  child exists
- * ANNAL_ERR_BUSY      somebody else is creating a session of that name, or is deleting or
- *                     converting one, and did not finish in the store's wait_ms
+ * ANNAL_ERR_BUSY      another process is creating a session of that name, or is deleting or
+ *                     converting a session, and did not finish in the store's wait_ms
  * ANNAL_ERR_UNKNOWN   storage failed after the fork was created: it is not known whether a power
  *                     cut would leave it
  */
@@ -318,15 +318,15 @@ typedef struct annal_convert_result {
  * and other hashes. The new journal is synced, read back and compared event by event before it
  * replaces the old one, so until then nothing has happened. Needs room on the disk for both; memory
  * is bounded by the largest event. The session is taken from its owner first, as for an append, and
- * appends wait meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are rebuilt. Any
- * thread.
+ * appends wait until the end. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are rebuilt.
+ * Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CORRUPT   it is damaged: annal_session_repair() copies what is sound
  * ANNAL_ERR_INVALID   an event cannot be expressed in that format, or no format was given
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
- * ANNAL_ERR_BUSY      somebody else has the session, or is deleting or converting another one, and
- *                     did not finish in the store's wait_ms
+ * ANNAL_ERR_BUSY      another process owns the session, or is deleting or converting another
+ *                     session, and did not finish in the store's wait_ms
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_convert(annal_store *store,
                                                               annal_slice session,
@@ -355,10 +355,10 @@ typedef struct annal_verify_result {
 
 /*
  * Read one journal from its first byte to its last and check the header, every hash, every seq, and
- * that every data is JSON, or msgpack that JSON can express; and that there is no second journal in
- * the other format. Of a fork its own journal is read, and that its ancestors have, at the fork
- * point, what it was made from. Read-only; memory is bounded by the largest event. fn may be NULL.
- * Damage is not a failure of this function: look at findings. Any thread.
+ * that every data is JSON, or msgpack that JSON can express; and that no second journal exists in
+ * the other format. For a fork its own journal is read; its ancestors must have, at the fork point,
+ * the event from which it was forked. Read-only; memory is bounded by the largest event. fn may be
+ * NULL. Damage is not a failure of this function: look at findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_slice session,
@@ -385,13 +385,13 @@ typedef struct annal_repair_result {
     uint64_t gap_events; /* written in their place */
     uint64_t lost_bytes; /* in these places */
     uint64_t mended;     /* places where only a hash, a newline or the header was damaged */
-    uint64_t doubled;    /* events that were there a second time and were skipped */
+    uint64_t doubled;    /* events that were stored twice and were skipped */
     uint64_t torn_bytes; /* at the end: a piece of an event that was never acknowledged */
     uint64_t last_seq;   /* of the new session */
 } annal_repair_result;
 
 typedef struct annal_repair_options {
-    annal_format format; /* of the new journal; default: that of the damaged one */
+    annal_format format; /* of the new journal; default: as the damaged journal */
 } annal_repair_options;
 
 /*
@@ -402,14 +402,14 @@ typedef struct annal_repair_options {
  * nothing after a gap proves itself, it is not known how many events it had: then it is one event,
  * its last_seq is null, and it is the last.
  *
- * Of a fork the whole history is copied into a session that is not a fork; only its own events,
- * after a gap, if an ancestor's journal is not what it was.
+ * For a fork the whole history is copied into a session that is not a fork; only its own events,
+ * after a gap, if an ancestor's journal has changed.
  *
  * fn (may be NULL) is called for each gap. With an empty `to` nothing is written: a dry run. Gaps
  * are not a failure of this function. After a failure `to` may have the first events. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CONFLICT  `to` exists, or somebody else appended to it meanwhile
+ * ANNAL_ERR_CONFLICT  `to` exists, or another process appended to it in the meantime
  * ANNAL_ERR_LIMIT     more than a million events are missing in one place
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_repair(

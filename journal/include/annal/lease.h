@@ -11,7 +11,7 @@
  * other, and only what was decided is appended here: an append must name the hash that its last
  * event has there (h of annal_append_options), and every other append is refused.
  *
- * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which goes on while
+ * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which advances while
  * the machine sleeps; and with a restart of the machine. It is checked before each append. A
  * process that is stopped between that check and its write may still write these events after the
  * end: the service that grants leases must refuse the events of an earlier epoch.
@@ -44,7 +44,7 @@ ANNAL_API int64_t annal_lease_now(void);
  * appends of all processes: a process that has the session releases it first, unless the lease is
  * only made longer. Any thread.
  *
- * ANNAL_ERR_INVALID   session is not a session id, the epoch is 0, or giver is more than one line
+ * ANNAL_ERR_INVALID   session is not a session id, the epoch is 0, or giver has several lines
  * ANNAL_ERR_CONFLICT  the session has a lease of a later epoch
  * ANNAL_ERR_BUSY      another process has the session and did not release it in time
  */
@@ -52,7 +52,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_set(annal_store *store, anna
                                                         const annal_lease *lease, annal_error *err);
 
 /*
- * Make the lease of this epoch longer, if it is still held: nobody has to release the session. Any
+ * Extend the lease of this epoch, if it is still held: no process has to release the session. Any
  * thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no lease
@@ -66,7 +66,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, an
 /*
  * The lease of a session; until_us is 0 if the machine was restarted since. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  it has none
+ * ANNAL_ERR_NOTFOUND  the session has no lease
  * ANNAL_ERR_CORRUPT   its file is damaged; appends are refused
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_get(annal_store *store, annal_slice session,

@@ -4,8 +4,8 @@
  *
  * They are kept twice: for one store object since it was opened, and for the store as a whole, over
  * all processes that used it. The second are in shared memory (locks/metrics), are never synced,
- * and start over if that file is removed; if the memory cannot be shared, they are those of the
- * object alone.
+ * and start over if that file is removed; if the memory cannot be shared, they cover the object
+ * alone.
  *
  * Counting costs a few relaxed atomic additions a group, and none an event. Numbers that belong
  * together may be read while a group is being counted.
@@ -67,7 +67,7 @@ typedef struct annal_metrics {
 
 typedef enum annal_metrics_of {
     ANNAL_METRICS_OF_STORE =
-        0, /* all processes; read-only stores: as it was when they were opened */
+        0, /* all processes; read-only stores: the state when they were opened */
     ANNAL_METRICS_OF_OBJECT = 1 /* this store object, since it was opened */
 } annal_metrics_of;
 

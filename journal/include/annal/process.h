@@ -2,9 +2,9 @@
 /*
  * Processes: identifying one, and proving that it is dead.
  *
- * A session whose process crashed stays "running" until somebody says otherwise. A process id alone
- * proves nothing: it is given to another process later. So a session records, when it is opened,
- * everything that distinguishes its process from all others (as the field "process" of
+ * A session whose process crashed stays "running" until a program records its end. A process id
+ * alone proves nothing: it is given to another process later. So a session records, when it is
+ * opened, everything that distinguishes its process from all others (as the field "process" of
  * session.created or session.opened), and later the death of that process can be proven, or it
  * turns out that it cannot.
  */
@@ -30,18 +30,18 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_self(annal_process *out_pr
 
 /*
  * A living process, by its id in the caller's namespace: for a command that acts for the agent that
- * started it. Any thread. ANNAL_ERR_NOTFOUND: there is no process with this id.
+ * started it. Any thread. ANNAL_ERR_NOTFOUND: no process has this id.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_get(uint32_t pid, annal_process *out_process,
                                                           annal_error *err);
 
 /*
  * Whether the process is proven dead. True if the system was restarted since; if in its namespace
- * no process has the id, or another one has it now; or if it has ended and only waits to be reaped.
- * Everything else is false: it is alive; it ran in another namespace (a container) that cannot be
- * looked into; facts are missing. *out_why (may be NULL) is a static phrase that says which. It is
- * about this moment: a dead process stays dead, but an answer "alive" may be outdated when it is
- * read. Any thread.
+ * no process has the id, or another process has it now; or if it has ended and only waits to be
+ * reaped. Everything else is false: it is alive; it ran in another namespace (a container) that
+ * cannot be looked into; facts are missing. *out_why (may be NULL) is a static phrase that says
+ * which. It is about this moment: a dead process stays dead, but an answer "alive" may be outdated
+ * when it is read. Any thread.
  */
 ANNAL_API bool annal_process_is_dead(const annal_process *process, const char **out_why);
 

@@ -41,8 +41,8 @@ typedef struct annal_store_options {
     annal_format format; /* of new journals; default: JSON lines */
     uint32_t batch_ms;   /* default: 10 */
     /*
-     * how long to wait for another process: for a session that it has, for a lock, for what it is
-     * recovering; default: 10,000
+     * how long to wait for another process: for a session that it owns, for a lock, for a log that
+     * it is recovering; default: 10,000
      */
     uint32_t wait_ms;
     /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
@@ -69,8 +69,8 @@ typedef struct annal_store_options {
  * ms after its last progress: it may be stopped. Then the log callback gets a message that says
  * which durable events cannot be read until it continues.
  *
- * ANNAL_ERR_NOTFOUND     there is no store at path, and create is false; or no directory to create
- *                        it in
+ * ANNAL_ERR_NOTFOUND     no store exists at path, and create is false; or no directory to create it
+ *                        in
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
  * ANNAL_ERR_UNSUPPORTED  a filesystem that only read_only or unsafe_filesystem opens; a store of a
  *                        newer version, which read_only opens with a warning, as far as this
@@ -83,10 +83,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
 
 /*
  * Make everything durable, checkpoint, release all sessions, free. All writers, cursors and other
- * objects of this store must be closed before. Frees in any case; reports what could not be made
- * durable, and that a sync of the commit log failed while the store was closed, even if nothing was
- * lost by it. (An earlier failure was reported to the appends of its group, or to the log
- * function.) NULL is accepted. One thread, after all others have left the store.
+ * objects of this store must be closed before. Frees in any case; reports events that could not be
+ * written durably, and that a sync of the commit log failed while the store was closed, even if
+ * nothing was lost by it. (An earlier failure was reported to the appends of its group, or to the
+ * log function.) NULL is accepted. One thread, after all others have left the store.
  *
  * ANNAL_ERR_INVALID  writers are still open: they cannot be used any more, nor be closed. All else
  *                    was done
@@ -100,8 +100,8 @@ ANNAL_API const char *annal_store_path(const annal_store *store);
  * Return when every append of this store object that has returned is durable, whatever its level:
  * one sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
  *
- * ANNAL_ERR_IO  not everything could be made durable. Batch events that were refused after their
- *               append returned never happened; this is reported once
+ * ANNAL_ERR_IO  some events could not be written durably. Batch events that were refused after
+ *               their append returned never happened; this is reported once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 
@@ -116,14 +116,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char file[33]; /* id of the journal file, 32 hex digits; "" if the header is damaged */
-    /* id of the journal that this one was made from and replaced; "": none */
+    /* id of the journal that this journal replaced; "": none */
     char replaces[33];
     annal_format format; /* of the journal */
     int64_t created_us;  /* from the header; 0 if it is damaged */
     uint64_t bytes;      /* size of the journal file */
-    /* of the last event that proves itself; fork_seq if a fork has none of its own yet; 0: none */
+    /* of the last event that proves itself; fork_seq if a fork has no own event yet; 0: none */
     uint64_t last_seq;
-    int64_t last_ts_us; /* 0 if there is no such event in this journal */
+    int64_t last_ts_us; /* 0 if this journal has no such event */
     uint64_t last_h;    /* of the last line of this journal: the header's, if it has no event */
     /* where the last proven line ends; less than bytes: a tail that does not prove itself */
     uint64_t end_offset;
@@ -132,7 +132,8 @@ typedef struct annal_session_info {
     /*
      * Of a fork: the session in whose journal the history up to fork_seq ends, the last event that
      * the two share, and its hash. "" and 0 for a session that is not a fork. A fork of a fork
-     * names the session that really contains event fork_seq, not always the one it was forked from.
+     * names the session that really contains event fork_seq, not always the session from which it
+     * was forked.
      */
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
@@ -141,7 +142,7 @@ typedef struct annal_session_info {
 } annal_session_info;
 
 /*
- * Look at the header and the last lines of one journal. Reads a few KB. Any thread.
+ * Read the header and the last lines of a journal. Reads a few KB. Any thread.
  *
  * ANNAL_ERR_CORRUPT  the file is the journal of another session, copied or renamed
  */

@@ -18,9 +18,9 @@
  *   <annal/verb.h>      the verbs that packs define
  *   <annal/diff.h>      the differences between two states
  *   <annal/snapshot.h>  states on disk
- *   <annal/delete.h>    sessions go, with all that is made from them
+ *   <annal/delete.h>    delete sessions, with all that was computed from them
  *   <annal/replay.h>    the state at any past moment
- *   <annal/reduce.h>    what a program of yours makes of a session's events, with snapshots of it
+ *   <annal/reduce.h>    fold a session's events into a state of your program, with snapshots of it
  *   <annal/tail.h>      follow a session live
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
@@ -32,7 +32,7 @@
  *   <annal/packs/lifecycle.h> the end of sessions whose process died
  *
  * <annal/base.h> has what they share: a status (0 done, below 0 failed, above 0 news), an error
- * with one sentence in it, a slice of borrowed bytes. A complete program:
+ * with a sentence in it, a slice of borrowed bytes. A complete program:
  *
  *     #include <annal/annal.h>
  *     #include <stdio.h>

@@ -30,12 +30,12 @@ typedef struct annal_reducer {
     uint32_t version;
 
     /*
-     * The state before the first event. session: of a fork, the one at the root of its lineage,
-     * because up to its fork point it is its parent.
+     * The state before the first event. session: for a fork, the session at the root of its
+     * lineage, because up to its fork point it is its parent.
      */
     annal_status (*init)(void *arg, annal_slice session, void **out_state, annal_error *err);
 
-    /* Apply one more event; they come in order. Its slices are valid until this returns. */
+    /* Apply one more event; called in order of seq. Its slices are valid until this returns. */
     annal_status (*apply)(void *arg, void *state, const annal_event *event, annal_error *err);
 
     /* Pass all of it, as bytes, to write(write_arg, …), in pieces. NULL: it is never saved. */
@@ -61,14 +61,14 @@ typedef struct annal_reduce_options {
 
 /*
  * What the reducer makes of the events up to a moment. Free *out_state with reducer->free(). Events
- * that are damaged are skipped, and counted in out_info (may be NULL), whose snapshot_seq is that
- * of the copy it began with. options may be NULL. A copy is saved each 1,000 events or 8 MiB of
- * journal, unless the store is open for reading only or others are writing the index; saved copies
- * are derived, and are deleted with sessions.db. Any thread.
+ * that are damaged are skipped, and counted in out_info (may be NULL), whose snapshot_seq is the
+ * seq of the copy with which it began. options may be NULL. A copy is saved each 1,000 events or 8
+ * MiB of journal, unless the store is open for reading only or others are writing the index; saved
+ * copies are derived, and are deleted with sessions.db. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
  * ANNAL_ERR_INVALID   the reducer has no such name, or lacks a function
- * another status      that of a function of the reducer that failed
+ * another status      the status of a function of the reducer that failed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_reduce(annal_index *index, annal_slice session,
                                                      const annal_reducer *reducer, annal_moment at,

@@ -16,8 +16,8 @@ extern "C" {
 typedef enum annal_moment_kind {
     ANNAL_AT_END = 0, /* after the last event that is durable now */
     ANNAL_AT_SEQ = 1, /* after event seq; 0: before the first */
-    /* after the event with the largest seq whose ts is at most time_us; before the first if there
-     * is none. ts need not be in order: events before that seq may have a later ts */
+    /* after the event with the largest seq whose ts is at most time_us; before the first if all are
+     * later. ts need not be in order: events before that seq may have a later ts */
     ANNAL_AT_TIME = 2
 } annal_moment_kind;
 
@@ -33,7 +33,7 @@ typedef struct annal_replay_options {
     bool no_snapshots; /* fold from event 1 */
 } annal_replay_options;
 
-/* How a state was made. */
+/* How a state was computed. */
 typedef struct annal_replay_info {
     uint64_t seq;          /* the state is after this event; 0: before the first */
     uint64_t snapshot_seq; /* of the snapshot that it began with; 0: none */
@@ -45,9 +45,9 @@ typedef struct annal_replay_info {
  * The state of a session at a moment, as a database in memory: query it with annal_state_sql(),
  * print it with annal_state_json(), continue it with annal_state_apply(). It begins with the newest
  * snapshot that counts, and folds the events after it; with any snapshots or none the result is the
- * same, byte for byte. An event that is damaged, or that a pack cannot accept, changes nothing; the
- * ones after it do. Free *out_state with annal_state_free() before the index is closed. out_info
- * may be NULL. Any thread.
+ * same, byte for byte. An event that is damaged, or that a pack cannot accept, changes nothing;
+ * later events do. Free *out_state with annal_state_free() before the index is closed. out_info may
+ * be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
  */
@@ -56,7 +56,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_open(
     annal_state **out_state, annal_replay_info *out_info, annal_error *err);
 
 /*
- * The seq that a moment means now: that of the last event at or before it, 0 without such an
+ * The seq that a moment means now: the seq of the last event at or before it, 0 without such an
  * event. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, annal_slice session,
@@ -85,8 +85,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_open(annal_index *index, an
                                                           annal_error *err);
 
 /*
- * Go to a moment. A moment that does not exist changes nothing; after another failure there is no
- * state until the next call of this function succeeds.
+ * Go to a moment. A moment that does not exist changes nothing; after another failure the state is
+ * undefined until the next call of this function succeeds.
  *
  * ANNAL_ERR_NOTFOUND  it has no event seq yet
  */
@@ -96,14 +96,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_seek(annal_travel *travel, 
 /*
  * Move this many events forward, or back if it is below 0.
  *
- * ANNAL_END  there are not so many that way: nothing changed
+ * ANNAL_END  too few events in that direction: nothing changed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_step(annal_travel *travel, int64_t events,
                                                           annal_error *err);
 
 /*
  * The state at this place: query it, print it, and apply nothing to it. Valid until the next call
- * that moves. *out_seq (may be NULL) is the event that it comes after; 0: before the first.
+ * that moves. *out_seq (may be NULL) is the event before it; 0: before the first event.
  */
 ANNAL_API annal_state *annal_travel_state(annal_travel *travel, uint64_t *out_seq);
 
@@ -160,10 +160,10 @@ typedef struct annal_replay_verify_result {
 } annal_replay_verify_result;
 
 /*
- * Fold a session once from its first event, and compare the state on the way with that of each of
- * its snapshots, and at the end with the answer of annal_replay_open(), row by row (of the core
- * pack). A damaged snapshot, or a state that differs, is a finding. Findings are not a failure of
- * this function. Memory does not grow with the session. options may be NULL. Any thread.
+ * Fold a session once from its first event, and compare the state on the way with each of its
+ * snapshots, and at the end with the answer of annal_replay_open(), row by row (of the core pack).
+ * A damaged snapshot, or a state that differs, is a finding. Findings are not a failure of this
+ * function. Memory does not grow with the session. options may be NULL. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(
     annal_index *index, annal_slice session, const annal_replay_verify_options *options,

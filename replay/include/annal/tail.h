@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tail: follow one session, several, or all of a store, live. History first, then each event as
- * soon as it is durable; no gap, no repeat. A slow reader misses nothing, because a tail reads the
- * journals; nobody waits for it.
+ * Tail: follow one session, several, or all of a store, live. History first, then each event once
+ * it is durable; no gap, no repeat. A slow reader misses nothing, because a tail reads the
+ * journals; no writer waits for it.
  *
  *     annal_tail_open(store, &(annal_tail_options){.types = &tools, .type_count = 1}, &tail, &err);
  *     while ((status = annal_tail_next(tail, 1000, &event, &err)) >= 0)
@@ -12,15 +12,15 @@
  * or, in an event loop: poll the descriptor of annal_tail_fd(), and call annal_tail_next() with a
  * time-out of 0 until it returns ANNAL_END.
  *
- * The order. Within a session it is that of seq. Across sessions:
- *   - what existed when the tail was opened comes by ts, then session id. (Of two events of one
- *     session the later never comes first, whatever their ts are.)
- *   - then each append as its process committed it: the events that one process appended, through
- *     one store object, come in the order in which they became readable, those of several processes
- *     in the order in which these announced them.
- *   - a tail that is far behind (some thousand appends), and one that learns late of an append
- *     because its process died before it could announce it, returns what it missed by ts again. So
- *     do the first moments of a store in which nobody ever listened.
+ * The order. Within a session, events are in order of seq. Across sessions:
+ *   - events that existed when the tail was opened, by ts, then session id. (Of two events of a
+ *     session the later is never returned first, whatever their ts are.)
+ *   - then each append as its process committed it: the events of a process, through one store
+ *     object, in the order in which they became readable, events of several processes in the order
+ *     in which these announced them.
+ *   - a tail that lags far (some thousand appends), or learns late of an append because its process
+ *     died before it could announce it, returns the missed events by ts again. So do the first
+ *     moments of a store to which no tail ever listened.
  *
  * Thousands of tails on one store object share one look at each commit. If there are more than a
  * few, they take turns in reading, so that the appends keep the processor. None misses anything,
@@ -40,8 +40,8 @@ typedef struct annal_tail annal_tail;
 
 typedef struct annal_tail_options {
     /*
-     * Which sessions; each may not exist yet. None: all, including those that are created later. Of
-     * a fork that is named here the whole history is returned; among all sessions, only its own
+     * Which sessions; each may not exist yet. None: all, including those that are created later.
+     * For a fork in this list the whole history is returned; among all sessions, only its own
      * events, because the others are returned as its parent's.
      */
     const annal_slice *sessions;
@@ -52,12 +52,13 @@ typedef struct annal_tail_options {
     /* Where to begin, in each session. At most one of the four; none: with the first event. */
     uint64_t from_seq; /* with this event, which may not exist yet; for a single session */
     int64_t from_us;   /* after the last event that is older than this time */
-    uint64_t last;     /* with the last so many events, of these types, of all sessions together */
+    uint64_t last;     /* with the last events, up to this number, of these types, of all sessions
+                        * together */
     bool from_now;     /* with what is appended after annal_tail_open() */
     /*
      * A named cursor: begin after the event at which annal_tail_commit() left it. The fields above
-     * say where to begin while there is no cursor of that name. A session that the cursor does not
-     * know is new, and begins with its first event. The rules for names are those for sessions.
+     * say where to begin if no cursor has that name. A session that the cursor does not know is
+     * new, and begins with its first event. The rules for names are those for sessions.
      */
     annal_slice cursor;
 } annal_tail_options;
@@ -86,11 +87,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_open(annal_store *store,
  * ANNAL_END           the time is over
  * ANNAL_DAMAGE        bytes that do not prove themselves were skipped, see annal_tail_damage().
  *                     Continue.
- * ANNAL_ERR_CONFLICT  of a tail of one session: its journal was replaced by another one, or
- *                     deleted; what was returned is still true of the old one. Open a new tail. (A
- *                     tail of several continues: of a session that is deleted nothing more comes,
- *                     one that starts over is returned from its first event, one that is converted
- *                     continues.)
+ * ANNAL_ERR_CONFLICT  for a tail of a single session: its journal was replaced or deleted; the
+ *                     returned events belong to the old journal. Open a new tail. (A tail of
+ *                     several continues: a deleted session returns no more events, a session that
+ *                     starts over is returned from its first event, a converted session continues.)
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms,
                                                         annal_event *out_event, annal_error *err);
@@ -146,8 +146,7 @@ typedef struct annal_tail_position {
 typedef int (*annal_tail_position_fn)(void *arg, const annal_tail_position *position);
 
 /*
- * Call fn for each session of a cursor. ANNAL_ERR_NOTFOUND: there is no cursor of that name. Any
- * thread.
+ * Call fn for each session of a cursor. ANNAL_ERR_NOTFOUND: no cursor has that name. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursor_show(annal_store *store, annal_slice name,
                                                                annal_tail_position_fn fn, void *arg,
@@ -157,7 +156,7 @@ typedef struct annal_tail_cursor {
     annal_slice name;
     int64_t committed_us;
     uint64_t sessions;
-    bool taken;   /* a tail has it now */
+    bool taken;   /* a tail uses it now */
     bool damaged; /* its file is damaged: the two above are 0 */
 } annal_tail_cursor;
 
@@ -171,7 +170,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursors(annal_store *store,
                                                            annal_tail_cursor_fn fn, void *arg,
                                                            annal_error *err);
 
-/* Remove a cursor. ANNAL_ERR_NOTFOUND; ANNAL_ERR_BUSY: a tail has it. Any thread. */
+/* Remove a cursor. ANNAL_ERR_NOTFOUND; ANNAL_ERR_BUSY: a tail uses it. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name,
                                                                annal_error *err);
 

@@ -3,10 +3,10 @@
  * Snapshots: the state of a session at one seq, compressed, so that any past state is near.
  *
  * A snapshot is a row of the snapshots table in sessions.db (for a large one the row names a file),
- * and is bound to the journal that it was made from. It counts only while that journal still has,
- * at the snapshot's seq, the very event that it was taken at, and only for packs with the same
+ * and is bound to the journal from which it was computed. It counts only while that journal still
+ * has, at the snapshot's seq, the very event that it was taken at, and only for packs with the same
  * text. One that does not count is skipped for the next older one. So snapshots are never precious,
- * and never change an answer: they only make it faster. docs/format.md describes their bytes.
+ * and never change an answer: they only save time. docs/format.md describes their bytes.
  */
 #ifndef ANNAL_SNAPSHOT_H
 #define ANNAL_SNAPSHOT_H
@@ -27,8 +27,8 @@ typedef struct annal_snapshot_policy {
      * All snapshots of a session together, as stored; default a tenth of its journal, but at least
      * 1 MiB. If they would take more, three of four are deleted, as often as necessary, and from
      * then on the three distances above are that much longer for this session. While one replaces
-     * others, all exist for a moment. One that does not even fit alone is not stored: those before
-     * it stay, and the next attempt comes four times as far on.
+     * others, all exist for a moment. One that does not even fit alone is not stored: earlier
+     * snapshots stay, and the next attempt is made four times as far on.
      */
     uint64_t bytes_max;
 } annal_snapshot_policy;
@@ -41,8 +41,8 @@ typedef struct annal_snapshot_info {
     int64_t created_us;
     bool in_file; /* in STORE/snapshots/, because it is large */
     bool stale;   /* of another journal or of other packs: does not count, and is not damage */
-    /* stale, because its journal ends before the event that it was made after: lines were cut off,
-     * or a power cut took some of level os */
+    /* stale, because its journal ends before the event of the snapshot: lines were cut off, or a
+     * power cut took some of level os */
     bool cut;
 } annal_snapshot_info;
 
@@ -53,12 +53,12 @@ typedef struct annal_snapshots annal_snapshots;
 /*
  * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
  * the store's keeper, which never delays an append, 50 ms at a time. While the index that follows
- * these sessions is behind, it waits, for a tenth of every_ms at most. Close it before the index.
- * Any thread.
+ * these sessions lags, it waits, for a tenth of every_ms at most. Close it before the index. Any
+ * thread.
  *
  * annal_index_open() does this with the default policy, and annal_index_close() ends it. Call this
- * for another policy: it ends that of this index, and makes it wait in other indexes of this store
- * object until annal_snapshots_close().
+ * for another policy: it ends the policy of this index, and suspends the policy of other indexes of
+ * this store object until annal_snapshots_close().
  *
  * What other processes left is taken too: those that had no index open, or died, or had no time.
  * The store is searched for it if the last search, by whatever process, is at least a second ago,
@@ -66,9 +66,9 @@ typedef struct annal_snapshots annal_snapshots;
  *
  * While it is more than eight distances from the end, as after a burst of appends, it skips due
  * places that are less than half of the way to the end and less than 16,000 events after the last
- * snapshot, so that soon the newest state is near. Those places stay without one, because snapshots
- * are stored in order, and catching up later does not fill them in. annal_snapshot_drop() and then
- * annal_snapshot_take() leave one at every place.
+ * snapshot, so that soon the newest state is near. Those places stay without a snapshot, because
+ * snapshots are stored in order, and catching up later does not fill them in. annal_snapshot_drop()
+ * and then annal_snapshot_take() leave a snapshot at every place.
  *
  * ANNAL_ERR_IO  the store is open for reading only
  */
@@ -88,7 +88,7 @@ ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
 
 /*
  * Take a snapshot at the session's last event now, due or not, and those that are due on the way
- * there. One that is there already, and counts, stays. Any thread.
+ * there. An existing valid snapshot stays. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no events
  * ANNAL_ERR_LIMIT     it alone takes more than policy->bytes_max
@@ -108,8 +108,8 @@ typedef int (*annal_snapshot_fn)(void *arg, annal_slice session, const annal_sna
                                  const char *problem);
 
 /*
- * The snapshots of one session, or of all if session is empty, by session and seq. Each is checked
- * as loading would: header, journal, packs (the core pack), and that all its bytes decompress. Any
+ * The snapshots of a session, or of all if session is empty, by session and seq. Each is checked as
+ * loading would: header, journal, packs (the core pack), and that all its bytes decompress. Any
  * thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, annal_slice session,
@@ -117,7 +117,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, 
                                                             annal_error *err);
 
 /*
- * Delete the snapshots of one session, or of all if session is empty. Those that others are stored
+ * Delete the snapshots of a session, or of all if session is empty. Those that others are stored
  * against are deleted too, so it is all or nothing. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, annal_slice session,

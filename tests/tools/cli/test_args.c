@@ -18,7 +18,7 @@ static const struct refusal wrong_usage[] = {
     {{"appendd", "s"}, "did you mean 'append'?"},
     {{"shwo", "s"}, "did you mean 'show'?"},
     {{"rein"}, "did you mean 'reindex'?"},
-    {{"frobnicate"}, "no verb 'frobnicate'"},
+    {{"frobnicate"}, "verb 'frobnicate' does not exist"},
     {{"append"}, "needs SESSION"},
     {{"append", "s", "t"}, "does not know what to do with 't'"},
     {{"ship", "s", "nats://u:secret@h"}, "does not know what to do with 'nats://'"},

@@ -453,7 +453,7 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
     cli_assert_refused(&cli, EXIT_REFUSED, "none.jsonl");
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "empty"), 0700), 0);
     CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "empty"));
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is no log of kind codex");
+    cli_assert_refused(&cli, EXIT_REFUSED, "it contains no log of kind codex");
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "none.sql"), MAIN_LOG);
     cli_assert_refused(&cli, EXIT_REFUSED, "none.sql");
     CLI(&cli, NULL, "import", "codex", "/dev/null");

@@ -11,7 +11,8 @@ extern "C" {
 
 typedef enum annal_stale_result {
     ANNAL_STALE_ENDED = 1, /* it is "failed" now; with dry_run: it would be */
-    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it woke up meanwhile, which is fine */
+    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it became active in the meantime, which is
+                            * fine */
     ANNAL_STALE_ERROR = 3  /* something failed; the others are still tried */
 } annal_stale_result;
 
@@ -33,7 +34,7 @@ typedef struct annal_stale_options {
     /* Silent for at least this long, whatever its kind allows; default: what its kind allows. */
     double silence_s;
     bool dry_run;      /* look and report; append nothing */
-    annal_slice actor; /* named in the events as the one that did it; default "annal" */
+    annal_slice actor; /* actor in the events; default "annal" */
     uint32_t wait_ms;  /* for a session that another process writes; as annal_writer_options */
 } annal_stale_options;
 
@@ -48,7 +49,7 @@ typedef struct annal_stale_options {
  * may be NULL. Any thread; no lock is held over fn.
  *
  * ANNAL_ERR_NOTFOUND  packs lionagi and teams are not both on in this store
- * and those of annal_sql() and annal_pack_append(), but for ANNAL_ERR_REFUSED.
+ * and the statuses of annal_sql() and annal_pack_append(), but for ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_transition_stale(annal_index *index,
                                                                const annal_stale_options *options,

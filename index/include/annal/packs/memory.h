@@ -25,7 +25,7 @@ typedef struct annal_memory_item {
     annal_slice title;     /* of a decision; the focus of a session */
     annal_slice content;   /* may be empty */
     annal_slice rationale; /* of a decision */
-    annal_slice created;   /* a time, as the tables have it */
+    annal_slice created;   /* a time, in the format of the tables */
     int64_t score;         /* of a memory: 3 high, 2 medium, 1 low, 0; else 0 */
     int64_t cost;          /* of a memory, in characters; else 0 */
     bool included;         /* false, only with all: left out, and why says the reason */
@@ -50,7 +50,7 @@ typedef struct annal_memory_options {
  * as annal_sql() does. An unknown project has an empty context. options may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  pack memory is not enabled in this store
- * and those of annal_sql().
+ * and the statuses of annal_sql().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_memory_compile(annal_index *index,
                                                              annal_slice project, annal_slice agent,

@@ -42,10 +42,10 @@ typedef struct annal_mirror_counts {
  * up first, as annal_sql() does, and fn must not close the index. Any thread; two calls for the
  * same directory at once are not kept apart.
  *
- * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on; or there is no such project
+ * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on; or the project does not exist
  * ANNAL_ERR_IO        a file cannot be written or deleted, for instance because a symbolic link is
  *                     in the way (the message names it); what was done before stays
- * and those of annal_sql().
+ * and the statuses of annal_sql().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_mirror_export(annal_index *index, annal_slice project,
                                                             const char *directory,
@@ -61,7 +61,7 @@ typedef enum annal_mirror_outcome {
     ANNAL_MIRROR_UNREADABLE = 3 /* it is not a proposal: message */
 } annal_mirror_outcome;
 
-/* What became of one file. It is valid until the callback returns. */
+/* The result for a file. It is valid until the callback returns. */
 typedef struct annal_mirror_proposal {
     annal_mirror_outcome outcome;
     const char *file;    /* its path, with the directory */
@@ -99,7 +99,7 @@ typedef struct annal_mirror_imported {
  * ANNAL_ERR_NOTFOUND  pack agentweaver or memory is not on
  * ANNAL_ERR_INVALID   the inbox cannot be read, or is reached through a symbolic link, or no
  *                     session can have the id proj_PROJECT
- * and those of annal_sql() and annal_pack_append().
+ * and the statuses of annal_sql() and annal_pack_append().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_mirror_import(annal_index *index, annal_slice project, const char *directory,

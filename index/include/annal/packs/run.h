@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* What became of one run. It is valid until the callback returns. */
+/* The result for a run. It is valid until the callback returns. */
 typedef struct annal_run_recovered {
     annal_slice run;
     annal_slice session; /* "run_" and the run */
-    annal_slice status;  /* "committing" or "merging", as it was seen */
-    /* NULL: it awaits review again; else what the guard said: somebody moved the run on meanwhile,
-     * which is fine */
+    annal_slice status;  /* "committing" or "merging", when it was read */
+    /* NULL: it awaits review again; else the guard's sentence: another process changed the run in
+     * the meantime, which is fine */
     const char *refusal;
     uint64_t seq;     /* of the event run.transition, if it was not refused, */
     annal_slice data; /* and its data */
@@ -25,7 +25,7 @@ typedef struct annal_run_recovered {
 typedef int (*annal_run_recovered_fn)(void *arg, const annal_run_recovered *recovered);
 
 typedef struct annal_run_recover_options {
-    annal_slice project; /* only its runs; default: those of all */
+    annal_slice project; /* only its runs; default: all projects */
     annal_slice id;      /* of the events, one in each session, for retries; may be empty */
     annal_slice cause;   /* of the events; may be empty */
     uint32_t wait_ms;    /* for a session that another process writes; as annal_writer_options */
@@ -39,7 +39,7 @@ typedef struct annal_run_recover_options {
  * stays, and the next call does the rest. Any thread; no lock is held while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver is not enabled in this store
- * and those of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
+ * and the statuses of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_run_recover(annal_index *index,
                                                           const annal_run_recover_options *options,
