@@ -173,7 +173,7 @@ END_TEST
 static int note_stray(void *arg, annal_slice name, const char *what)
 {
     char *names = arg;
-    ck_assert_ptr_nonnull(strstr(what, " away"));
+    ck_assert_ptr_nonnull(strstr(what, " out of the store"));
     sprintf(names + strlen(names), "%.*s\n", ANNAL_FMT(name));
     return strcmp(names, "stop\n") == 0 ? 7 : 0;
 }

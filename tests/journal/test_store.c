@@ -97,7 +97,7 @@ START_TEST(one_directory_is_made_and_not_those_above_it)
     annal_error why = {0};
     ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "typo/store"), &options, &store, &why),
                      ANNAL_ERR_NOTFOUND);
-    ck_assert_ptr_nonnull(strstr(why.message, "/typo; create it first"));
+    ck_assert_ptr_nonnull(strstr(why.message, "/typo does not exist; create it first"));
     ck_assert_int_ne(access(tmpdir_path(&dir, "typo"), F_OK), 0);
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
     store_close(store);

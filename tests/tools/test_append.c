@@ -71,8 +71,8 @@ START_TEST(why_a_store_could_not_be_opened_is_in_the_answer)
 {
     const char *place = tmpdir_path(&cli.dir, "typo/store");
     CLI(&cli, GOOD "\n", "append", "s1", "--store", place);
-    cli_assert_refused(&cli, EXIT_REFUSED, "/typo; create it first");
-    ck_answer("", "refused", "/typo; create it first");
+    cli_assert_refused(&cli, EXIT_REFUSED, "/typo does not exist; create it first");
+    ck_answer("", "refused", "/typo does not exist; create it first");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "typo"), F_OK), 0);
 }
 END_TEST

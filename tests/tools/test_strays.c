@@ -189,7 +189,7 @@ START_TEST(a_renamed_journal_takes_only_its_own_session_away)
     CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT DISTINCT session_id AS s FROM events");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_str_eq(cli.out, "{\"s\":\"other\"}\n");
-    ck_assert_uint_eq(lines_with("'mine' is that of session 'orig'"), 1);
+    ck_assert_uint_eq(lines_with("'mine' belongs to session 'orig'"), 1);
     assert_named("mine");
     ck_assert_int_eq(rename(in_events("mine.jsonl"), in_events("orig.jsonl")), 0);
     CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
@@ -350,7 +350,7 @@ START_TEST(what_names_a_stray_itself_is_refused_with_the_same_sentence)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         cli_run(&cli, history, verbs[i]);
         cli_assert_refused(&cli, EXIT_REFUSED,
-                           "the journal of session 'copy' is that of session 'orig'");
+                           "the journal of session 'copy' belongs to session 'orig'");
     }
     ck_assert_int_eq(cli_journals(&cli), 3);
 }
