@@ -12,10 +12,22 @@ node=$dev/node_modules/node-$version/bin/node
 
 rm -rf "$dev/tests"
 cp -r bindings/node/tests "$dev/tests"
-cp bindings/node/README.md bindings/python/tests/names.tsv docs/node.md "$dev/tests/"
+cp bindings/node/README.md bindings/python/tests/names.tsv docs/node.md docs/node-frameworks.md "$dev/tests/"
 cd "$dev"
 export LIBANNAL_TARBALL="$PWD/../dist" TMPDIR="${TMPDIR:-/tmp}"
 PATH=$(dirname "$node"):$PATH
+export NO_COLOR=1
 node_modules/.bin/tsc --project tests/tsconfig.json
-[ $# -gt 0 ] || set -- tests/*.test.mjs
-exec "$node" --expose-gc --test --test-timeout=60000 --test-reporter=dot "$@"
+suites=
+if [ $# -eq 0 ]; then
+    "$node" node_modules/vitest/vitest.mjs run --config tests/vitest.config.mjs >suites.log 2>&1 &
+    suites=$!
+    set -- tests/*.test.mjs
+fi
+"$node" --expose-gc --test --test-timeout=60000 --test-reporter=dot "$@"
+[ -n "$suites" ] || exit 0
+# A suite of others prints how many of its tests ran. One that was skipped is a failure.
+if ! wait "$suites" || ! grep -E '^ +Tests +[0-9]+ passed \([0-9]+\)' suites.log; then
+    cat suites.log
+    exit 1
+fi

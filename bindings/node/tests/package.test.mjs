@@ -34,7 +34,7 @@ async function runExample({ code, prints }, folder) {
   }
 }
 
-for (const page of ['node.md', 'README.md'])
+for (const page of ['node.md', 'node-frameworks.md', 'README.md'])
   test(`the examples of ${page} run as they are written`, async (t) => {
     const all = await examples(page);
     assert.ok(all.length > 0);

@@ -29,3 +29,9 @@ try {
 }
 // @ts-expect-error a level that does not exist
 await session.append('x', {}, { level: 'soon' });
+
+import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
+import { AnnalSaver } from 'libannal/langgraph';
+
+const saver: BaseCheckpointSaver<string> = new AnnalSaver(store, { level: 'batch' });
+await saver.deleteThread('t');

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpointer of LangGraph that keeps its checkpoints in a store. A thread is one session; each checkpoint is one durable
+// event with the channels that changed, each call of putWrites() another. The events are those of the Python package.
+import {
+  BaseCheckpointSaver, TASKS, WRITES_IDX_MAP, compareWritesSortKeys, getCheckpointId, maxChannelVersion, writesSortKey,
+} from '@langchain/langgraph-checkpoint';
+import { Conflict } from './index.mjs';
+import named from './named.cjs';
+
+const TRIES = 4; // to write a difference, while others append to the thread
+const DEPTH = 64; // differences in a row: reading an old value follows them
+const BLOCK = 4096;
+
+const encoded = (bytes) => Buffer.from(bytes).toString('base64');
+const pack = ([type, bytes]) => [type, encoded(bytes)];
+const unpack = ([type, text]) => [type, Buffer.from(text, 'base64')];
+
+/** A value as [begin, inserted, skipped, copied, tail]: it begins as the old one; null if that saves less than half. */
+function encodeDelta(before, after) {
+  const most = Math.min(before.length, after.length);
+  let begin = 0;
+  while (begin + BLOCK <= most && before.compare(after, begin, begin + BLOCK, begin, begin + BLOCK) === 0) begin += BLOCK;
+  while (begin < most && before[begin] === after[begin]) begin += 1;
+  return 2 * (after.length - begin) >= after.length ? null : [begin, '', 0, 0, encoded(after.subarray(begin))];
+}
+
+function decodeDelta(before, [begin, inserted, skipped, copied, tail]) {
+  const at = begin + skipped;
+  return Buffer.concat([
+    before.subarray(0, begin), Buffer.from(inserted, 'base64'), before.subarray(at, at + copied), Buffer.from(tail, 'base64'),
+  ]);
+}
+
+/** A value of a channel: whole, or how it differs from the version before it. */
+class Value {
+  constructor(type, content, base) {
+    this.type = type;
+    this.content = content;
+    this.base = base;
+    this.depth = base === null ? 0 : base.depth + 1;
+    this.made = null; // what read() returns, for the newest version alone
+  }
+
+  read() {
+    const chain = [this];
+    while (chain.at(-1).made === null && chain.at(-1).base !== null) chain.push(chain.at(-1).base);
+    const first = chain.pop();
+    let found = first.made ?? Buffer.from(first.content, 'base64');
+    while (chain.length > 0) found = decodeDelta(found, chain.pop().content);
+    return found;
+  }
+}
+
+/** A thread: its checkpoints by namespace and id, and the values of its channels by version. */
+class Thread extends named.Folded {
+  reset() {
+    this.saved = new Map(); // namespace: id: checkpoint
+    this.values = new Map(); // [namespace, channel, version]: Value
+    this.last = new Map(); // [namespace, channel]: the version that was saved last
+  }
+
+  value(space, channel, version) {
+    const value = this.values.get(JSON.stringify([space, channel, version]));
+    if (value === undefined || value.type === 'empty') return undefined;
+    const content = value.read();
+    if (this.last.get(JSON.stringify([space, channel])) === version) value.made = content;
+    return [value.type, content];
+  }
+
+  /** A value as [version that it differs from, how]; null: write it whole. */
+  difference(space, channel, [, after]) {
+    const version = this.last.get(JSON.stringify([space, channel]));
+    const before = this.value(space, channel, version);
+    if (before === undefined || this.values.get(JSON.stringify([space, channel, version])).depth >= DEPTH) return null;
+    const how = encodeDelta(before[1], Buffer.from(after));
+    return how === null ? null : [version, how];
+  }
+
+  #keep(space, channel, version, type, packed) {
+    const place = JSON.stringify([space, channel]);
+    const before = this.values.get(JSON.stringify([space, channel, this.last.get(place)]));
+    const base = packed.length === 1 ? null : this.values.get(JSON.stringify([space, channel, packed[0]]));
+    const value = new Value(type, packed.at(-1), base);
+    if (base !== null && base === before && base.made !== null) value.made = decodeDelta(base.made, value.content);
+    if (before !== undefined) before.made = null;
+    this.values.set(JSON.stringify([space, channel, version]), value);
+    this.last.set(place, version);
+  }
+
+  apply({ type, data }) {
+    if (type === 'checkpoint.saved') {
+      for (const [channel, version, kind, ...packed] of data.values) this.#keep(data.ns, channel, version, kind, packed);
+      if (!this.saved.has(data.ns)) this.saved.set(data.ns, new Map());
+      const before = this.saved.get(data.ns).get(data.id);
+      const { checkpoint, metadata, parent } = data;
+      this.saved.get(data.ns).set(data.id, { checkpoint, metadata, parent, writes: before?.writes ?? new Map() });
+    } else if (type === 'checkpoint.writes') {
+      const found = this.saved.get(data.ns)?.get(data.id);
+      for (const [index, channel, ...packed] of found ? data.writes : []) {
+        const key = JSON.stringify([data.task, index]);
+        if (index >= 0 && found.writes.has(key)) continue; // the first write of a task at an index stays
+        found.writes.set(key, { key: writesSortKey(data.path, data.task, index), task: data.task, channel, packed });
+      }
+    } else if (type === 'checkpoint.deleted') {
+      for (const [space, id] of data.checkpoints) this.saved.get(space)?.delete(id);
+    }
+  }
+
+  /** Ids of a namespace, the latest first. */
+  ids(space) {
+    return [...(this.saved.get(space)?.keys() ?? [])].sort().reverse();
+  }
+
+  /** Writes to a checkpoint in the order in which LangGraph applies them. */
+  ordered(saved) {
+    return [...saved.writes.values()].sort((a, b) => compareWritesSortKeys(a.key, b.key));
+  }
+}
+
+const configOf = (thread_id, checkpoint_ns, checkpoint_id) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id } });
+
+function placeOf(config, ...wanted) {
+  const place = config?.configurable ?? {};
+  for (const field of wanted)
+    if (place[field] === undefined) throw new TypeError(`the config has no "${field}" in "configurable": give it one`);
+  return { ...place, thread_id: String(place.thread_id), checkpoint_ns: place.checkpoint_ns ?? '' };
+}
+
+/** Checkpoints in a store; every method is durable when it resolves. The store stays the caller's. */
+export class AnnalSaver extends BaseCheckpointSaver {
+  #threads;
+
+  constructor(store, { serde, adapter = 'langgraph', level = 'sync' } = {}) {
+    super(serde);
+    this.store = store;
+    this.#threads = new named.Named(store, adapter, Thread, level);
+  }
+
+  #thread(id) {
+    return this.#threads.get(String(id));
+  }
+
+  /** The next version of a channel: a number, and what tells two branches of a thread apart. */
+  getNextVersion(current) {
+    const number = current === undefined ? 0 : Number.parseInt(String(current), 10);
+    return `${String(number + 1).padStart(32, '0')}.${String(Math.random()).padEnd(18, '0')}`;
+  }
+
+  // ---- Writing ----
+
+  async put(config, checkpoint, metadata, newVersions) {
+    const place = placeOf(config, 'thread_id');
+    const { channel_values: values, ...rest } = checkpoint;
+    const typed = await Promise.all(
+      Object.entries(newVersions ?? {}).map(async ([channel, version]) => [
+        channel, version, Object.hasOwn(values, channel) ? await this.serde.dumpsTyped(values[channel]) : ['empty', ''],
+      ]),
+    );
+    const data = {
+      ns: place.checkpoint_ns,
+      id: checkpoint.id,
+      checkpoint: pack(await this.serde.dumpsTyped(rest)),
+      metadata: pack(await this.serde.dumpsTyped(metadata)),
+    };
+    const asked = { parent: getCheckpointId(config) || undefined, step: metadata?.step, source: metadata?.source, run_id: metadata?.run_id };
+    for (const [key, value] of Object.entries(asked)) if (value !== undefined && value !== null) data[key] = value;
+    const thread = this.#thread(place.thread_id);
+    await thread.locked(() => this.#save(thread, data, typed));
+    return configOf(place.thread_id, place.checkpoint_ns, checkpoint.id);
+  }
+
+  /** Append it with its values, as differences from those before them, if no other event was appended in between. */
+  async #save(thread, data, typed) {
+    for (let tries = 0; tries < TRIES; tries++) {
+      await thread.refresh();
+      const { seq } = thread;
+      const how = typed.map(([channel, , value]) => (value[0] === 'empty' ? null : thread.difference(data.ns, channel, value)));
+      if (!how.some(Boolean)) break;
+      data.values = typed.map(([channel, version, value], n) => [channel, version, value[0], ...(how[n] ?? [encoded(value[1])])]);
+      try {
+        await thread.append([['checkpoint.saved', data]], seq);
+        return;
+      } catch (error) {
+        if (!(error instanceof Conflict)) throw error;
+      }
+    }
+    data.values = typed.map(([channel, version, value]) => [channel, version, ...pack(value)]);
+    await thread.append([['checkpoint.saved', data]]);
+  }
+
+  async putWrites(config, writes, taskId, taskPath = '') {
+    const place = placeOf(config, 'thread_id', 'checkpoint_id');
+    const packed = await Promise.all(
+      writes.map(async ([channel, value], index) => [
+        WRITES_IDX_MAP[channel] ?? index, channel, ...pack(await this.serde.dumpsTyped(value)),
+      ]),
+    );
+    const thread = this.#thread(place.thread_id);
+    const data = { ns: place.checkpoint_ns, id: place.checkpoint_id, task: taskId, path: taskPath, writes: packed };
+    await thread.locked(() => thread.append([['checkpoint.writes', data]]));
+  }
+
+  async deleteThread(threadId) {
+    const thread = this.#thread(threadId);
+    await thread.locked(() => named.remove(thread.session));
+  }
+
+  // ---- Reading ----
+
+  #loads([type, bytes]) {
+    return this.serde.loadsTyped(type, bytes);
+  }
+
+  async getTuple(config) {
+    if (config?.configurable?.thread_id === undefined) return undefined;
+    const place = placeOf(config);
+    const thread = this.#thread(place.thread_id);
+    return thread.locked(async () => {
+      await thread.refresh();
+      const id = getCheckpointId(config) || thread.ids(place.checkpoint_ns)[0];
+      return this.#tuple(thread, place.thread_id, place.checkpoint_ns, id);
+    });
+  }
+
+  async #tuple(thread, threadId, space, id) {
+    const saved = thread.saved.get(space)?.get(id);
+    if (saved === undefined) return undefined;
+    const rest = await this.#loads(unpack(saved.checkpoint));
+    const values = {};
+    for (const [channel, version] of Object.entries(rest.channel_versions)) {
+      const typed = thread.value(space, channel, version);
+      if (typed !== undefined) values[channel] = await this.#loads(typed);
+    }
+    const checkpoint = { ...rest, channel_values: values };
+    if (checkpoint.v < 4 && saved.parent) await this.#migrateSends(thread, space, saved.parent, checkpoint);
+    const tuple = {
+      config: configOf(threadId, space, id),
+      checkpoint,
+      metadata: await this.#loads(unpack(saved.metadata)),
+      pendingWrites: await this.#writes(thread, saved),
+    };
+    if (saved.parent) tuple.parentConfig = configOf(threadId, space, saved.parent);
+    return tuple;
+  }
+
+  async #writes(thread, saved) {
+    const ordered = thread.ordered(saved);
+    return Promise.all(ordered.map(async ({ task, channel, packed }) => [task, channel, await this.#loads(unpack(packed))]));
+  }
+
+  /** Checkpoints before version 4 had the sends of their parent as its pending writes. */
+  async #migrateSends(thread, space, parent, checkpoint) {
+    const before = thread.saved.get(space)?.get(parent);
+    const writes = before === undefined ? [] : await this.#writes(thread, before);
+    checkpoint.channel_values[TASKS] = writes.filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
+    const versions = Object.values(checkpoint.channel_versions);
+    checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
+  }
+
+  async *list(config, { limit, before, filter } = {}) {
+    const place = config?.configurable ?? {};
+    const end = before ? getCheckpointId(before) : '';
+    let left = limit ?? Infinity;
+    const threads = place.thread_id !== undefined ? [[String(place.thread_id)]] : this.#threads.all();
+    for await (const [threadId] of threads) {
+      const thread = this.#thread(threadId);
+      await thread.locked(() => thread.refresh());
+      const spaces = place.checkpoint_ns !== undefined ? [place.checkpoint_ns] : [...thread.saved.keys()];
+      for (const space of spaces)
+        for (const id of thread.ids(space)) {
+          if (left <= 0) return;
+          if ((place.checkpoint_id && id !== place.checkpoint_id) || (end && id >= end)) continue;
+          const tuple = await thread.locked(() => this.#tuple(thread, threadId, space, id));
+          if (tuple === undefined) continue;
+          if (filter && !Object.entries(filter).every(([key, value]) => tuple.metadata[key] === value)) continue;
+          left -= 1;
+          yield tuple;
+        }
+    }
+  }
+
+  /** For each channel the nearest value of an ancestor, and the writes since. Other values are not read. */
+  async getDeltaChannelHistory({ config, channels }) {
+    const place = placeOf(config, 'thread_id');
+    const thread = this.#thread(place.thread_id);
+    const found = Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
+    const left = new Set(channels);
+    await thread.locked(async () => {
+      await thread.refresh();
+      const saved = thread.saved.get(place.checkpoint_ns) ?? new Map();
+      const target = saved.get(getCheckpointId(config) || thread.ids(place.checkpoint_ns)[0]);
+      for (let at = saved.get(target?.parent); at !== undefined && left.size > 0; at = saved.get(at.parent)) {
+        for (const { task, channel, packed } of thread.ordered(at).reverse())
+          if (left.has(channel)) found[channel].writes.unshift([task, channel, await this.#loads(unpack(packed))]);
+        const versions = (await this.#loads(unpack(at.checkpoint))).channel_versions;
+        for (const channel of [...left]) {
+          const value = Object.hasOwn(versions, channel) ? thread.value(place.checkpoint_ns, channel, versions[channel]) : undefined;
+          if (value === undefined) continue;
+          found[channel].seed = await this.#loads(value);
+          left.delete(channel);
+        }
+      }
+    });
+    return found;
+  }
+}
