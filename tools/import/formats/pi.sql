@@ -34,196 +34,223 @@ SELECT CASE WHEN max(json ->> '$.type' IN ('session_start', 'todo_state') OR jso
     ELSE 0 END) END FROM lines
 
 -- once
+-- What is known of the file so far. kind and name are JSON; rest: how the open turn ends if nothing follows.
 CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
-                   model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 FROM source;
-
-CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
-CREATE TABLE now (type TEXT, role TEXT, source TEXT, main TEXT, owner TEXT, up_turn TEXT, origin TEXT, j TEXT, m TEXT);
+                   model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER,
+                   kind TEXT, name TEXT);
+INSERT INTO file
+SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, json_text(kind), json_text(file)
+FROM source;
 
 -- The lines that were seen, and the turn of each ('': it is known that it has none, as before the first prompt and
 -- in what was copied); the turns, what each continues from, and whether it was abandoned.
 CREATE TABLE nodes (id TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
-CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, up TEXT, gone INTEGER);
+CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT NOT NULL UNIQUE, up TEXT, gone INTEGER);
 
+-- What was found out about each line of the batch, and what the file is after it. early: the session is older than
+-- was known; starts: the line begins a turn; calls: it calls tools; copied: it was seen before, or another session has
+-- it; up_turn, from_turn: the turn that it continues from, and the one before it; end_…: of the turn that ends here.
+CREATE TABLE facts (
+    row INTEGER PRIMARY KEY, n INTEGER, main TEXT, id TEXT, session TEXT, ts INTEGER, first INTEGER, named INTEGER,
+    is_new INTEGER, early INTEGER, turn TEXT, turns INTEGER, model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
+    rest_n INTEGER, rested INTEGER, starts INTEGER, calls INTEGER, copied INTEGER, origin TEXT, up_turn TEXT,
+    up_copied INTEGER, from_turn TEXT, rooted INTEGER, end_reason TEXT, end_type TEXT, end_id TEXT, end_ts INTEGER,
+    end_error TEXT, taken TEXT
+);
+
+-- The events that a line may give, in their order.
+CREATE TABLE kinds (k INTEGER PRIMARY KEY);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6);
+
+-- One line after the other. A LIMIT makes SQLite compute a column once. SQLite puts aside the rows of an INSERT of a
+-- SELECT into a table that its program has read, and of an UPDATE whose WHERE has a SELECT: that costs more than all
+-- else, so there are none.
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
-    DELETE FROM now;
-    INSERT INTO now (j, m, type, role, source, main)
-    SELECT j, j -> '$.message', j ->> '$.type', j ->> '$.message.role',
-           json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
-                       'record', nullif(j -> '$.id', 'null')),
-           NULL
-    FROM source, (SELECT NEW.json AS j);
-    UPDATE file SET ts = coalesce(time_us(NEW.json ->> '$.timestamp'), ts),
-        session = CASE WHEN NOT named AND (SELECT type FROM now) = 'session'
-                       THEN coalesce(session_id(nullif(NEW.json ->> '$.id', '')), session) ELSE session END,
-        named = named OR coalesce((SELECT type = 'session' FROM now), 0);
-    UPDATE now SET main = CASE
-        WHEN j IS NULL THEN 'unreadable'
-        WHEN type = 'session' AND NOT (SELECT made FROM file) THEN 'meta'
-        WHEN type = 'model_change' THEN 'model'
-        WHEN type = 'compaction' THEN 'checkpoint'
-        WHEN type = 'message' AND role = 'toolResult' THEN 'result'
-        WHEN type = 'message' AND role IS NOT NULL AND json_type(m, '$.content') IS NOT NULL THEN 'message'
-        ELSE 'record' END;
-    UPDATE now SET origin = 'pi ' || (j ->> '$.id') || ' ' || (j ->> '$.timestamp') WHERE main = 'message';
-    UPDATE now SET source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
-    WHERE origin IS NOT NULL;
-    UPDATE now SET owner = nullif(record_owner(origin, (SELECT session FROM file)), (SELECT session FROM file)),
-        up_turn = (SELECT coalesce(d.turn, '') FROM nodes d WHERE d.id = j ->> '$.parentId');
-    UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
-    WHERE owner IS NOT NULL OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = j ->> '$.id')
-       OR main = 'result' AND (SELECT d.copied FROM nodes d WHERE d.id = j ->> '$.parentId');
+    INSERT INTO facts
+    SELECT NEW.row, NEW.n, main, id, session, ts, CASE WHEN ts > 1 THEN min(coalesce(first, ts), ts) ELSE first END,
+           named, NOT made, ts < first, CASE WHEN starts THEN coalesce(id, NEW.hash) ELSE turn END, turns + starts,
+           CASE WHEN main IN ('meta', 'model') THEN coalesce(NEW.json ->> '$.modelId', model) ELSE model END,
+           rest_now, CASE WHEN settles THEN nullif(NEW.json -> '$.message.errorMessage', 'null') ELSE rest_error END,
+           CASE WHEN settles THEN ts ELSE rest_ts END, CASE WHEN settles THEN NEW.n ELSE rest_n END,
+           rest_now IS NOT NULL OR rested AND NOT starts, starts, calls, copied, origin, up_turn, up_copied, turn,
+           json_type(NEW.json, '$.parentId') IS 'null',
+           CASE WHEN rest IS NULL THEN '"next_turn"' ELSE '"answered"' END, coalesce(rest, 'turn.completed'),
+           CASE WHEN rested THEN turn || '.ends' END, CASE WHEN rest IS NOT NULL THEN rest_ts ELSE ts END,
+           CASE WHEN rest IS NOT NULL THEN rest_error END, NULL
+    FROM (
+        SELECT y.*, CASE WHEN NOT settles THEN CASE WHEN NOT starts AND NOT (rest = 'turn.completed' AND calls) THEN rest END
+                         WHEN main = 'message' THEN
+                             CASE coalesce(NEW.json ->> '$.message.stopReason', 'stop')
+                             WHEN 'stop' THEN CASE WHEN NOT calls THEN 'turn.completed' END
+                             WHEN 'error' THEN 'turn.failed' WHEN 'aborted' THEN 'turn.cancelled' END END AS rest_now
+        FROM (
+        SELECT x.*, CASE WHEN copied THEN 'record' ELSE itself END AS main,
+               NOT copied AND itself = 'message' AND role = 'user' AS starts,
+               NOT copied AND (itself = 'message' AND role = 'assistant' OR itself = 'result') AS settles,
+               type IS 'message' AND itself <> 'result' AND EXISTS (
+                   SELECT 1 FROM json_each(NEW.json, '$.message.content') b
+                   WHERE b.type = 'object' AND b.value ->> '$.type' = 'toolCall') AS calls
+        FROM (
+        SELECT w.*, CASE WHEN p.id IS NOT NULL THEN coalesce(p.turn, '') END AS up_turn, p.copied AS up_copied,
+               coalesce(record_owner(origin, session) <> session, 0)
+                   OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = w.id)
+                   OR itself = 'result' AND coalesce(p.copied, 0) AS copied
+        FROM (
+        SELECT v.*, CASE WHEN itself = 'message' THEN 'pi ' || id || ' ' || at END AS origin
+        FROM (
+            SELECT type, coalesce(role, '') AS role, id, at, NEW.json ->> '$.parentId' AS up_id,
+                   CASE WHEN NEW.json IS NULL THEN 'unreadable'
+                        WHEN type = 'session' AND NOT made THEN 'meta'
+                        WHEN type = 'model_change' THEN 'model'
+                        WHEN type = 'compaction' THEN 'checkpoint'
+                        WHEN type = 'message' AND role = 'toolResult' THEN 'result'
+                        WHEN type = 'message' AND role IS NOT NULL
+                             AND json_type(NEW.json, '$.message.content') IS NOT NULL THEN 'message'
+                        ELSE 'record' END AS itself,
+                   CASE WHEN NOT named AND type = 'session' THEN coalesce(session_id(nullif(id, '')), session)
+                        ELSE session END AS session,
+                   coalesce(time_us(at), ts) AS ts, first, named OR type IS 'session' AS named, made, turn, turns, model,
+                   rest, rest_error, rest_ts, rest_n, rested
+            FROM (SELECT f.*, NEW.json ->> '$.type' AS type, NEW.json ->> '$.message.role' AS role,
+                         NEW.json ->> '$.id' AS id, NEW.json ->> '$.timestamp' AS at FROM file f LIMIT 1)
+            LIMIT 1) v LIMIT 1) w LEFT JOIN nodes p ON p.id = w.up_id
+        LIMIT 1) x LIMIT 1) y LIMIT 1);
 
-    -- The session, by its own line or before the first other one.
-    INSERT INTO out
-    SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
-           CASE main WHEN 'meta' THEN json_fields(
-               'id', json_text(f.session), 'agent_id', '"pi"', 'provider', j -> '$.provider',
-               'model', j -> '$.modelId', 'status', '"idle"', 'working_directory', j -> '$.cwd',
-               'created_at', j -> '$.timestamp',
-               'parent_session_id', CASE WHEN j ->> '$.parentSession' LIKE '%\_%' ESCAPE '\' THEN json_text(session_id(
-                   replace(substr(j ->> '$.parentSession', -42), '.jsonl', ''))) END, 'source', n.source,
-               'extra', json_remove(j, '$.provider', '$.modelId', '$.cwd', '$.timestamp'))
-           ELSE json_fields('id', json_text(f.session), 'agent_id', '"pi"', 'status', '"idle"',
-                            'source', n.source) END, NEW.n
-    FROM file f, now n WHERE NOT f.made;
-    UPDATE file SET made = 1, model = coalesce(
-        (SELECT CASE main WHEN 'meta' THEN j ->> '$.modelId' WHEN 'model' THEN j ->> '$.modelId' END
-         FROM now), model);
-    INSERT INTO out
-    SELECT NEW.row, 0, f.session, f.ts, 'session.updated', NEW.hash || '.0',
-           json_fields('set', json_fields('created_at', j -> '$.timestamp'), 'source', n.source), NEW.n
-    FROM file f, now n WHERE f.ts < f.first;
-    UPDATE file SET first = min(coalesce(first, ts), ts) WHERE ts > 1;
-
-    -- The turns that a message leaves behind, and those that it returns to.
-    INSERT INTO out
-    SELECT NEW.row, 99999 + b.i, f.session, f.ts, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END,
-           b.turn || CASE WHEN b.gone THEN '.restored.' ELSE '.abandoned.' END || coalesce(NEW.json ->> '$.id', NEW.hash),
-           json_fields('turn_id', json_text(b.turn), 'reason', '"edited"', 'source', n.source), NEW.n
-    FROM file f, now n, branches b
-    WHERE n.main = 'message' AND n.role = 'user' AND f.turn IS NOT NULL AND n.up_turn IS NOT f.turn
-      AND (n.up_turn IS NOT NULL OR json_type(NEW.json, '$.parentId') IS 'null')
-      AND b.gone = (b.turn IN (
-        WITH RECURSIVE way (turn) AS (
-            SELECT n.up_turn UNION SELECT p.up FROM way JOIN branches p USING (turn) WHERE p.up IS NOT NULL)
-        SELECT turn FROM way WHERE turn IS NOT NULL));
-    UPDATE branches SET gone = NOT gone
-    WHERE turn IN (SELECT o.data ->> '$.turn_id' FROM out o WHERE o.row = NEW.row AND o.type IN ('turn.restored', 'turn.abandoned'));
+    -- Rule (6).
+    UPDATE facts SET taken = (
+        SELECT nullif(json_group_array(json_array(turn, type)), '[]')
+        FROM (SELECT b.turn, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END AS type
+              FROM branches b WHERE b.gone = (b.turn IN (
+                  WITH RECURSIVE way (turn) AS (
+                      SELECT facts.up_turn UNION SELECT p.up FROM way JOIN branches p USING (turn) WHERE p.up IS NOT NULL)
+                  SELECT turn FROM way WHERE turn IS NOT NULL))
+              ORDER BY b.i))
+    WHERE row = NEW.row AND starts AND from_turn IS NOT NULL AND up_turn IS NOT from_turn
+      AND (up_turn IS NOT NULL OR rooted);
     INSERT OR IGNORE INTO branches (turn, up, gone)
-    SELECT coalesce(NEW.json ->> '$.id', NEW.hash),
-           CASE WHEN json_type(NEW.json, '$.parentId') IS 'null' THEN NULL ELSE coalesce(n.up_turn, f.turn) END, 0
-    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user';
+    VALUES ((SELECT turn FROM facts WHERE row = NEW.row AND starts),
+            (SELECT coalesce(up_turn, from_turn) FROM facts WHERE row = NEW.row AND NOT rooted), 0);
     INSERT OR IGNORE INTO nodes
-    SELECT NEW.json ->> '$.id',
-           CASE WHEN n.main = 'message' AND n.role = 'user' THEN NEW.json ->> '$.id' ELSE coalesce(n.up_turn, f.turn) END,
-           n.owner IS NOT NULL OR coalesce((SELECT d.copied FROM nodes d WHERE d.id = NEW.json ->> '$.parentId'), 0)
-               AND n.main = 'record'
-    FROM file f, now n WHERE NEW.json ->> '$.id' IS NOT NULL;
-
-    -- A turn ends where the next one begins.
-    INSERT INTO out
-    SELECT NEW.row, 1, f.session, CASE WHEN rest IS NOT NULL THEN rest_ts ELSE f.ts END,
-           coalesce(rest, 'turn.completed'), CASE WHEN rested THEN f.turn || '.ends' ELSE NEW.hash || '.1' END,
-           json_fields('turn_id', json_text(f.turn),
-                       'reason', CASE WHEN rest IS NULL THEN '"next_turn"' ELSE '"answered"' END,
-                       'error', CASE WHEN rest IS NOT NULL THEN rest_error END, 'source', n.source), NEW.n
-    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user' AND f.turn IS NOT NULL;
-    UPDATE file SET turn = coalesce(NEW.json ->> '$.id', NEW.hash), turns = turns + 1, rest = NULL, rested = 0
-    WHERE (SELECT main = 'message' AND role = 'user' FROM now);
-    UPDATE file SET
-        rest = CASE WHEN (SELECT main FROM now) = 'message' THEN
-                   CASE coalesce(NEW.json ->> '$.message.stopReason', 'stop')
-                   WHEN 'stop' THEN 'turn.completed' WHEN 'error' THEN 'turn.failed'
-                   WHEN 'aborted' THEN 'turn.cancelled' END END,
-        rest_error = nullif(NEW.json -> '$.message.errorMessage', 'null'), rest_ts = ts, rest_n = NEW.n
-    WHERE (SELECT main = 'message' AND role = 'assistant' OR main = 'result' FROM now);
-    UPDATE file SET rest = NULL
-    WHERE rest = 'turn.completed' AND EXISTS (
-        SELECT 1 FROM json_each(NEW.json, '$.message.content') b
-        WHERE b.type = 'object' AND b.value ->> '$.type' = 'toolCall');
-    UPDATE file SET rested = 1 WHERE rest IS NOT NULL;
-    INSERT INTO out
-    SELECT NEW.row, 2, f.session, f.ts, 'turn.started', NEW.hash || '.2',
-           json_fields('turn_id', json_text(f.turn), 'sequence', f.turns, 'status', '"running"',
-                       'prompt_ref', json_text(f.turn), 'source', n.source), NEW.n
-    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user';
-
-    -- The event that carries the line.
-    INSERT INTO out
-    SELECT NEW.row, 3, f.session, f.ts,
-           CASE main WHEN 'message' THEN 'message.added' WHEN 'model' THEN 'session.updated'
-                WHEN 'checkpoint' THEN 'checkpoint.noted' WHEN 'unreadable' THEN 'import.unreadable'
-                WHEN 'result' THEN CASE WHEN m ->> '$.isError' THEN 'tool.failed' ELSE 'tool.returned' END
-                ELSE 'import.record' END,
-           NEW.hash || '.3',
-           CASE main
-           WHEN 'message' THEN json_fields(
-               'id', coalesce(nullif(j -> '$.id', 'null'), json_text(NEW.hash)), 'role', m -> '$.role',
-               'content', CASE WHEN EXISTS (SELECT 1 FROM json_each(m, '$.content')
-                                            WHERE type = 'object' AND value ->> '$.type' = 'toolCall')
-                          THEN (SELECT json_group_array(json(m -> fullkey)) FROM json_each(m, '$.content')
-                                WHERE NOT (type = 'object' AND value ->> '$.type' IS 'toolCall'))
-                          ELSE m -> '$.content' END,
-               'model', nullif(m -> '$.model', 'null'), 'turn_id', json_text(f.turn), 'source', n.source,
-               'extra', json_remove(j, '$.id', '$.message.role', '$.message.content', '$.message.model'))
-           WHEN 'model' THEN json_fields(
-               'set', json_fields('provider', j -> '$.provider', 'model', j -> '$.modelId'),
-               'source', n.source, 'extra', json_remove(j, '$.provider', '$.modelId'))
-           WHEN 'result' THEN json_fields(
-               'call_id', coalesce(m -> '$.toolCallId', json_text(NEW.hash)),
-               'success', CASE WHEN m ->> '$.isError' THEN 'false' ELSE 'true' END,
-               'output', m -> '$.content', 'turn_id', json_text(f.turn), 'source', n.source,
-               'extra', json_remove(j, '$.message.toolCallId', '$.message.content'))
-           WHEN 'checkpoint' THEN json_fields(
-               'note', '"compaction"', 'pre_tokens', j -> '$.tokensBefore', 'turn_id', json_text(f.turn),
-               'source', n.source, 'extra', j)
-           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(n.source))
-           ELSE json_fields('kind', j -> '$.type', 'turn_id', json_text(f.turn), 'source', n.source,
-                            'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type')
-                                     ELSE j END) END,
-           NEW.n
-    FROM file f, now n WHERE main <> 'meta';
-
-    -- The calls in a message, and what it cost.
-    INSERT INTO out
-    SELECT NEW.row, 4 + b.key, f.session, f.ts, 'tool.called', NEW.hash || '.call.' || b.key,
-           json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || '.' || b.key)),
-                       'tool', b.value -> '$.name', 'input', b.value -> '$.arguments',
-                       'message_id', nullif(j -> '$.id', 'null'), 'turn_id', json_text(f.turn),
-                       'source', n.source,
-                       'extra', json_remove(b.value, '$.id', '$.name', '$.arguments')),
-           NEW.n
-    FROM file f, now n, json_each(n.m, '$.content') b
-    WHERE main = 'message' AND b.type = 'object' AND b.value ->> '$.type' = 'toolCall';
-    INSERT INTO out
-    SELECT NEW.row, 100000, f.session, f.ts, 'agent.turn.usage', NEW.hash || '.usage',
-           json_fields('message_id', nullif(j -> '$.id', 'null'),
-                       'model', coalesce(m -> '$.model', json_text(f.model)),
-                       'input_tokens', CASE WHEN coalesce(u ->> '$.input', u ->> '$.cacheRead', u ->> '$.cacheWrite') IS NOT NULL
-                           THEN CAST(coalesce(u ->> '$.input', 0) + coalesce(u ->> '$.cacheRead', 0)
-                                     + coalesce(u ->> '$.cacheWrite', 0) AS INTEGER) END,
-                       'output_tokens', u -> '$.output', 'cached_input_tokens', u -> '$.cacheRead',
-                       'cache_write_tokens', u -> '$.cacheWrite',
-                       'cache_write_1h_tokens', nullif(u -> '$.cacheWrite1h', '0'), 'cost_usd', u -> '$.cost.total',
-                       'turn_id', json_text(f.turn), 'source', n.source), NEW.n
-    FROM file f, now n, (SELECT NEW.json -> '$.message.usage' AS u)
-    WHERE main = 'message' AND json_type(u) = 'object'
-      AND (u ->> '$.input' > 0 OR u ->> '$.output' > 0 OR u ->> '$.cacheRead' > 0 OR u ->> '$.cacheWrite' > 0);
+    VALUES ((SELECT id FROM facts WHERE row = NEW.row),
+            (SELECT CASE WHEN starts THEN id ELSE coalesce(up_turn, from_turn) END FROM facts WHERE row = NEW.row),
+            (SELECT main = 'record' AND (copied OR coalesce(up_copied, 0)) FROM facts WHERE row = NEW.row));
+    UPDATE file SET (session, ts, first, named, made, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested) = (
+        SELECT session, ts, first, named, 1, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested
+        FROM facts WHERE row = NEW.row);
+END;
+CREATE TRIGGER take AFTER UPDATE OF taken ON facts BEGIN
+    UPDATE branches SET gone = NOT gone WHERE turn IN (SELECT t.value ->> 0 FROM json_each(NEW.taken) t);
 END;
 
 -- batch
-SELECT session, ts, type, CASE WHEN made_of_line AND name IS NOT NULL THEN name || substr(id, 33) ELSE id END, NULL, data, n,
-       CASE WHEN made_of_line THEN id END
-FROM (SELECT o.*, o.id GLOB l.hash || '.*' AS made_of_line,
-             CASE WHEN o.data ->> '$.source.copied' IS NULL THEN l.json ->> '$.id' END AS name
-      FROM out o CROSS JOIN lines l USING (row)) ORDER BY row, k;
-DELETE FROM out;
+-- CROSS JOIN keeps the order: line, kind, block.
+SELECT session, CASE k WHEN 1 THEN end_ts ELSE ts END, type, CASE WHEN of_line THEN label || id ELSE id END, NULL, data, n,
+       CASE WHEN of_line THEN hash || id END
+FROM (
+    SELECT session, ts, end_ts, n, k, hash,
+           CASE k WHEN 0 THEN early WHEN 1 THEN end_id IS NULL ELSE k <> 5 END AS of_line,
+           CASE WHEN NOT copied THEN coalesce(w.id, hash) ELSE hash END AS label,
+           CASE k
+           WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE 'session.updated' END
+           WHEN 1 THEN end_type
+           WHEN 2 THEN 'turn.started'
+           WHEN 3 THEN CASE main
+               WHEN 'message' THEN 'message.added' WHEN 'model' THEN 'session.updated'
+               WHEN 'checkpoint' THEN 'checkpoint.noted' WHEN 'unreadable' THEN 'import.unreadable'
+               WHEN 'result' THEN CASE WHEN j ->> '$.message.isError' THEN 'tool.failed' ELSE 'tool.returned' END
+               ELSE 'import.record' END
+           WHEN 4 THEN 'tool.called'
+           WHEN 5 THEN b.value ->> 1
+           ELSE 'agent.turn.usage' END AS type,
+           CASE k
+           WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE '.0' END
+           WHEN 1 THEN coalesce(end_id, '.1')
+           WHEN 4 THEN '.call.' || b.key
+           WHEN 5 THEN (b.value ->> 0) || substr(b.value ->> 1, 5) || '.' || turn
+           WHEN 6 THEN '.usage'
+           ELSE '.' || k END AS id,
+           CASE k
+           -- The session, by its own line or before the first other one; or an earlier time of it.
+           WHEN 0 THEN CASE
+               WHEN NOT is_new THEN json_fields('set', json_fields('created_at', j -> '$.timestamp'), 'source', source)
+               WHEN main = 'meta' THEN json_fields(
+                   'id', json_text(session), 'agent_id', '"pi"', 'provider', j -> '$.provider',
+                   'model', j -> '$.modelId', 'status', '"idle"', 'working_directory', j -> '$.cwd',
+                   'created_at', j -> '$.timestamp',
+                   'parent_session_id', CASE WHEN j ->> '$.parentSession' LIKE '%\_%' ESCAPE '\' THEN json_text(session_id(
+                       replace(substr(j ->> '$.parentSession', -42), '.jsonl', ''))) END, 'source', source,
+                   'extra', json_remove(j, '$.provider', '$.modelId', '$.cwd', '$.timestamp'))
+               ELSE json_fields('id', json_text(session), 'agent_id', '"pi"', 'status', '"idle"', 'source', source) END
+           -- A turn ends where the next one begins.
+           WHEN 1 THEN json_fields('turn_id', json_text(from_turn), 'reason', end_reason, 'error', end_error,
+                                   'source', source)
+           WHEN 2 THEN json_fields('turn_id', json_text(turn), 'sequence', turns, 'status', '"running"',
+                                   'prompt_ref', json_text(turn), 'source', source)
+           -- The event that carries the line.
+           WHEN 3 THEN CASE main
+               WHEN 'message' THEN json_fields(
+                   'id', coalesce(nullif(j -> '$.id', 'null'), json_text(hash)), 'role', j -> '$.message.role',
+                   'content', CASE WHEN calls
+                              THEN (SELECT json_group_array(json(j -> o.fullkey)) FROM json_each(j, '$.message.content') o
+                                    WHERE NOT (o.type = 'object' AND o.value ->> '$.type' IS 'toolCall'))
+                              ELSE j -> '$.message.content' END,
+                   'model', nullif(j -> '$.message.model', 'null'), 'turn_id', json_text(turn), 'source', source,
+                   'extra', json_remove(j, '$.id', '$.message.role', '$.message.content', '$.message.model'))
+               WHEN 'model' THEN json_fields(
+                   'set', json_fields('provider', j -> '$.provider', 'model', j -> '$.modelId'),
+                   'source', source, 'extra', json_remove(j, '$.provider', '$.modelId'))
+               WHEN 'result' THEN json_fields(
+                   'call_id', coalesce(j -> '$.message.toolCallId', json_text(hash)),
+                   'success', CASE WHEN j ->> '$.message.isError' THEN 'false' ELSE 'true' END,
+                   'output', j -> '$.message.content', 'turn_id', json_text(turn), 'source', source,
+                   'extra', json_remove(j, '$.message.toolCallId', '$.message.content'))
+               WHEN 'checkpoint' THEN json_fields(
+                   'note', '"compaction"', 'pre_tokens', j -> '$.tokensBefore', 'turn_id', json_text(turn),
+                   'source', source, 'extra', j)
+               WHEN 'unreadable' THEN json_set(unreadable, '$.source', json(source))
+               ELSE json_fields('kind', j -> '$.type', 'turn_id', json_text(turn), 'source', source,
+                                'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type') ELSE j END) END
+           -- The calls in a message.
+           WHEN 4 THEN json_fields(
+               'call_id', coalesce(b.value -> '$.id', json_text(hash || '.' || b.key)),
+               'tool', b.value -> '$.name', 'input', b.value -> '$.arguments',
+               'message_id', nullif(j -> '$.id', 'null'), 'turn_id', json_text(turn), 'source', source,
+               'extra', json_remove(b.value, '$.id', '$.name', '$.arguments'))
+           -- The turns that a message leaves behind, and those that it returns to.
+           WHEN 5 THEN json_fields('turn_id', b.value -> 0, 'reason', '"edited"', 'source', source)
+           -- What a message cost.
+           ELSE json_fields(
+               'message_id', nullif(j -> '$.id', 'null'), 'model', coalesce(j -> '$.message.model', json_text(w.model)),
+               'input_tokens', CASE WHEN coalesce(j ->> '$.message.usage.input', j ->> '$.message.usage.cacheRead',
+                                                  j ->> '$.message.usage.cacheWrite') IS NOT NULL
+                   THEN CAST(coalesce(j ->> '$.message.usage.input', 0) + coalesce(j ->> '$.message.usage.cacheRead', 0)
+                             + coalesce(j ->> '$.message.usage.cacheWrite', 0) AS INTEGER) END,
+               'output_tokens', j -> '$.message.usage.output', 'cached_input_tokens', j -> '$.message.usage.cacheRead',
+               'cache_write_tokens', j -> '$.message.usage.cacheWrite',
+               'cache_write_1h_tokens', nullif(j -> '$.message.usage.cacheWrite1h', '0'),
+               'cost_usd', j -> '$.message.usage.cost.total', 'turn_id', json_text(turn), 'source', source) END AS data
+    FROM (SELECT f.*, l.hash, l.j, l.unreadable,
+                 json_fields('kind', i.kind, 'file', i.name, 'line', f.n, 'record', nullif(l.j -> '$.id', 'null'),
+                             'origin', json_text(f.origin), 'copied', CASE WHEN f.copied THEN 'true' END) AS source
+          FROM (SELECT row, hash, unreadable, line_json(row) AS j FROM lines) l
+          CROSS JOIN facts f USING (row) CROSS JOIN file i) w
+    CROSS JOIN kinds k ON CASE k.k
+        WHEN 0 THEN is_new OR early
+        WHEN 1 THEN starts AND from_turn IS NOT NULL
+        WHEN 2 THEN starts
+        WHEN 3 THEN main <> 'meta'
+        WHEN 4 THEN calls AND main = 'message'
+        WHEN 5 THEN taken IS NOT NULL
+        ELSE main = 'message' AND json_type(j, '$.message.usage') = 'object'
+             AND (j ->> '$.message.usage.input' > 0 OR j ->> '$.message.usage.output' > 0
+                  OR j ->> '$.message.usage.cacheRead' > 0 OR j ->> '$.message.usage.cacheWrite' > 0) END
+    LEFT JOIN json_each(CASE k.k WHEN 4 THEN j WHEN 5 THEN taken END, CASE k.k WHEN 4 THEN '$.message.content' ELSE '$' END) b
+        ON k.k = 5 OR b.type = 'object' AND b.value ->> '$.type' = 'toolCall'
+);
+DELETE FROM facts;
 
 -- end
 SELECT session, rest_ts, rest, turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"', 'error', rest_error,
-                   'source', json_fields('kind', json_text(kind), 'file', json_text(s.file), 'line', rest_n)), rest_n
-FROM file, source s WHERE turn IS NOT NULL AND rest IS NOT NULL;
+                   'source', json_fields('kind', kind, 'file', name, 'line', rest_n)), rest_n
+FROM file WHERE turn IS NOT NULL AND rest IS NOT NULL;
