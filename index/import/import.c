@@ -293,34 +293,44 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
-/* Prepare what empties each table. ANNAL_END: a trigger of a table would follow. */
+/* Whether triggers follow a statement, which is an EXPLAIN. */
+static bool has_triggers(sqlite3_stmt *explain)
+{
+    bool has = false;
+    while (!has && sqlite3_step(explain) == SQLITE_ROW)
+        has = strcmp((const char *)sqlite3_column_text(explain, 1), "Program") == 0;
+    sqlite3_finalize(explain);
+    return has;
+}
+
+/* Prepare what empties each table. ANNAL_END: a trigger would follow. */
 static annal_status prepare_emptying(annal_import *import, annal_error *err)
 {
-    sqlite3_stmt *names = NULL;
-    annal_status status = annal__db_prepare(
-        import->db,
-        "SELECT 'DELETE FROM \"' || replace(name, '\"', '\"\"') || '\"', "
-        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines' "
-        "        AND t.sql LIKE '%DELETE%' AND t.tbl_name COLLATE NOCASE NOT IN "
-        "            (SELECT v.name FROM sqlite_schema v WHERE v.type = 'view')) "
-        "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
-        &names, err);
+    static const char explain[] = "EXPLAIN ";
+    sqlite3_stmt *names = NULL, *plan = NULL;
+    annal_status status =
+        annal__db_prepare(import->db,
+                          "SELECT 'EXPLAIN DELETE FROM \"' || replace(name, '\"', '\"\"') || '\"' "
+                          "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
+                          &names, err);
     while (status == ANNAL_OK && sqlite3_step(names) == SQLITE_ROW) {
+        const char *sql = (const char *)sqlite3_column_text(names, 0);
         sqlite3_stmt **empty =
             annal__array_add(&import->emptying, &import->emptying_count, sizeof *empty);
         if (empty == NULL)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "importer: out of memory");
-        else if (sqlite3_column_int(names, 1) != 0)
+        if (status == ANNAL_OK)
+            status = annal__db_prepare(import->db, sql, &plan, err);
+        if (status == ANNAL_OK && has_triggers(plan))
             status = ANNAL_END;
-        else
-            status = annal__db_prepare(import->db, (const char *)sqlite3_column_text(names, 0),
-                                       empty, err);
+        if (status == ANNAL_OK)
+            status = annal__db_prepare(import->db, sql + strlen(explain), empty, err);
     }
     sqlite3_finalize(names);
     return status;
 }
 
-/* Rule 7. A table is not emptied if a trigger would follow. */
+/* Rule 7. */
 static annal_status empty_tables(annal_import *import, annal_error *err)
 {
     annal_status status = import->emptying == NULL ? prepare_emptying(import, err) : ANNAL_OK;

@@ -115,7 +115,7 @@ CREATE TABLE facts (
     main TEXT,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
     said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER,
-    seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT
+    seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -156,7 +156,7 @@ INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (7);
 
 -- What each line of the batch says by itself. marks: it tells of a task; says: it may begin a turn.
 CREATE VIEW said AS
-SELECT row, n, hash, j, type, kind, time_us(j ->> '$.timestamp') AS at,
+SELECT row, n, hash, type, kind, time_us(j ->> '$.timestamp') AS at,
        coalesce('o' || (j ->> '$.ordinal'), time_us(j ->> '$.timestamp') || '.' || type || coalesce('.' || kind, '')) AS seat,
        CASE WHEN type = 'session_meta' THEN session_id(nullif(j ->> '$.payload.id', '')) END AS session,
        CASE WHEN type = 'session_meta' THEN nullif(j ->> '$.payload.forked_from_id', '') END AS parent,
@@ -182,14 +182,15 @@ FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.payload.type' AS 
       FROM (SELECT row, n, hash, line_json(row) AS j FROM lines)) ORDER BY row;
 
 -- One line after the other: whose it is, whether it is a copy of a line of the parent, what is new about
--- the session, and what it does to the turn. A LIMIT makes SQLite compute a column once.
+-- the session, and what it does to the turn. A LIMIT makes SQLite compute a column once. What concerns few lines
+-- follows in triggers of facts: an INSERT of a SELECT into a view costs as much for no row as for one.
 CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts (row, n, hash, kind, at, session, ts, made, first_meta, is_new, copied, model,
                        new_model, new_cwd, starts, ends, next_ends, turn, turns, marked, main,
                        seat, label, foreign_meta)
     SELECT NEW.row, NEW.n, NEW.hash, NEW.kind, NEW.at, x.session, x.ts,
            CASE WHEN x.first_meta AND NEW.parent IS NOT NULL
-               THEN coalesce(time_us(NEW.j ->> '$.payload.timestamp'), x.ts) ELSE x.made END,
+               THEN coalesce(time_us(line_json(NEW.row) ->> '$.payload.timestamp'), x.ts) ELSE x.made END,
            x.first_meta, s.session IS NULL, CASE WHEN x.made IS NOT NULL THEN 1 END,
            coalesce(CASE WHEN x.tells THEN NEW.model END, s.model),
            CASE WHEN x.tells AND NEW.model IS NOT s.model THEN NEW.model END,
@@ -221,8 +222,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                                           WHEN w.session GLOB '????????-????-7*'
                                                AND NEW.turn GLOB '????????-????-7*'
                                               THEN NEW.turn > w.session
-                                          WHEN json_type(NEW.j, '$.payload.started_at') = 'integer'
-                                              THEN NEW.j ->> '$.payload.started_at' >= w.made / 1000000
+                                          WHEN json_type(line_json(NEW.row), '$.payload.started_at') = 'integer'
+                                              THEN line_json(NEW.row) ->> '$.payload.started_at' >= w.made / 1000000
                                           ELSE w.ts - w.before >= 1000000 END, 0)
                    THEN w.made END AS made,
                CASE WHEN NEW.marks THEN coalesce(NEW.turn, NEW.hash)
@@ -243,17 +244,19 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     UPDATE facts SET taken = (
         SELECT nullif(json_group_array(turn), '[]') FROM (
             SELECT turn FROM turns WHERE NOT gone ORDER BY i DESC
-            LIMIT max(0, coalesce(CAST(NEW.j ->> '$.payload.num_turns' AS INTEGER), 0))))
+            LIMIT max(0, coalesce(CAST(line_json(NEW.row) ->> '$.payload.num_turns' AS INTEGER), 0))))
     WHERE row = NEW.row AND copied IS NULL AND NEW.type = 'event_msg' AND NEW.kind LIKE '%rolled_back';
-    UPDATE turns SET gone = 1
-    WHERE turn IN (SELECT t.value FROM facts f, json_each(f.taken) t WHERE f.row = NEW.row AND NEW.kind LIKE '%rolled_back');
     INSERT INTO left_behind VALUES (NEW.row);
-    INSERT INTO counts SELECT NEW.row, NEW.j, NEW.type WHERE NEW.kind = 'token_count';
+    UPDATE facts SET counts = 1 WHERE row = NEW.row AND NEW.type = 'event_msg' AND NEW.kind = 'token_count';
     UPDATE sessions SET review = NEW.turn
     WHERE NEW.kind = 'entered_review_mode' AND session = (SELECT session FROM file);
-    INSERT INTO ended SELECT NEW.row, NEW.j, NEW.type
-    WHERE NEW.kind IN ('exec_command_end', 'patch_apply_end');
-    INSERT INTO results SELECT NEW.row, NEW.j WHERE NEW.main = 'result';
+    UPDATE facts SET closes = 1
+    WHERE row = NEW.row AND NEW.type = 'event_msg' AND NEW.kind IN ('exec_command_end', 'patch_apply_end');
+    UPDATE facts SET answers = 1 WHERE row = NEW.row AND NEW.main = 'result';
+END;
+
+CREATE TRIGGER take AFTER UPDATE OF taken ON facts BEGIN
+    UPDATE turns SET gone = 1 WHERE turn IN (SELECT t.value FROM json_each(NEW.taken) t);
 END;
 
 -- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
@@ -284,8 +287,7 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
 END;
 
 -- What was used since the last count. base: 1 when the last count is to be taken off.
-CREATE VIEW counts (row, j, type) AS VALUES (0, '', '');
-CREATE TRIGGER count INSTEAD OF INSERT ON counts WHEN NEW.type = 'event_msg' BEGIN
+CREATE TRIGGER count AFTER UPDATE OF counts ON facts BEGIN
     UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
         SELECT coalesce(t ->> '$.input_tokens', 0) - coalesce(l ->> '$.input_tokens', 0),
                coalesce(t ->> '$.cached_input_tokens', 0) - coalesce(l ->> '$.cached_input_tokens', 0),
@@ -294,10 +296,10 @@ CREATE TRIGGER count INSTEAD OF INSERT ON counts WHEN NEW.type = 'event_msg' BEG
                coalesce(t ->> '$.output_tokens', 0) - coalesce(l ->> '$.output_tokens', 0),
                coalesce(t ->> '$.reasoning_output_tokens', 0)
                    - coalesce(l ->> '$.reasoning_output_tokens', 0), 0
-        FROM (SELECT NEW.j -> '$.payload.info.total_token_usage' AS t,
-                     NEW.j -> '$.payload.info.last_token_usage' AS l))
+        FROM (SELECT line_json(NEW.row) -> '$.payload.info.total_token_usage' AS t,
+                     line_json(NEW.row) -> '$.payload.info.last_token_usage' AS l))
     WHERE session = (SELECT session FROM file WHERE made IS NULL) AND forked
-      AND json_type(NEW.j, '$.payload.info.last_token_usage') = 'object';
+      AND json_type(line_json(NEW.row), '$.payload.info.last_token_usage') = 'object';
     UPDATE facts SET (base, input, cached, written, output, reasoning) = (
         SELECT base, CAST(coalesce(u ->> '$.input_tokens', 0) AS INTEGER) - base * coalesce(input, 0),
                CAST(coalesce(u ->> '$.cached_input_tokens', 0) AS INTEGER) - base * coalesce(cached, 0),
@@ -307,9 +309,9 @@ CREATE TRIGGER count INSTEAD OF INSERT ON counts WHEN NEW.type = 'event_msg' BEG
                CAST(coalesce(u ->> '$.reasoning_output_tokens', 0) AS INTEGER)
                    - base * coalesce(reasoning, 0)
         FROM (SELECT s.*, u, coalesce(u ->> '$.total_tokens' >= s.total, 0) AS base
-              FROM sessions s, (SELECT NEW.j -> '$.payload.info.total_token_usage' AS u)
+              FROM sessions s, (SELECT line_json(NEW.row) -> '$.payload.info.total_token_usage' AS u)
               WHERE s.session = facts.session))
-    WHERE row = NEW.row AND json_type(NEW.j, '$.payload.info.total_token_usage') = 'object';
+    WHERE row = NEW.row AND json_type(line_json(NEW.row), '$.payload.info.total_token_usage') = 'object';
     UPDATE facts SET main = 'usage'
     WHERE row = NEW.row AND copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0);
     UPDATE sessions SET (forked, input, cached, written, output, reasoning, total) = (
@@ -318,57 +320,55 @@ CREATE TRIGGER count INSTEAD OF INSERT ON counts WHEN NEW.type = 'event_msg' BEG
                f.written + f.base * coalesce(sessions.written, 0),
                f.output + f.base * coalesce(sessions.output, 0),
                f.reasoning + f.base * coalesce(sessions.reasoning, 0),
-               coalesce(NEW.j ->> '$.payload.info.total_token_usage.total_tokens', 0)
+               coalesce(line_json(NEW.row) ->> '$.payload.info.total_token_usage.total_tokens', 0)
         FROM facts f WHERE f.row = NEW.row)
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND base IS NOT NULL);
 END;
 
 -- How a call ended.
-CREATE VIEW ended (row, j, type) AS VALUES (0, '', '');
-CREATE TRIGGER end INSTEAD OF INSERT ON ended WHEN NEW.type = 'event_msg' BEGIN
+CREATE TRIGGER end AFTER UPDATE OF closes ON facts BEGIN
     INSERT OR REPLACE INTO ends
     SELECT f.session, p ->> '$.call_id',
            CASE WHEN json_type(p, '$.exit_code') = 'integer' THEN p ->> '$.exit_code' END,
            CAST(p ->> '$.duration.secs' * 1000 + p ->> '$.duration.nanos' / 1000000 AS INTEGER),
            coalesce(p ->> '$.exit_code' <> 0, p ->> '$.status' IN ('failed', 'declined'),
                     p ->> '$.success' = 0)
-    FROM facts f, (SELECT NEW.j -> '$.payload' AS p)
+    FROM facts f, (SELECT line_json(NEW.row) -> '$.payload' AS p)
     WHERE f.row = NEW.row AND json_type(p, '$.call_id') = 'text';
     UPDATE facts SET main = 'late', (exit_code, ms, failed) = (
         SELECT exit_code, ms, failed FROM ends e
-        WHERE e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id')
+        WHERE e.session = facts.session AND e.call = line_json(NEW.row) ->> '$.payload.call_id')
     WHERE row = NEW.row AND copied IS NULL AND EXISTS (SELECT 1 FROM waiting w WHERE w.session = facts.session
-                                    AND w.call = NEW.j ->> '$.payload.call_id');
+                                    AND w.call = line_json(NEW.row) ->> '$.payload.call_id');
     DELETE FROM waiting WHERE session = (SELECT session FROM facts WHERE row = NEW.row)
-        AND call = NEW.j ->> '$.payload.call_id';
+        AND call = line_json(NEW.row) ->> '$.payload.call_id';
 END;
 
-CREATE VIEW results (row, j) AS VALUES (0, '');
-CREATE TRIGGER result INSTEAD OF INSERT ON results BEGIN
-    UPDATE facts SET said = CASE json_type(NEW.j, '$.payload.output')
-            WHEN 'text' THEN NEW.j ->> '$.payload.output'
-            WHEN 'array' THEN NEW.j ->> '$.payload.output[0].text'
-            WHEN 'object' THEN NEW.j ->> '$.payload.output.content' END,
-        inner_code = CASE WHEN json_type(NEW.j, '$.payload.output') = 'array' THEN (
+CREATE TRIGGER result AFTER UPDATE OF answers ON facts BEGIN
+    UPDATE facts SET said = CASE json_type(line_json(NEW.row), '$.payload.output')
+            WHEN 'text' THEN line_json(NEW.row) ->> '$.payload.output'
+            WHEN 'array' THEN line_json(NEW.row) ->> '$.payload.output[0].text'
+            WHEN 'object' THEN line_json(NEW.row) ->> '$.payload.output.content' END,
+        inner_code = CASE WHEN json_type(line_json(NEW.row), '$.payload.output') = 'array' THEN (
             SELECT t ->> '$.exit_code'
-            FROM (SELECT b.value ->> '$.text' AS t FROM json_each(NEW.j, '$.payload.output') b
+            FROM (SELECT b.value ->> '$.text' AS t FROM json_each(line_json(NEW.row), '$.payload.output') b
                   WHERE b.type = 'object')
             WHERE substr(t, 1, 1) = '{' AND json_valid(t) AND json_type(t, '$.exit_code') = 'integer'
             ORDER BY t ->> '$.exit_code' = 0 LIMIT 1) END
     WHERE row = NEW.row;
     UPDATE facts SET (exit_code, ms, failed) = (
         SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
-               coalesce(CASE WHEN json_type(NEW.j, '$.payload.output.success') IN ('true', 'false')
-                            THEN NOT NEW.j ->> '$.payload.output.success' END,
+               coalesce(CASE WHEN json_type(line_json(NEW.row), '$.payload.output.success') IN ('true', 'false')
+                            THEN NOT line_json(NEW.row) ->> '$.payload.output.success' END,
                         o.exit_code <> 0, o.refused, e.failed)
         FROM outputs o LEFT JOIN ends e
-             ON e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id'
+             ON e.session = facts.session AND e.call = line_json(NEW.row) ->> '$.payload.call_id'
         WHERE o.row = NEW.row)
     WHERE row = NEW.row;
     INSERT OR IGNORE INTO waiting
-    SELECT session, NEW.j ->> '$.payload.call_id' FROM facts
+    SELECT session, line_json(NEW.row) ->> '$.payload.call_id' FROM facts
     WHERE row = NEW.row AND coalesce(exit_code, failed) IS NULL
-      AND json_type(NEW.j, '$.payload.call_id') = 'text';
+      AND json_type(line_json(NEW.row), '$.payload.call_id') = 'text';
 END;
 
 -- A line with its facts, and where it came from.
