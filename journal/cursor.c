@@ -2,6 +2,7 @@
 #include "journal/sys/cursor.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
 
@@ -204,6 +205,65 @@ static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event
     return next_of_part(cursor, out_event, err);
 }
 
+/* For annal__json_check_pieces(). A journal has a line break only after a line. */
+struct long_data {
+    const struct scan *scan;
+    bool breaks;
+};
+
+static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
+{
+    struct long_data *data = arg;
+    const struct scan *scan = data->scan;
+    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, len, scan->data_at + offset);
+    data->breaks = data->breaks || memchr(bytes, '\r', len) != NULL;
+    return got >= 0 && (size_t)got == len;
+}
+
+/* What no append accepts (draft.c), and another program wrote. NULL: it is JSON on one line. */
+static annal_status check_data(const annal_cursor *cursor, annal_slice data, const char **out_fault,
+                               annal_error *err)
+{
+    struct long_data pieces = {.scan = &cursor->scan};
+    json_fault fault = JSON_VALID;
+    *out_fault = NULL;
+    if (cursor->scan.data_bytes == 0) {
+        fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL);
+        pieces.breaks = memchr(data.ptr, '\r', data.len) != NULL;
+    } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &pieces,
+                                         ANNAL_DATA_DEPTH_MAX, &fault)) {
+        return annal__fail(err, ANNAL_ERR_IO, "the data of an event cannot be read");
+    }
+    *out_fault = fault == JSON_UTF8    ? "the data of this event is not UTF-8"
+                 : fault == JSON_DEPTH ? "the data of this event is nested too deep"
+                 : fault != JSON_VALID ? "the data of this event is not one JSON value"
+                 : pieces.breaks       ? "the data of this event has a line break"
+                                       : NULL;
+    return ANNAL_OK;
+}
+
+/* Data as readers get it. What is not JSON, or msgpack that JSON cannot express, is damage. */
+static annal_status show_data(annal_cursor *cursor, annal_event *event, annal_error *err)
+{
+    annal_error why = {0};
+    const char *fault = NULL;
+    annal_status status = annal__data_show(event, &cursor->json, &why);
+    if (status == ANNAL_DAMAGE)
+        fault = "the data of this event is not msgpack that JSON can express";
+    else if (status == ANNAL_OK && event->format == ANNAL_FORMAT_JSON)
+        status = check_data(cursor, event->data, &fault, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    if (status < 0 || fault == NULL)
+        return status;
+    cursor->scan.damage = (annal_damage){.seq = event->seq,
+                                         .offset = event->offset,
+                                         .length = event->length,
+                                         .event_lost = true,
+                                         .what = fault};
+    return ANNAL_DAMAGE;
+}
+
 annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, annal_error *err)
 {
     annal_status status = annal__store_check(cursor->store, err);
@@ -213,7 +273,7 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
         status = next_of_history(cursor, out_event, err);
     } while (status == ANNAL_OK && out_event->seq < cursor->from_seq);
     if (status == ANNAL_OK)
-        status = annal__data_show(out_event, &cursor->json, err);
+        status = show_data(cursor, out_event, err);
     if (status < 0)
         annal__error_context(err, "session '%s'", cursor->session);
     cursor->data = status == ANNAL_OK ? out_event->data : (annal_slice){NULL, 0};

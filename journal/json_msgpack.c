@@ -469,13 +469,8 @@ annal_status annal__data_show(annal_event *event, struct buf *json, annal_error 
     event->msgpack = event->data;
     annal__buf_clear(json);
     annal_status status = annal__data_to_json(event->msgpack, json, err);
-    if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT) {
-        status = annal__buf_printf(json, "{\"$msgpack.raw\":\"");
-        if (status == ANNAL_OK)
-            status = annal__base64_put(json, event->msgpack);
-        if (status == ANNAL_OK)
-            status = annal__buf_append(json, "\"}", 2);
-    }
+    if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT)
+        return ANNAL_DAMAGE;
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read event %llu: no memory",
                            (unsigned long long)event->seq);

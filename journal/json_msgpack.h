@@ -34,8 +34,8 @@ annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_err
 
 /*
  * Turn an event of a journal into an event for readers: data in JSON, converted into the buffer
- * json if necessary, and msgpack beside it. What JSON cannot express, written by another program,
- * is shown as {"$msgpack.raw":"<base64>"}. Fails only for lack of memory.
+ * json if necessary, and msgpack beside it. ANNAL_DAMAGE: another program wrote what JSON cannot
+ * express. Fails only for lack of memory.
  */
 annal_status annal__data_show(annal_event *event, struct buf *json, annal_error *err);
 

@@ -137,7 +137,7 @@ void annal__say_damage(annal_store *store, annal_slice session, uint64_t seq, ui
 {
     atomic_fetch_add(&store->damages_said, 1);
     annal__say(store, ANNAL_LOG_WARNING,
-               "session '%.*s', event %llu at byte %llu: the journal does not prove it",
+               "session '%.*s', event %llu at byte %llu is damaged: 'annal verify' tells more",
                ANNAL_FMT(session), (unsigned long long)seq, (unsigned long long)offset);
 }
 

@@ -7,6 +7,7 @@
  */
 #include "journal/base/json.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
@@ -16,13 +17,48 @@
 #include <emmintrin.h>
 #endif
 
+#define JSON_PIECE_BYTES ((size_t)64 << 10)
+#define UTF8_BYTES_MAX   4
+
 struct check {
     const unsigned char *at;
     const unsigned char *end;
+    struct pieces *pieces; /* NULL: the text is in memory */
     unsigned depth;
     unsigned max_depth;
     uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: 1 for '{', 0 for '[' */
 };
+
+/* A text that is read in pieces, and its bytes in memory. */
+struct pieces {
+    uint64_t length, next; /* of the text, and of it what was read */
+    json_read_fn read;
+    void *arg;
+    bool failed;
+    unsigned char bytes[JSON_PIECE_BYTES];
+};
+
+/* Read on, and keep the bytes from at on. False: at the end of the text. */
+static bool read_on(struct check *check)
+{
+    struct pieces *pieces = check->pieces;
+    if (pieces == NULL || pieces->next == pieces->length || pieces->failed)
+        return false;
+    size_t kept = (size_t)(check->end - check->at);
+    memmove(pieces->bytes, check->at, kept);
+    uint64_t left = pieces->length - pieces->next;
+    size_t want = left < sizeof pieces->bytes - kept ? (size_t)left : sizeof pieces->bytes - kept;
+    pieces->failed = !pieces->read(pieces->arg, pieces->next, pieces->bytes + kept, want);
+    pieces->next += want;
+    check->at = pieces->bytes;
+    check->end = pieces->bytes + kept + (pieces->failed ? 0 : want);
+    return !pieces->failed;
+}
+
+static bool at_end(struct check *check)
+{
+    return check->at == check->end && !read_on(check);
+}
 
 static bool is_plain(unsigned char c)
 {
@@ -84,7 +120,7 @@ static bool is_digit(unsigned char c)
 
 static void skip_space(struct check *check)
 {
-    while (check->at < check->end && annal__json_is_space((char)*check->at))
+    while (!at_end(check) && annal__json_is_space((char)*check->at))
         check->at++;
 }
 
@@ -92,7 +128,8 @@ static void skip_space(struct check *check)
  * contain it. */
 static json_fault check_escape(struct check *check)
 {
-    if (++check->at == check->end)
+    check->at++;
+    if (at_end(check))
         return JSON_SYNTAX;
     switch (*check->at++) {
     case '"':
@@ -106,7 +143,7 @@ static json_fault check_escape(struct check *check)
         return JSON_VALID;
     case 'u':
         for (int i = 0; i < 4; i++, check->at++) {
-            if (check->at == check->end || !isxdigit(*check->at))
+            if (at_end(check) || !isxdigit(*check->at))
                 return JSON_SYNTAX;
         }
         return JSON_VALID;
@@ -120,7 +157,7 @@ static json_fault check_string(struct check *check)
     check->at++; /* the opening quote */
     for (;;) {
         check->at = skip_plain(check->at, check->end);
-        if (check->at == check->end)
+        if (check->at == check->end && !read_on(check))
             return JSON_SYNTAX;
         if (*check->at == '"') {
             check->at++;
@@ -132,12 +169,14 @@ static json_fault check_string(struct check *check)
                 return fault;
         } else if (*check->at >= 0x80) {
             do { /* such characters are rarely alone */
+                if (check->end - check->at < UTF8_BYTES_MAX)
+                    (void)read_on(check);
                 size_t length = annal__utf8_length(check->at, check->end);
                 if (length == 0)
                     return JSON_UTF8;
                 check->at += length;
             } while (check->at < check->end && *check->at >= 0x80);
-        } else {
+        } else if (!is_plain(*check->at)) {
             return JSON_SYNTAX; /* a raw control character */
         }
     }
@@ -145,16 +184,16 @@ static json_fault check_string(struct check *check)
 
 static json_fault check_digits(struct check *check)
 {
-    if (check->at == check->end || !is_digit(*check->at))
+    if (at_end(check) || !is_digit(*check->at))
         return JSON_SYNTAX;
-    while (check->at < check->end && is_digit(*check->at))
+    while (!at_end(check) && is_digit(*check->at))
         check->at++;
     return JSON_VALID;
 }
 
 static bool take(struct check *check, unsigned char c)
 {
-    if (check->at == check->end || *check->at != c)
+    if (at_end(check) || *check->at != c)
         return false;
     check->at++;
     return true;
@@ -204,7 +243,7 @@ static json_fault check_scalar(struct check *check)
 static json_fault check_key(struct check *check)
 {
     skip_space(check);
-    if (check->at == check->end || *check->at != '"')
+    if (at_end(check) || *check->at != '"')
         return JSON_SYNTAX;
     json_fault fault = check_string(check);
     if (fault != JSON_VALID)
@@ -235,7 +274,7 @@ static json_fault check_value_start(struct check *check, bool *out_opened)
 {
     *out_opened = false;
     skip_space(check);
-    if (check->at == check->end)
+    if (at_end(check))
         return JSON_SYNTAX;
     bool is_object = *check->at == '{';
     if (!is_object && *check->at != '[')
@@ -268,7 +307,7 @@ static json_fault check_value_end(struct check *check)
 static json_fault check_text(struct check *check)
 {
     skip_space(check);
-    if (check->at == check->end)
+    if (at_end(check))
         return JSON_EMPTY;
     do {
         bool opened;
@@ -281,7 +320,7 @@ static json_fault check_text(struct check *check)
             return fault;
     } while (check->depth > 0);
     skip_space(check);
-    return check->at == check->end ? JSON_VALID : JSON_TRAILING;
+    return at_end(check) ? JSON_VALID : JSON_TRAILING;
 }
 
 json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset)
@@ -295,6 +334,23 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
     if (fault != JSON_VALID && out_offset != NULL)
         *out_offset = (size_t)(check.at - start);
     return fault;
+}
+
+bool annal__json_check_pieces(uint64_t length, json_read_fn read, void *arg, unsigned max_depth,
+                              json_fault *out_fault)
+{
+    struct pieces *pieces = annal__zalloc(sizeof *pieces);
+    if (pieces == NULL)
+        return false;
+    pieces->length = length;
+    pieces->read = read;
+    pieces->arg = arg;
+    struct check check = {.at = pieces->bytes, .end = pieces->bytes, .pieces = pieces};
+    check.max_depth = max_depth < JSON_DEPTH_MAX ? max_depth : JSON_DEPTH_MAX;
+    *out_fault = check_text(&check);
+    bool whole = !pieces->failed;
+    annal__free(pieces);
+    return whole;
 }
 
 annal_slice annal__json_trim(annal_slice text)

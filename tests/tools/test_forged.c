@@ -18,7 +18,9 @@
 
 /* One field of the third of five events. */
 static const struct {
-    const char *name, *type, *id, *cause, *data;
+    const char *name, *type, *id, *cause, *data, *msgpack;
+    unsigned depth; /* of data: arrays in arrays */
+    bool long_data; /* and much text before it */
     uint64_t seq;
     int64_t ts_us;
     unsigned lost;     /* events that no question returns */
@@ -47,6 +49,15 @@ static const struct {
     {.name = "the largest seq", .seq = UINT64_MAX, .lost = 1},
     {.name = "the largest time", .ts_us = INT64_MAX, .msgpack_only = true, .lost = 1},
     {.name = "the smallest time", .ts_us = INT64_MIN, .msgpack_only = true, .lost = 1},
+    {.name = "data that is no JSON", .data = "{\"text\":tide}", .msgpack = "\xc1", .lost = 1},
+    {.name = "data that ends early", .data = "{\"text\":", .msgpack = "\x81", .lost = 1},
+    {.name = "no data at all", .data = " ", .msgpack = "\x91", .lost = 1},
+    {.name = "data of two values", .data = "1 2", .msgpack = "\x01\x02", .lost = 1},
+    {.name = "data that is not UTF-8", .data = "\"\xff\"", .msgpack = "\xa1\xff", .lost = 1},
+    {.name = "data with a control character", .data = "\"\x1b[2J\"", .msgpack = "\xc7", .lost = 1},
+    {.name = "data with a line break", .data = "{\r}", .msgpack = "\xcb\x7f\xf8", .lost = 1},
+    {.name = "data of 600 levels", .depth = 600, .lost = 1},
+    {.name = "data of 300 KiB that is no JSON", .data = "no", .long_data = true, .lost = 1},
 };
 
 /* A field of the header: the whole file is not the journal of this session, or has no header. */
@@ -85,10 +96,29 @@ static void forge_event(struct forgery *forgery, const annal_draft *given, uint6
     if (draft.type.len == 0)
         draft.type = ANNAL_SLICE("message.user");
     draft.data_format = forgery->codec->format;
-    draft.data = json ? ANNAL_SLICE("{\"text\":\"tide\"}") : ANNAL_SLICE("\x81\xa4text\xa4tide");
+    if (draft.data.len == 0)
+        draft.data =
+            json ? ANNAL_SLICE("{\"text\":\"tide\"}") : ANNAL_SLICE("\x81\xa4text\xa4tide");
     const struct frame_place place = {
         .seq = seq, .ts_us = draft.ts_us, .offset = forgery->bytes.len, .h_before = forgery->h};
     ck_assert_int_eq(forgery->codec->encode_event(&forgery->bytes, &draft, &place, &forgery->h), 0);
+}
+
+/* The data of the event, in room if it is not given as it is. */
+static annal_slice odd_data(size_t i, bool json, char room[400 << 10])
+{
+    if (events[i].depth > 0) {
+        memset(room, json ? '[' : '\x91', events[i].depth);
+        memset(room + events[i].depth, json ? ']' : '\x01', json ? events[i].depth : 1);
+        return (annal_slice){room, events[i].depth + (json ? events[i].depth : 1)};
+    }
+    if (!events[i].long_data || !json)
+        return annal_slice_of(json || events[i].msgpack == NULL ? events[i].data
+                                                                : events[i].msgpack);
+    size_t len = 300 << 10;
+    memset(room, 'x', len);
+    memcpy(room, "[\"", 2);
+    return (annal_slice){room, len + (size_t)sprintf(room + len, "\",%s]", events[i].data)};
 }
 
 static const char *journal_of(const struct codec *codec)
@@ -123,8 +153,8 @@ static const struct {
     /* and the damage, with exit status 1: of a line, and of a whole journal */
     bool names_line, names_journal;
 } questions[] = {
-    {.words = {"ls"}, .answer = "good"},
-    {.words = {"ls", "--json"}, .answer = "\"good\""},
+    {.words = {"ls"}, .answer = "good", .names_line = true},
+    {.words = {"ls", "--json"}, .answer = "\"good\"", .names_line = true},
     {.words = {"show", "good"}, .answer = "good"},
     {.words = {"query"}, .answer = "harbour", .names_line = true},
     {.words = {"query", "--count"}, .names_line = true},
@@ -136,7 +166,7 @@ static const struct {
     {.words = {"sql", "SELECT type, count(*) FROM event_index GROUP BY 1"}, .names_line = true},
     {.words = {"query", "--group-by", "type"}, .names_line = true},
     {.words = {"search", "harbour"}, .answer = "harbour"},
-    {.words = {"report"}, .answer = "good"},
+    {.words = {"report"}, .answer = "good", .names_line = true},
     {.words = {"stats"}},
     {.words = {"run", "ls"}},
     {.words = {"replay", "good"}},
@@ -149,7 +179,9 @@ static const struct {
     {.words = {"doctor"}, .answer = "bad", .names_line = true, .names_journal = true},
     {.words = {"verify"}, .answer = "bad", .names_line = true, .names_journal = true},
     /* the damaged one */
-    {.words = {"show", "bad"}},
+    {.words = {"show", "bad"}, .names_line = true},
+    {.words = {"show", "bad", "--json"}, .names_line = true},
+    {.words = {"query", "bad", "--json"}, .names_line = true},
     {.words = {"cat", "bad"}},
     {.words = {"tail", "bad", "--from", "1"}},
     {.words = {"replay", "bad"}},
@@ -182,6 +214,10 @@ static void ask(const char *name, bool of_line)
                           "%s: annal %s %s ended with %d: %s%s", name, verb,
                           questions[i].words[1] == NULL ? "" : questions[i].words[1],
                           cli.exit_status, cli.out, cli.err);
+        if (of_line && questions[i].names_line && strstr(name, "data") != NULL &&
+            strcmp(verb, "doctor") != 0)
+            ck_assert_msg(strstr(cli.out, "event 3") != NULL || strstr(cli.err, "event 3") != NULL,
+                          "%s: annal %s names no event: %s", name, verb, cli.err);
     }
 }
 
@@ -194,8 +230,9 @@ static void ck_count(const char *name, unsigned lost)
     ck_assert_msg(strcmp(cli.out, want) == 0, "%s: %s, not %s", name, cli.out, want);
 }
 
-START_TEST(a_line_whose_hash_is_right_and_whose_envelope_is_not_costs_that_line)
+START_TEST(a_line_whose_hash_is_right_and_whose_content_is_not_costs_that_line)
 {
+    char *room = malloc(400 << 10);
     begin();
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         for (size_t format = 0; format < CODEC_COUNT; format++) {
@@ -206,6 +243,7 @@ START_TEST(a_line_whose_hash_is_right_and_whose_envelope_is_not_costs_that_line)
             const annal_draft odd = {.type = annal_slice_of(events[i].type),
                                      .id = annal_slice_of(events[i].id),
                                      .cause = annal_slice_of(events[i].cause),
+                                     .data = odd_data(i, format == 0, room),
                                      .ts_us = events[i].ts_us != 0 ? events[i].ts_us : 1};
             forge_header(&forgery, &(struct frame_header){.session = ANNAL_SLICE("bad")});
             for (uint64_t seq = 1; seq <= 5; seq++)
@@ -218,6 +256,7 @@ START_TEST(a_line_whose_hash_is_right_and_whose_envelope_is_not_costs_that_line)
             ck_assert_str_eq(cli.out, "{\"seq\":6}\n");
             take_journal(annal__codecs[format]);
         }
+    free(room);
 }
 END_TEST
 
@@ -245,7 +284,7 @@ Suite *suite_forged(void)
 {
     Suite *suite = suite_create("forged");
     TCase *tests = suite_case(suite, "lines", cli_setup, cli_teardown);
-    tcase_add_test(tests, a_line_whose_hash_is_right_and_whose_envelope_is_not_costs_that_line);
+    tcase_add_test(tests, a_line_whose_hash_is_right_and_whose_content_is_not_costs_that_line);
     tcase_add_test(tests, a_header_whose_hash_is_right_and_whose_content_is_not_costs_its_session);
     return suite;
 }

@@ -6,6 +6,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/default_store.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
@@ -193,8 +194,9 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
 int store_close(annal_store *store, int exit_status)
 {
     annal_error err = {0};
-    if (exit_status == EXIT_DONE && store != NULL && annal__store_was_denied(store))
-        exit_status = EXIT_REFUSED; /* it was named; the answer may be short */
+    if (exit_status == EXIT_DONE && store != NULL &&
+        (annal__store_was_denied(store) || annal__damages_said(store) > 0))
+        exit_status = EXIT_REFUSED; /* they were named; the answer may be short */
     if (annal_store_close(store, &err) < 0) {
         int failed = fail_error(&err);
         return exit_status == EXIT_DONE ? failed : exit_status;

@@ -156,7 +156,7 @@ static int say_damages(struct query *query)
     annal_error err = {0};
     if (annal__query_say_damages(query->index, &query->filter, &err) < 0)
         return fail_error(&err);
-    return annal__damages_said(query->store) > 0 ? EXIT_REFUSED : EXIT_DONE;
+    return EXIT_DONE;
 }
 
 static int print_count(struct query *query)
@@ -297,7 +297,7 @@ static annal_status next_event(struct query *query, annal_slice *session, annal_
         if (status == ANNAL_OK)
             return status;
         say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
-            ": the journal does not prove it ('annal verify' tells more)",
+            " is damaged: 'annal verify' tells more",
             ANNAL_FMT(*session), event->seq, event->offset);
         query->damaged = true;
     }

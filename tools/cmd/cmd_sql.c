@@ -85,8 +85,6 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = parquet != NULL ? write_answer(args, &limits, parquet, index)
                                       : print_answer(args, &limits, format, index);
-    if (exit_status == EXIT_DONE && annal__damages_said(store) > 0)
-        exit_status = EXIT_REFUSED;
     parquet_close(parquet);
     annal_index_close(index);
     return store_close(store, exit_status);

@@ -190,8 +190,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 
 /*
  * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
- * journal; msgpack that JSON cannot express, which no append accepts, becomes
- * {"$msgpack.raw":"<base64>"}. Its slices are valid until the next call on this cursor.
+ * journal: an event with other data, which no append accepts, is damaged, although its hash is
+ * right. Its slices are valid until the next call on this cursor.
  *
  * ANNAL_END     no further event that proves itself now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.
