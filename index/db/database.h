@@ -14,7 +14,7 @@
 #define INDEX_APPLICATION_ID 0x416e6e6c /* "Annl" */
 
 /* Raise it when apply.c or indexer.c do something different with the same events. */
-#define INDEX_CODE_VERSION 2
+#define INDEX_CODE_VERSION 3
 
 extern const char annal__sql_schema[];
 extern const char annal__sql_core[];

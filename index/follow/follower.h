@@ -44,11 +44,6 @@ struct follower {
     void *own;              /* for its ops */
     atomic_bool began_anew; /* its tables were emptied meanwhile, so an existing plan is useless */
 
-    /* For verify: called for each event that a guard would have refused. May be NULL. */
-    annal_status (*watch)(void *arg, annal_slice session, const annal_event *event,
-                          const char *sentence);
-    void *watch_arg;
-
     /* For a guarded append: this event comes next, and its rows exist already. NULL: not now. */
     const annal_event *tried;
 

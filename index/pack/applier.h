@@ -26,6 +26,7 @@ struct route {
     size_t len; /* of type; 0: empty */
     const struct handler **handlers;
     size_t count;
+    bool guarded; /* one of them has a guard */
 };
 
 struct applier {
@@ -45,6 +46,9 @@ struct applier {
     sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
     char refused[512];
 };
+
+/* The route of a type; NULL: no memory. */
+const struct route *annal__applier_route(struct applier *applier, annal_slice type);
 
 /*
  * Run a section completely or not at all. *out_rc is SQLITE_OK, or SQLite's error, after which

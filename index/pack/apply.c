@@ -295,8 +295,7 @@ static void end_if_pruned(struct applier *applier, const annal_event *event)
         annal__applier_forget(applier); /* its row is gone; the next event begins a new one */
 }
 
-/* NULL: no memory. */
-static const struct route *find_route(struct applier *applier, annal_slice type)
+const struct route *annal__applier_route(struct applier *applier, annal_slice type)
 {
     bool kept = type.len > 0 && type.len <= TYPE_BYTES;
     struct route *route =
@@ -308,10 +307,13 @@ static const struct route *find_route(struct applier *applier, annal_slice type)
     if (route->handlers == NULL)
         return NULL;
     route->count = 0;
+    route->guarded = false;
     for (size_t i = 0; i < applier->handler_count; i++) {
         const struct pack_section *section = applier->handlers[i].section;
-        if (section->kind == PACK_ON && annal__section_takes(section, type))
-            route->handlers[route->count++] = &applier->handlers[i];
+        if (section->kind != PACK_ON || !annal__section_takes(section, type))
+            continue;
+        route->handlers[route->count++] = &applier->handlers[i];
+        route->guarded = route->guarded || section->guard != NULL;
     }
     route->len = kept ? type.len : 0;
     if (kept)
@@ -337,7 +339,7 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
         if (status < 0)
             return status;
     }
-    const struct route *route = find_route(applier, event->type);
+    const struct route *route = annal__applier_route(applier, event->type);
     if (route == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "an event '%.*s'", ANNAL_FMT(event->type));
     for (size_t i = 0; i < route->count; i++) {

@@ -70,6 +70,7 @@ void annal__applier_keep(struct applier *applier, const annal_event *event);
 /*
  * As above, for an event that is in the journal, with the tables as they are before it; they stay
  * so. Guards that read other sessions are not asked: what those contained is not known any more.
+ * Nor are the guards of a change that users wrote into these very tables: they have it already.
  */
 annal_status annal__applier_check(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,

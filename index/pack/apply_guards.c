@@ -10,6 +10,8 @@
 
 #include "index/db/database.h"
 #include "index/pack/outbox.h"
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,22 +62,17 @@ annal_status annal__applier_try(struct applier *applier, annal_slice session,
     return try_all(applier, session, event, false, out_refused, out_whole, err);
 }
 
-static bool is_guarded(const struct applier *applier, annal_slice type)
-{
-    for (size_t i = 0; i < applier->handler_count; i++) {
-        const struct pack_section *section = applier->handlers[i].section;
-        if (section->guard != NULL && annal__section_takes(section, type))
-            return true;
-    }
-    return false;
-}
-
 annal_status annal__applier_check(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
                                   annal_error *err)
 {
+    const struct route *route = annal__applier_route(applier, event->type);
     *out_refused = NULL;
-    if (!is_guarded(applier, event->type))
+    if (route == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "an event '%.*s'", ANNAL_FMT(event->type));
+    bool held = applier->outbox != NULL && annal__outbox_takes(event->type) &&
+                annal__outbox_holds(applier->outbox, event);
+    if (!route->guarded || held)
         return ANNAL_OK;
     annal_status status = annal__db_exec(applier->db, "SAVEPOINT asked", err);
     if (status < 0)

@@ -118,6 +118,9 @@ void annal__outbox_reader_free(struct outbox_reader *reader); /* reader may be N
 /* Whether events of this type are for annal__outbox_apply(). */
 bool annal__outbox_takes(annal_slice type);
 
+/* Whether such a change came from this very file, whose tables have it. */
+bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event);
+
 /*
  * Apply such an event, also in memory, where there is no outbox. What the tables have already (rule
  * 5) is skipped. Returns a result code of SQLite's; *out_why says more if it is SQLITE_ERROR and

@@ -92,8 +92,7 @@ static int refuse(struct outbox_reader *reader, const char *why, const char *wha
 
 /* ---- Rule 5 of outbox.c ---- */
 
-/* Whether the change came from this very file, whose tables have it. */
-static bool is_held(struct outbox_reader *reader, const annal_event *event)
+bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event)
 {
     if (reader->state == NULL &&
         annal__db_prepare(reader->db, "SELECT id, drained FROM _outbox_state", &reader->state,
@@ -446,7 +445,7 @@ int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
 {
     reader->why[0] = '\0';
     *out_why = NULL;
-    if (is_held(reader, event))
+    if (annal__outbox_holds(reader, event))
         return SQLITE_OK;
     annal__db_bind_text(reader->head, 1, event->data);
     int rc = sqlite3_step(reader->head);

@@ -3,6 +3,8 @@
 
 #include "journal/base/slice.h"
 
+#include <stdio.h>
+
 annal_status annal__pack_follower_open(struct follower *follower, const annal_pack *const *packs,
                                        size_t pack_count, annal_error *err)
 {
@@ -36,28 +38,49 @@ static annal_status keep_tried(struct follower *follower, const annal_event *eve
     return ANNAL_OK;
 }
 
-annal_status annal__pack_follower_event(struct follower *follower, annal_slice session,
-                                        const annal_event *event, annal_error *err)
+static annal_status note(struct follower *follower, annal_slice session, const annal_event *event,
+                         annal_slice kind, const char *what, annal_error *err)
 {
-    const char *refused = NULL;
-    annal_status status = ANNAL_OK;
-    if (follower->tried != NULL)
-        return keep_tried(follower, event);
-    if (follower->watch != NULL)
-        status = annal__applier_check(follower->applier, session, event, &refused, err);
-    if (status >= 0 && refused != NULL)
-        status = follower->watch(follower->watch_arg, session, event, refused);
-    if (status >= 0)
-        status = annal__applier_event(follower->applier, session, event, &refused, err);
-    if (status < 0 || refused == NULL)
-        return status;
     const annal_index_finding finding = {.session = session,
                                          .seq = event->seq,
                                          .offset = event->offset,
                                          .length = event->length,
-                                         .kind = ANNAL_SLICE("pack"),
-                                         .what = annal_slice_of(refused)};
+                                         .kind = kind,
+                                         .what = annal_slice_of(what)};
     return annal__follower_finding(follower, &finding, err);
+}
+
+/* The event is a fact; that its guard would have refused it is a finding. A plain append does not
+ * ask the core pack (sys/pack.h), so its guards promise nothing of events that were imported. */
+static annal_status check_guard(struct follower *follower, annal_slice session,
+                                const annal_event *event, bool *out_past, annal_error *err)
+{
+    const char *refused = NULL;
+    char what[700];
+    if (follower->pack == NULL)
+        return ANNAL_OK;
+    annal_status status = annal__applier_check(follower->applier, session, event, &refused, err);
+    *out_past = refused != NULL;
+    if (status < 0 || refused == NULL)
+        return status;
+    snprintf(what, sizeof what, "%.*s is there past its guard: %s", ANNAL_FMT(event->type),
+             refused);
+    return note(follower, session, event, ANNAL_SLICE("guard"), what, err);
+}
+
+annal_status annal__pack_follower_event(struct follower *follower, annal_slice session,
+                                        const annal_event *event, annal_error *err)
+{
+    const char *refused = NULL;
+    bool past = false;
+    if (follower->tried != NULL)
+        return keep_tried(follower, event);
+    annal_status status = check_guard(follower, session, event, &past, err);
+    if (status >= 0)
+        status = annal__applier_event(follower->applier, session, event, &refused, err);
+    return status < 0 || refused == NULL || past
+               ? status
+               : note(follower, session, event, ANNAL_SLICE("pack"), refused, err);
 }
 
 annal_status annal__pack_follower_settle(struct follower *follower, annal_slice session,
@@ -65,11 +88,8 @@ annal_status annal__pack_follower_settle(struct follower *follower, annal_slice 
 {
     const char *refused = NULL;
     annal_status status = annal__applier_settle(follower->applier, session, seq, &refused, err);
-    if (status < 0 || refused == NULL)
-        return status;
-    const annal_index_finding finding = {.session = session,
-                                         .seq = seq,
-                                         .kind = ANNAL_SLICE("pack"),
-                                         .what = annal_slice_of(refused)};
-    return annal__follower_finding(follower, &finding, err);
+    const annal_event event = {.seq = seq};
+    return status < 0 || refused == NULL
+               ? status
+               : note(follower, session, &event, ANNAL_SLICE("pack"), refused, err);
 }

@@ -145,6 +145,10 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
  */
 bool annal__packs_heal(annal_index *index, annal_slice session);
 
+/* The part of annal_index_findings() that packs have. */
+annal_status annal__packs_findings(annal_index *index, annal_slice session,
+                                   annal_index_finding_fn fn, void *arg, annal_error *err);
+
 /*
  * Move what users wrote into the writable database of a session, or into all of them, to the
  * journals. A database that does not exist is not created. Failures are logged, and the rows stay

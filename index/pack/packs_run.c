@@ -488,6 +488,111 @@ bool annal__packs_heal(annal_index *index, annal_slice session)
     return healed;
 }
 
+/* ---- Findings ---- */
+
+struct findings {
+    annal_index *index;
+    annal_slice session; /* empty: of all */
+    annal_index_finding_fn fn;
+    void *arg;
+    int verdict; /* of fn */
+    bool begun;
+};
+
+static annal_status hand_out_findings(struct findings *findings, sqlite3 *db,
+                                      const struct pack_database *database, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status =
+        annal__db_prepare(db,
+                          "SELECT session_id, seq, offset, length, kind, what FROM _findings "
+                          "WHERE ?1 IN ('', session_id) ORDER BY session_id, offset",
+                          &stmt, err);
+    if (status >= 0)
+        annal__db_bind_text(stmt, 1, findings->session);
+    while (status >= 0 && findings->verdict == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const annal_index_finding finding = {.session = annal__db_column(stmt, 0),
+                                             .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                                             .offset = (uint64_t)sqlite3_column_int64(stmt, 2),
+                                             .length = (uint64_t)sqlite3_column_int64(stmt, 3),
+                                             .kind = annal__db_column(stmt, 4),
+                                             .what = annal__db_column(stmt, 5)};
+        findings->begun = true;
+        findings->verdict = findings->fn(findings->arg, &finding);
+    }
+    if (status >= 0 && rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "read '%s'", database->derived.path);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status read_findings(struct findings *findings, struct pack_database *database,
+                                  annal_error *err)
+{
+    struct stamp unused;
+    sqlite3 *db = NULL;
+    annal_status status =
+        annal__derived_borrow(&database->derived, database->derived.wait_ms, &db, &unused, err);
+    if (status >= 0)
+        status = hand_out_findings(findings, db, database, err);
+    annal__derived_give(&database->derived, db, status >= 0);
+    return status;
+}
+
+/* Looking creates no database. One that is damaged is made again; one that cannot be read is a
+ * finding itself. */
+static annal_status find_in_database(void *arg, struct pack_database *database, annal_slice session,
+                                     annal_error *err)
+{
+    struct findings *findings = arg;
+    annal_error why = {0};
+    if (findings->verdict != 0 || !annal__derived_exists(&database->derived))
+        return ANNAL_OK;
+    findings->begun = false;
+    annal_status status = read_findings(findings, database, &why);
+    if (status == ANNAL_ERR_CORRUPT && !findings->begun &&
+        annal__derived_heal_if_corrupt(&database->derived)) {
+        struct catch_up work = {.index = findings->index, .deadline_us = INT64_MAX};
+        status = catch_up_database(&work, database, session, &why);
+        annal__plan_done(&work.journals);
+        if (status >= 0)
+            status = read_findings(findings, database, &why);
+    }
+    if (database->star != NULL)
+        annal__pack_rest(database);
+    if (status == ANNAL_ERR_NOMEM && err != NULL)
+        *err = why;
+    if (status >= 0 || status == ANNAL_ERR_NOMEM)
+        return status;
+    const annal_index_finding finding = {.kind = ANNAL_SLICE("database"),
+                                         .what = annal_slice_of(why.message)};
+    findings->verdict = findings->fn(findings->arg, &finding);
+    return ANNAL_OK;
+}
+
+annal_status annal__packs_findings(annal_index *index, annal_slice session,
+                                   annal_index_finding_fn fn, void *arg, annal_error *err)
+{
+    struct stamp unused;
+    struct pack_set *set = NULL;
+    annal_index *used = annal__fallback_or_self(index, &unused);
+    struct findings findings = {.index = used, .session = session, .fn = fn, .arg = arg};
+    annal_status status = annal__packs_get(used, &set, err);
+    if (status >= 0)
+        status = each_database(used, set, PACK_EVERYONE, &session, session.len > 0,
+                               find_in_database, &findings, err);
+    for (size_t i = 0; status >= 0 && session.len == 0 && i < set->slot_count; i++) {
+        const struct pack_slot *slot = &set->slots[i];
+        const annal_index_finding finding = {.kind = ANNAL_SLICE("pack"),
+                                             .what = annal_slice_of(slot->error.message)};
+        if (findings.verdict == 0 && slot->pack == NULL)
+            findings.verdict = fn(arg, &finding);
+    }
+    annal__packs_put(used, set);
+    return status < 0 ? status : (annal_status)findings.verdict;
+}
+
 annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice session,
                                  bool as_indexed, uint32_t timeout_ms, annal_lag *lag,
                                  annal_error *err)

@@ -9,11 +9,13 @@
  *     the same rows, with the same types.
  * (3) If a cursor is at a place that its journal does not have, the journal was replaced since:
  *     nothing can be said, and the next catch-up mends it.
- * (4) What handlers could not accept, and rows that name rows which do not exist, are reported too:
- *     worth knowing, and not a contradiction. (Sessions come in any order, so foreign keys are not
- *     enforced while tables are filled.)
- * (5) An event that a guard would have refused was appended without asking the pack. It is a fact
- *     nevertheless, but the guard's promise does not hold, so it is a finding.
+ * (4) Rows that name rows which do not exist are reported too: worth knowing, and not a
+ *     contradiction. (Sessions come in any order, so foreign keys are not enforced while tables are
+ *     filled.)
+ * (5) Then the second filling goes on to the end of the journals, whether or not the database is
+ *     there and up to date. Its findings are those that the database has, or will have: events that
+ *     a handler could not accept, and events that were appended past their guard. Such an event is
+ *     a fact, but the guard's promise does not hold.
  * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
  *     journal yields, and are not compared.
  */
@@ -42,9 +44,8 @@ struct part {
     struct verify *verify;
     struct pack_database *database;
     const struct pack_slot *slot;
-    sqlite3 *db;    /* as it is */
+    sqlite3 *db;    /* as it is; NULL: it does not exist, or its tables are not of this pack */
     sqlite3 *fresh; /* as it should be */
-    uint64_t unguarded;
 };
 
 static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
@@ -53,7 +54,8 @@ static annal_status tell(const struct part *part, const char *table, bool remark
                                         .database = part->database->derived.path,
                                         .table = table,
                                         .what = what,
-                                        .remark = remark};
+                                        .remark = remark,
+                                        .count = remark ? 0 : 1};
     return (annal_status)part->verify->fn(part->verify->arg, &finding);
 }
 
@@ -208,53 +210,44 @@ static annal_status add_tasks(const struct part *part, const char *select, struc
     return status;
 }
 
-#define UNGUARDED_TOLD 20 /* of one pack; of the others only their number */
-
-/* Rule 5. */
-static annal_status tell_unguarded(void *arg, annal_slice session, const annal_event *event,
-                                   const char *sentence)
+static annal_status run_plan(const struct part *part, struct pack_fill *fill, struct plan *plan)
 {
-    struct part *part = arg;
-    char what[800];
-    if (++part->unguarded > UNGUARDED_TOLD)
-        return ANNAL_OK;
-    snprintf(what, sizeof what, "event %llu of session '%.*s' (%.*s) is there past its guard: %s",
-             (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type), sentence);
-    return tell(part, NULL, false, what);
+    annal_index_progress progress = {0};
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && plan->next < plan->count)
+        status = annal__follower_batch(&fill->follower, plan, INT64_MAX, INT64_MAX, false,
+                                       &progress, part->verify->err);
+    return status;
 }
 
-static annal_status tell_more_unguarded(const struct part *part)
-{
-    char what[100];
-    if (part->unguarded <= UNGUARDED_TOLD)
-        return ANNAL_OK;
-    snprintf(what, sizeof what, "%llu further events are there past their guards",
-             (unsigned long long)(part->unguarded - UNGUARDED_TOLD));
-    return tell(part, NULL, false, what);
-}
-
-static annal_status fill_up_to(struct part *part, struct pack_fill *fill, const char *select,
+static annal_status fill_up_to(const struct part *part, struct pack_fill *fill, const char *select,
                                bool unsettled)
 {
     struct plan plan = {.unsettled = unsettled};
-    annal_index_progress progress = {0};
     annal_status status = add_tasks(part, select, &plan);
-    fill->follower.watch = tell_unguarded;
-    fill->follower.watch_arg = part;
-    while (status >= 0 && plan.next < plan.count)
-        status = annal__follower_batch(&fill->follower, &plan, INT64_MAX, INT64_MAX, false,
-                                       &progress, part->verify->err);
-    fill->follower.watch = NULL;
+    if (status >= 0)
+        status = run_plan(part, fill, &plan);
     annal__plan_done(&plan);
     return status;
 }
 
-static annal_status fill_anew(struct part *part, struct pack_fill *fill)
+static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
 {
     annal_status status = fill_up_to(part, fill, settled, false);
+    return status < 0 ? status : fill_up_to(part, fill, applied, true);
+}
+
+/* Rule 5. */
+static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
+                                annal_slice session)
+{
+    struct plan plan = {0};
+    annal_status status = annal__plan_make(&fill->follower, &session, session.len > 0, NULL,
+                                           INT32_MAX, &plan, part->verify->err);
     if (status >= 0)
-        status = fill_up_to(part, fill, applied, true);
-    return status < 0 ? status : tell_more_unguarded(part);
+        status = run_plan(part, fill, &plan);
+    annal__plan_done(&plan);
+    return status;
 }
 
 /* The same pack in the database in memory that corresponds to this one. */
@@ -295,27 +288,44 @@ static annal_status tell_orphans(const struct part *part, const char *table, sql
     return tell(part, table, true, what);
 }
 
-static annal_status tell_refused(const struct part *part, const char *first, sqlite3_stmt *row)
+/* ---- What the second filling found, rule 5 ---- */
+
+#define FINDINGS_TOLD 20 /* of one pack in one database; of the others only their number */
+
+static annal_status tell_finding(const struct part *part, const char *session, sqlite3_stmt *row)
 {
-    char what[200];
-    long long count = (long long)sqlite3_column_int64(row, 1);
-    if (count == 0)
-        return ANNAL_OK;
-    snprintf(what, sizeof what, "%lld events could not be taken, the first: %.120s", count, first);
-    return tell(part, NULL, true, what);
+    char what[900];
+    snprintf(what, sizeof what, "event %lld of session '%s': %s",
+             (long long)sqlite3_column_int64(row, 1), session,
+             (const char *)sqlite3_column_text(row, 2));
+    return tell(part, NULL, false, what);
 }
 
-static annal_status remarks(const struct part *part)
+static annal_status tell_more(const struct part *part, const char *count, sqlite3_stmt *row)
 {
-    annal_status status =
-        each_text(part, "SELECT MIN(what), COUNT(*) FROM _findings WHERE pack = ?1", tell_refused);
-    if (status == ANNAL_OK)
-        status = each_text(part,
-                           "SELECT \"table\", parent, COUNT(*) FROM pragma_foreign_key_check "
-                           "WHERE \"table\" IN (SELECT name FROM _object WHERE pack = ?1 "
-                           "AND type = 'table') GROUP BY 1, 2",
-                           tell_orphans);
-    return status;
+    char what[100];
+    snprintf(what, sizeof what, "%s further events of this kind", count);
+    const annal_pack_finding finding = {.pack = part->slot->name,
+                                        .database = part->database->derived.path,
+                                        .what = what,
+                                        .count = (uint64_t)sqlite3_column_int64(row, 0)};
+    return (annal_status)part->verify->fn(part->verify->arg, &finding);
+}
+
+static annal_status tell_findings(const struct part *part)
+{
+    const struct part fresh = {
+        .verify = part->verify, .database = part->database, .slot = part->slot, .db = part->fresh};
+    char select[200];
+    snprintf(select, sizeof select,
+             "SELECT session_id, seq, what FROM _findings WHERE pack = ?1 "
+             "ORDER BY session_id, offset LIMIT %d",
+             FINDINGS_TOLD);
+    annal_status status = each_text(&fresh, select, tell_finding);
+    snprintf(select, sizeof select,
+             "SELECT count(*) - %d AS more FROM _findings WHERE pack = ?1 HAVING more > 0",
+             FINDINGS_TOLD);
+    return status != ANNAL_OK ? status : each_text(&fresh, select, tell_more);
 }
 
 /* ---- A database ---- */
@@ -339,14 +349,16 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
     return status;
 }
 
-static annal_status verify_part(struct part *part, annal_slice session)
+/* Rules 2 to 4. */
+static annal_status compare_part(struct part *part, struct pack_fill *fill)
 {
     struct verify *verify = part->verify;
-    struct pack_database *database = NULL;
-    struct pack_fill *fill = NULL;
-    struct stamp stamp;
     bool same = false, waits = false, writable = part->slot->pack->writable;
-    annal_status status = remarks(part);
+    annal_status status = each_text(part,
+                                    "SELECT \"table\", parent, COUNT(*) FROM "
+                                    "pragma_foreign_key_check WHERE \"table\" IN (SELECT name FROM "
+                                    "_object WHERE pack = ?1 AND type = 'table') GROUP BY 1, 2",
+                                    tell_orphans);
     if (status == ANNAL_OK && writable)
         status = annal__outbox_waits(part->db, &waits, verify->err);
     if (status == ANNAL_OK && waits) /* rule 6 */
@@ -354,19 +366,13 @@ static annal_status verify_part(struct part *part, annal_slice session)
                     "what users wrote is not in the journal yet; the next look at it brings it "
                     "there");
     if (status == ANNAL_OK)
-        status = find_fresh(part, session, &fill, &database);
-    if (status != ANNAL_OK || fill == NULL)
-        return status;
-    status = fill_anew(part, fill);
-    if (status >= 0)
-        status = annal__derived_reader(&database->derived, database->derived.wait_ms, &part->fresh,
-                                       &stamp, verify->err);
-    if (status >= 0)
+        status = fill_anew(part, fill);
+    if (status == ANNAL_OK)
         status = compare_cursors(part, &same, verify->err);
-    if (status >= 0 && !same)
+    if (status == ANNAL_OK && !same)
         status = tell(part, NULL, true,
                       "it knows other journals than there are now; the next catch-up mends that");
-    else if (status >= 0)
+    else if (status == ANNAL_OK)
         status = each_text(part,
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
                            "ORDER BY name",
@@ -376,6 +382,28 @@ static annal_status verify_part(struct part *part, annal_slice session)
                            "SELECT name FROM _outbox_schema WHERE pack = 0 AND type = 'table' "
                            "ORDER BY name",
                            check_table);
+    return status;
+}
+
+static annal_status verify_part(struct part *part, annal_slice session)
+{
+    struct verify *verify = part->verify;
+    struct pack_database *database = NULL;
+    struct pack_fill *fill = NULL;
+    struct stamp stamp;
+    annal_status status = find_fresh(part, session, &fill, &database);
+    if (status != ANNAL_OK || fill == NULL)
+        return status;
+    status = annal__derived_reader(&database->derived, database->derived.wait_ms, &part->fresh,
+                                   &stamp, verify->err);
+    if (status == ANNAL_OK && fill->left_out)
+        status = tell(part, NULL, false, fill->why.message);
+    else if (status == ANNAL_OK && part->db != NULL)
+        status = compare_part(part, fill);
+    if (status == ANNAL_OK && !fill->left_out)
+        status = fill_to_end(part, fill, session);
+    if (status == ANNAL_OK)
+        status = tell_findings(part);
     annal__db_close(part->fresh);
     part->fresh = NULL;
     return status;
@@ -395,20 +423,21 @@ static annal_status verify_database(struct verify *verify, struct pack_database 
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
-    if (database->derived.private ||
-        !annal__file_is_there(annal__store_io(verify->index->store), database->derived.path))
-        return ANNAL_OK;
-    annal_status status = annal__derived_reader(&database->derived, database->derived.wait_ms, &db,
-                                                &stamp, verify->err);
-    if (status >= 0)
-        status = annal__db_exec(db, "BEGIN", verify->err);
+    annal_status status = ANNAL_OK;
+    if (!database->derived.private &&
+        annal__file_is_there(annal__store_io(verify->index->store), database->derived.path)) {
+        status = annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp,
+                                       verify->err);
+        if (status >= 0)
+            status = annal__db_exec(db, "BEGIN", verify->err);
+    }
     for (size_t i = 0; status == ANNAL_OK && i < database->fill_count; i++) {
         struct pack_fill *fill = &database->fills[i];
-        struct part part = {.verify = verify, .database = database, .slot = fill->slot, .db = db};
-        if (fill->left_out)
-            status = tell(&part, NULL, false, fill->why.message);
-        else if (is_run(database, fill, db))
-            status = verify_part(&part, session);
+        struct part part = {.verify = verify, .database = database, .slot = fill->slot};
+        if (db != NULL && is_run(database, fill, db))
+            part.db = db;
+        status = fill->left_out ? tell(&part, NULL, false, fill->why.message)
+                                : verify_part(&part, session);
     }
     annal__db_close(db);
     return status;
@@ -436,6 +465,14 @@ static int verify_session(void *arg, annal_slice session, uint64_t bytes)
     return status;
 }
 
+static annal_status tell_not_run(const struct verify *verify, const struct pack_slot *slot)
+{
+    char what[700];
+    snprintf(what, sizeof what, "it is not run: %s", slot->error.message);
+    const annal_pack_finding finding = {.pack = slot->name, .what = what, .count = 1};
+    return (annal_status)verify->fn(verify->arg, &finding);
+}
+
 annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, void *arg,
                                 annal_error *err)
 {
@@ -448,6 +485,9 @@ annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, vo
         status = annal__packs_get(verify.fresh, &verify.fresh_set, err);
     if (status < 0 || verify.fresh == NULL)
         goto done;
+    for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++)
+        if (verify.set->slots[i].pack == NULL)
+            status = tell_not_run(&verify, &verify.set->slots[i]);
     struct pack_database *database = annal__packs_next(index, verify.set, NULL);
     for (; status == ANNAL_OK && database != NULL;
          database = annal__packs_next(index, verify.set, database))

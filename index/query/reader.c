@@ -4,9 +4,11 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
+#include "index/sys/findings.h"
 #include "index/sys/snapshot_rows.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <stdio.h>
@@ -394,7 +396,7 @@ static int tell_finding(void *arg, sqlite3_stmt *stmt)
     return call->fn(call->arg, &finding);
 }
 
-annal_status annal_index_findings(annal_index *index, annal_slice session,
+static annal_status core_findings(annal_index *index, annal_slice session,
                                   annal_index_finding_fn fn, void *arg, annal_error *err)
 {
     struct finding_call call = {fn, arg};
@@ -402,6 +404,35 @@ annal_status annal_index_findings(annal_index *index, annal_slice session,
                           ? "SELECT * FROM _findings WHERE session_id = ?1 ORDER BY offset, kind"
                           : "SELECT * FROM _findings ORDER BY session_id, offset, kind";
     return each_row(index, session, sql, tell_finding, &call, err);
+}
+
+annal_status annal__core_findings(annal_index *index, annal_index_finding_fn fn, void *arg,
+                                  annal_error *err)
+{
+    return core_findings(index, (annal_slice){0}, fn, arg, err);
+}
+
+annal_status annal_index_findings(annal_index *index, annal_slice session,
+                                  annal_index_finding_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = core_findings(index, session, fn, arg, err);
+    return status != ANNAL_OK ? status : annal__packs_findings(index, session, fn, arg, err);
+}
+
+annal_status annal__index_health(annal_index *index, annal_slice session,
+                                 const annal_catch_up_options *options, annal_index_finding_fn fn,
+                                 void *arg, annal_error *err)
+{
+    struct stamp unused;
+    annal_error why = {0};
+    annal_index *used = annal__fallback_or_self(index, &unused);
+    annal_status status =
+        annal__packs_catch_up(used, options->every_database ? PACK_EVERYONE : PACK_SHARED, &session,
+                              session.len > 0, options, &why);
+    if (status < 0)
+        annal__say(index->store, ANNAL_LOG_WARNING,
+                   "findings of packs may be missing in the answer: %s", why.message);
+    return annal_index_findings(index, session, fn, arg, err);
 }
 
 #define HEAD_BYTES 256

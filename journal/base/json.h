@@ -31,7 +31,7 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
 /* Read len bytes of a text from offset on; false: they cannot be read. */
 typedef bool (*json_read_fn)(void *arg, uint64_t offset, void *bytes, size_t len);
 
-/* As above, for a text that is read in pieces. False: it could not be read, or there is no memory. */
+/* As above, for a text that is read in pieces. False: it cannot be read, or memory is short. */
 bool annal__json_check_pieces(uint64_t length, json_read_fn read, void *arg, unsigned max_depth,
                               json_fault *out_fault);
 

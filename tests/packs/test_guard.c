@@ -686,9 +686,8 @@ START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
     free(packs_rows(&p, "SELECT 1 FROM tasks"));
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
-    ck_assert_str_eq(text.ptr,
-                     "finding: event 3 of session 'proj' (task.claimed) is there past its "
-                     "guard: the task is not ready, or another run has claimed it\n");
+    ck_assert_str_eq(text.ptr, "finding: event 3 of session 'proj': task.claimed is there past its "
+                               "guard: the task is not ready, or another run has claimed it\n");
     free(text.ptr);
 }
 END_TEST

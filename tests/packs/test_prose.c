@@ -757,7 +757,7 @@ START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
 #define PAST(seq, why)                                                                             \
-    "finding: event " seq " of session '" SESSION "' (sql.applied) is there past its guard: " why  \
+    "finding: event " seq " of session '" SESSION "': sql.applied is there past its guard: " why   \
     "\n"
     ck_assert_ptr_nonnull(strstr(
         text.ptr, PAST("4", "the name is bound for good (input, const)")

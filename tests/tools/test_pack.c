@@ -55,6 +55,87 @@ START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
 }
 END_TEST
 
+static const char claims[] =
+    "-- pack claims   version 1   database claims.db\n"
+    "CREATE TABLE claims (session_id TEXT, task TEXT, PRIMARY KEY (session_id, task));\n"
+    "-- on task.claimed   guarded \"the task is taken\"\n"
+    "INSERT INTO claims VALUES (:session, $task);\n"
+    "-- forget\n"
+    "DELETE FROM claims WHERE session_id = :session;\n";
+
+/* Ended with 1, and named the event on stdout or stderr. */
+static void ck_names(const char *event)
+{
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_msg(strstr(cli.err, event) != NULL || strstr(cli.out, event) != NULL, "no %s: %s%s",
+                  event, cli.out, cli.err);
+}
+
+START_TEST(events_past_a_guard_are_one_number_for_every_command)
+{
+    static const char claim[] = "{\"task\":\"t\"}\n{\"task\":\"t\"}\n";
+    DONE_WITH(&cli, claim, "append", "s1", "--type", "task.claimed");
+    DONE_WITH(&cli, claim, "append", "s2", "--type", "task.claimed");
+    DONE_WITH(&cli, "1\n", "append", "s3", "--type", "other");
+    drop("claims", claims);
+    for (int caught_up = 0; caught_up < 2; caught_up++) {
+        CLI(&cli, NULL, "verify");
+        ck_names(
+            "event 2 of session 's1': task.claimed is there past its guard: the task is taken");
+        ck_names("event 2 of session 's2'");
+        ck_assert_ptr_nonnull(strstr(cli.out, ": 2 findings\n"));
+        CLI(&cli, NULL, "doctor");
+        ck_names("2 in 2 sessions: s1 s2\n");
+    }
+    CLI(&cli, NULL, "ls");
+    ck_names("session 's2', event 2 at byte ");
+    ck_assert_ptr_nonnull(strstr(strstr(cli.out, "  1 finding\n") + 1, "  1 finding\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  ok\n"));
+    CLI(&cli, NULL, "report");
+    ck_names("session 's2', event 2 at byte ");
+    CLI(&cli, NULL, "report", "s3");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    CLI(&cli, NULL, "show", "s1");
+    ck_names("session 's1', event 2 at byte ");
+    DONE(&cli, "show", "s3");
+    DONE(&cli, "stats");
+    ck_assert_ptr_nonnull(strstr(cli.out, "findings       2\n"));
+}
+END_TEST
+
+/* What each of them brings up to date itself. */
+START_TEST(ls_and_doctor_bring_packs_up_to_date_before_they_count)
+{
+    static const char claim[] = "{\"task\":\"t\"}\n{\"task\":\"t\"}\n";
+    static const char *const verbs[] = {"ls", "doctor", "report"};
+    init_with_events();
+    for (size_t i = 0; i < 3; i++) {
+        char session[8];
+        snprintf(session, sizeof session, "c%zu", i);
+        drop("claims", "-- pack claims   version 1   database claims.db\n");
+        DONE_WITH(&cli, claim, "append", session, "--type", "task.claimed");
+        drop("claims", claims);
+        CLI(&cli, NULL, verbs[i]);
+        ck_names(session);
+    }
+}
+END_TEST
+
+START_TEST(a_pack_that_is_not_run_is_a_finding_of_every_command)
+{
+    init_with_events();
+    drop("notes", "");
+    CLI(&cli, NULL, "verify");
+    ck_names("pack notes: it is not run: ");
+    CLI(&cli, NULL, "ls");
+    ck_names("1 finding of packs: ");
+    CLI(&cli, NULL, "doctor");
+    ck_names("1 in 0 sessions, 1 of packs");
+    CLI(&cli, NULL, "ls", "--agent", "nobody");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+}
+END_TEST
+
 START_TEST(a_file_in_packs_is_on_and_its_tables_follow)
 {
     init_with_events();
@@ -223,6 +304,9 @@ Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
     TCase *tcase = suite_case(suite, "pack", cli_setup, cli_teardown);
+    tcase_add_test(tcase, events_past_a_guard_are_one_number_for_every_command);
+    tcase_add_test(tcase, ls_and_doctor_bring_packs_up_to_date_before_they_count);
+    tcase_add_test(tcase, a_pack_that_is_not_run_is_a_finding_of_every_command);
     tcase_add_test(tcase, check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line);
     tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);

@@ -10,6 +10,7 @@
 #include "tools/cli/out.h"
 #include "tools/cmd/disk_probe.h"
 #include "tools/cmd/stale.h"
+#include "tools/show/session_findings.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
@@ -286,40 +287,27 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
     return ANNAL_OK;
 }
 
-struct finding_sum {
-    uint64_t findings, sessions;
-    char last[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
-};
-
-/* They come by session. */
-static int add_finding(void *arg, const annal_index_finding *finding)
-{
-    struct finding_sum *sum = arg;
-    size_t len = strlen(sum->named);
-    sum->findings++;
-    if (annal__slice_is(finding->session, sum->last))
-        return 0;
-    snprintf(sum->last, sizeof sum->last, "%.*s", ANNAL_FMT(finding->session));
-    if (sum->sessions++ < NAMED_SESSIONS)
-        snprintf(sum->named + len, sizeof sum->named - len, "%s%s", len > 0 ? " " : "", sum->last);
-    return 0;
-}
-
 /* What annal ls shows as HEALTH. */
 static annal_status check_findings(struct doctor *doctor, annal_index *index, annal_error *err)
 {
-    char findings[HUMAN_BYTES], sessions[HUMAN_BYTES];
-    struct finding_sum sum = {0};
+    char total[HUMAN_BYTES], sessions[HUMAN_BYTES], others[HUMAN_BYTES + 20] = "";
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)] = "";
+    struct session_findings findings = {0};
     annal_status status = annal_index_catch_up(index, (annal_slice){0}, NULL, NULL);
     if (status < 0) /* as far as it is */
         status = ANNAL_OK;
-    status = annal_index_findings(index, (annal_slice){0}, add_finding, &sum, err);
-    if (status == ANNAL_OK && sum.findings > 0)
+    status = session_findings_ask(index, (annal_slice){0}, true, &findings, err);
+    for (size_t i = 0; i < findings.count && i < NAMED_SESSIONS; i++)
+        snprintf(named + strlen(named), sizeof named - strlen(named), "%s%s", i > 0 ? " " : "",
+                 findings.healths[i].session);
+    if (findings.others > 0)
+        snprintf(others, sizeof others, ", %s of packs", human_count(total, findings.others));
+    if (status == ANNAL_OK && findings.total > 0)
         tell(doctor, "findings", "'annal show SESSION' lists them, 'annal verify' reads all again",
-             "%s in %s session%s: %s%s", human_count(findings, sum.findings),
-             human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s", sum.named,
-             sum.sessions > NAMED_SESSIONS ? " …" : "");
+             "%s in %s session%s%s%s%s%s", human_count(total, findings.total),
+             human_count(sessions, findings.count), findings.count == 1 ? "" : "s", others,
+             findings.count > 0 ? ": " : "", named, findings.count > NAMED_SESSIONS ? " …" : "");
+    session_findings_done(&findings);
     return status;
 }
 
@@ -377,17 +365,16 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
-        tell(doctor, "index", NULL, "missing; the next reader builds it");
-        status = check_snapshots(doctor, index, err);
-        goto done;
-    }
-    if (status == ANNAL_OK)
+        tell(doctor, "index", NULL, "it was missing, and is built from the journals");
+    } else if (status == ANNAL_OK) {
         status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &lag, err);
-    if (status == ANNAL_OK)
-        tell(doctor, "index", NULL,
-             lag.sessions == 0 ? "%s, knows everything" : "%s, behind by %s, sessions: %" PRIu64,
-             human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
-             lag.sessions);
+        if (status == ANNAL_OK)
+            tell(doctor, "index", NULL,
+                 lag.sessions == 0 ? "%s, knows everything"
+                                   : "%s, behind by %s, sessions: %" PRIu64,
+                 human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
+                 lag.sessions);
+    }
     if (status == ANNAL_OK)
         status = check_findings(doctor, index, err);
     if (status == ANNAL_OK)
@@ -396,8 +383,6 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
         status = check_runs(doctor, index, err);
     if (status == ANNAL_OK)
         status = check_snapshots(doctor, index, err);
-
-done:
     annal_index_close(index);
     annal__buf_done(&path);
     return status;

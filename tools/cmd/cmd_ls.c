@@ -357,18 +357,22 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    annal_status status = session_findings_read(ls->index, &ls->findings, &err);
+    annal_status status =
+        session_findings_ask(ls->index, (annal_slice){0}, false, &ls->findings, &err);
     if (status == ANNAL_OK)
         status = ask(ls, limit, &err);
     bool costs = status == ANNAL_OK && ls->terminal && table_shows(ls->table, SESSION_COST);
     table_free(ls->table);
-    session_findings_done(&ls->findings);
     if (costs)
         status = print_note(ls, &err);
     annal__buf_done(&ls->without_price);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("no sessions yet");
-    return status < 0 ? fail_error(&err) : (int)status;
+    int exit_status = status < 0 ? fail_error(&err) : (int)status;
+    if (status == ANNAL_OK)
+        exit_status = session_findings_say(&ls->findings, ls->args->value_count == 0);
+    session_findings_done(&ls->findings);
+    return exit_status;
 }
 
 static int run(const struct args *args)
@@ -423,6 +427,9 @@ const struct command cmd_ls = {
              "project groups the sessions by the directory in which they began, under its\n"
              "latest name: a directory was moved if a session began in it and ended in\n"
              "another directory, and no session began in it after that.\n"
+             "\n"
+             "Exit status: 1 if a session that is listed has a finding, or a session may not be\n"
+             "read; a line names it.\n"
              "\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session but its sub-agents begins with. A terminal gets no more than\n"

@@ -10,6 +10,7 @@
 #include "tools/cli/rows.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/recovery.h"
+#include "tools/show/session_findings.h"
 
 #include <annal/query.h>
 
@@ -369,6 +370,16 @@ static int print_text(struct show *show)
     return status < 0 ? fail_error(&err) : lineage;
 }
 
+static int say_findings(struct show *show)
+{
+    struct session_findings findings = {0};
+    annal_error err = {0};
+    annal_status status = session_findings_ask(show->index, show->session, true, &findings, &err);
+    int exit_status = status < 0 ? fail_error(&err) : session_findings_say(&findings, true);
+    session_findings_done(&findings);
+    return exit_status;
+}
+
 static int show_session(struct show *show)
 {
     annal_error err = {0};
@@ -381,8 +392,12 @@ static int show_session(struct show *show)
         exit_status = index_open_caught_up(show->store, &list, &show->index);
     if (exit_status == 0 && args_has(show->args, "recovery"))
         exit_status = recovery_print(show->args, show->index, show->session);
-    else if (exit_status == 0)
+    else if (exit_status == 0) {
+        int findings = say_findings(show); /* and the packs are up to date */
         exit_status = show->args->json ? print_json(show) : print_text(show);
+        if (exit_status == 0)
+            exit_status = findings;
+    }
     annal_index_close(show->index);
     sessions_done(&list);
     return exit_status;
@@ -408,7 +423,8 @@ const struct command cmd_show = {
     .summary = "describe a session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
              "events by type, turns, forks, snapshots, and findings: events that are damaged\n"
-             "or that a pack did not understand. Of a fork also whose history it shares, and\n"
+             "or that a pack did not understand, or that were appended past a guard: then the\n"
+             "exit status is 1. Of a fork also whose history it shares, and\n"
              "up to where; totals and turns are of its own events. With --json one object.\n"
              "\n"
              "With --recovery: the last durable event, which process has the session, calls\n"

@@ -11,6 +11,7 @@
  * (3) stdout and the progress bar are touched under `lock` only.
  */
 #include "index/sys/databases.h"
+#include "index/sys/findings.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
@@ -51,6 +52,7 @@ struct verify {
     const struct args *args;
     annal_store *store;
     annal_index *index; /* NULL: there is none yet */
+    annal_index *packs; /* always open: packs are there without an index */
     annal__proved *proved;
     struct session_list list;
     unsigned jobs;
@@ -467,7 +469,7 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
     struct buf text = {0};
     annal_status status = ANNAL_OK;
     progress_hide(&verify->progress);
-    verify->findings += !finding->remark;
+    verify->findings += finding->count;
     if (verify->args->json) {
         status = annal__buf_printf(&text, "{\"pack\":\"%s\",\"table\":", finding->pack);
         if (status == ANNAL_OK && finding->table == NULL)
@@ -493,14 +495,27 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
     return status;
 }
 
+/* Of the core pack: its other findings are the damage that the journals show. */
+static int found_in_core(void *arg, const annal_index_finding *finding)
+{
+    char what[800];
+    if (!annal__slice_is(finding->kind, "pack"))
+        return 0;
+    snprintf(what, sizeof what, "event %" PRIu64 " of session '%.*s': %.*s", finding->seq,
+             ANNAL_FMT(finding->session), ANNAL_FMT(finding->what));
+    return found_in_pack(arg, &(annal_pack_finding){.pack = "core", .what = what, .count = 1});
+}
+
 /* Their tables against a second filling of them. */
 static int verify_packs(struct verify *verify)
 {
     annal_error err = {0};
-    if (verify->index == NULL)
-        return 0;
-    return annal_packs_verify(verify->index, found_in_pack, verify, &err) < 0 ? fail_error(&err)
-                                                                              : 0;
+    annal_status status = verify->index == NULL
+                              ? ANNAL_OK
+                              : annal__core_findings(verify->index, found_in_core, verify, &err);
+    if (status >= 0)
+        status = annal_packs_verify(verify->packs, found_in_pack, verify, &err);
+    return status < 0 ? fail_error(&err) : 0;
 }
 
 static void print_summary(const struct verify *verify)
@@ -603,9 +618,10 @@ static int open_index(struct verify *verify)
     if (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(verify->store)) < 0 ||
         annal__buf_cstr(&path) == NULL)
         exit_status = fail_storage("verify the index: out of memory");
-    else if (stat(path.ptr, &info) == 0 &&
-             annal_index_open(verify->store, NULL, &verify->index, &err) < 0)
+    else if (annal_index_open(verify->store, NULL, &verify->packs, &err) < 0)
         exit_status = fail_error(&err);
+    else if (stat(path.ptr, &info) == 0)
+        verify->index = verify->packs;
     annal__buf_done(&path);
     return exit_status;
 }
@@ -658,7 +674,7 @@ static int run(const struct args *args)
         exit_status = open_index(verify);
     if (exit_status == 0)
         exit_status = verify_all(verify);
-    annal_index_close(verify->index);
+    annal_index_close(verify->packs);
     annal__proved_free(verify->proved);
     exit_status = store_close(verify->store, exit_status);
     pthread_cond_destroy(&verify->moved);
@@ -687,7 +703,9 @@ const struct command cmd_verify = {
              "have: lines may have been cut from its end; a line says so. Without SESSION the\n"
              "commit logs and the artifacts are read too, also whether one is missing that an\n"
              "event names, and the tables of the store's packs are compared with a second\n"
-             "filling of them; a journal that was copied or renamed within events/ is a\n"
+             "filling of them, which continues to the end of the journals: an event that a\n"
+             "pack could not take or that was appended past a guard is a finding, and so is a\n"
+             "pack that does not run. A journal that was copied or renamed within events/ is a\n"
              "finding. Every page of sessions.db, search.db and the databases of packs is\n"
              "read: a damaged page is a finding, and the next query rebuilds the database.\n"
              "\n"

@@ -69,6 +69,21 @@ static int name_sessions(struct report *report)
     return status < 0 ? fail_storage("report: out of memory") : exit_status;
 }
 
+/* The numbers of a report lack what is damaged. */
+static int say_findings(struct report *report)
+{
+    struct session_findings findings = {0};
+    annal_error err = {0};
+    annal_status status =
+        session_findings_ask(report->index, (annal_slice){0}, false, &findings, &err);
+    for (size_t i = 0; i < report->list.count; i++)
+        (void)session_findings_of(&findings, annal_slice_of(report->list.names[i].id));
+    int exit_status =
+        status < 0 ? fail_error(&err) : session_findings_say(&findings, report->list.count == 0);
+    session_findings_done(&findings);
+    return exit_status;
+}
+
 static int run(const struct args *args)
 {
     struct report report = {.args = args};
@@ -83,6 +98,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = report_print(report_sections, report.index, &report.scope, report.form,
                                    args_get(args, "to"));
+    if (exit_status == 0)
+        exit_status = say_findings(&report);
     annal_index_close(report.index);
     sessions_done(&report.list);
     annal__buf_done(&report.sessions);
@@ -118,7 +135,8 @@ const struct command cmd_report = {
              "began, tokens when they were reported. Days and --by are of your zone; tokens\n"
              "of a log without times are of no day. A cost that is not known is '-', and not\n"
              "0; the lines below the tables say what '~' and 'of 27%' mean, and which models\n"
-             "have no price. With --json there is an object for each row, with its section.",
+             "have no price. With --json there is an object for each row, with its section.\n"
+             "The exit status is 1 if one of these sessions has a finding: a line names it.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
                 "  annal report --agent codex --since 7d\n"

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct session_health {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t findings;
-};
-
 /* ---- Which sessions ---- */
 
 static int keep_session(void *arg, const annal_row *row)
@@ -86,58 +81,7 @@ annal_slice session_begin(annal_slice id)
     return (annal_slice){id.ptr, uuid ? FIRST_PART : id.len};
 }
 
-/* ---- Findings ---- */
-
-/* Findings come by session. */
-static int count_finding(void *arg, const annal_index_finding *finding)
-{
-    struct session_findings *all = arg;
-    struct session_health *last = all->count > 0 ? &all->healths[all->count - 1] : NULL;
-    if (finding->session.len > ANNAL_SESSION_ID_BYTES_MAX)
-        return 0;
-    if (last != NULL && annal__slice_is(finding->session, last->session)) {
-        last->findings++;
-        return 0;
-    }
-    last = annal__array_add(&all->healths, &all->count, sizeof *last);
-    if (last == NULL)
-        return ANNAL_ERR_NOMEM;
-    last->findings = 1;
-    memcpy(last->session, finding->session.ptr, finding->session.len);
-    return 0;
-}
-
-annal_status session_findings_read(annal_index *index, struct session_findings *findings,
-                                   annal_error *err)
-{
-    annal_status status =
-        annal_index_findings(index, (annal_slice){0}, count_finding, findings, err);
-    if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "list the sessions: out of memory");
-    return status;
-}
-
-static int compare_health(const void *session, const void *health)
-{
-    return strcmp(session, ((const struct session_health *)health)->session);
-}
-
-uint64_t session_findings_of(const struct session_findings *findings, annal_slice session)
-{
-    char key[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
-    if (session.len > ANNAL_SESSION_ID_BYTES_MAX || findings->count == 0)
-        return 0;
-    memcpy(key, session.ptr, session.len);
-    const struct session_health *health =
-        bsearch(key, findings->healths, findings->count, sizeof *health, compare_health);
-    return health == NULL ? 0 : health->findings;
-}
-
-void session_findings_done(struct session_findings *findings)
-{
-    annal__free(findings->healths);
-    *findings = (struct session_findings){0};
-}
+/* ---- A row ---- */
 
 annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
                               const struct session_findings *findings, const annal_value *tree)

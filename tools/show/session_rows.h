@@ -4,6 +4,7 @@
 #define TOOLS_SHOW_SESSION_ROWS_H
 
 #include "journal/base/buf.h"
+#include "tools/show/session_findings.h"
 
 #include <annal/query.h>
 
@@ -130,17 +131,6 @@ const char *session_project(const char *given, char room[PROJECT_BYTES]);
 
 /* The first letters of a UUID, which verbs take as the id; another id as it is. */
 annal_slice session_begin(annal_slice id);
-
-/* How many findings each session has; {0} to begin with. */
-struct session_findings {
-    struct session_health *healths; /* by session id */
-    size_t count;
-};
-
-annal_status session_findings_read(annal_index *index, struct session_findings *findings,
-                                   annal_error *err);
-uint64_t session_findings_of(const struct session_findings *findings, annal_slice session);
-void session_findings_done(struct session_findings *findings);
 
 /* The first columns of the row as one object; tree is JSON, or NULL. */
 annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,

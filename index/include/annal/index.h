@@ -191,14 +191,23 @@ typedef struct annal_index_finding {
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    annal_slice kind; /* "damage": of the journal; "pack": a handler could not accept the event */
+    /*
+     * "damage": of the journal; "pack": a handler could not accept the event; "guard": it was
+     * appended past its guard. Without a session: "pack", a pack is not run; "database", the tables
+     * of a pack cannot be read
+     */
+    annal_slice kind;
     annal_slice what;
 } annal_index_finding;
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_index_finding_fn)(void *arg, const annal_index_finding *finding);
 
-/* The findings of a session, or of all if session is empty, by session and place. Any thread. */
+/*
+ * The findings of a session, or of all if session is empty. Those in sessions.db are passed on
+ * first, by session and place, then those in each database of packs, then those without a session.
+ * Any thread.
+ */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
                                                              annal_slice session,
                                                              annal_index_finding_fn fn, void *arg,

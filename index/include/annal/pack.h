@@ -93,15 +93,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, an
 
 typedef struct annal_pack_finding {
     const char *pack;
-    const char *database;
-    const char *table; /* NULL: the pack as a whole */
+    const char *database; /* NULL: not known */
+    const char *table;    /* NULL: the pack as a whole */
     const char *what;
-    /*
-     * worth knowing, and not an error: events that a handler could not accept, or that were
-     * appended without their guard, rows that name rows which do not exist, tables of a journal
-     * that was replaced
-     */
+    /* worth knowing, and not an error: rows that name rows which do not exist, tables of a journal
+     * that was replaced */
     bool remark;
+    uint64_t count; /* how many findings this is; 0 for a remark */
 } annal_pack_finding;
 
 /* Return 0 to continue; any other value stops, and is returned. What it gets is valid until it
@@ -110,8 +108,9 @@ typedef int (*annal_pack_finding_fn)(void *arg, const annal_pack_finding *findin
 
 /*
  * Compare the tables of all packs with what the journals yield, up to where the tables are: they
- * are filled a second time, in memory. Nothing is caught up, and databases that do not exist are
- * not created. Any thread.
+ * are filled a second time, in memory, to the end of the journals. Packs that are not run, events
+ * that a handler could not accept, and events that were appended past their guard are findings.
+ * Nothing is caught up, and databases that do not exist are not created. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_verify(annal_index *index,
                                                            annal_pack_finding_fn fn, void *arg,
