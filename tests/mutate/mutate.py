@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TREE = os.path.join(ROOT, "build", "mutate", "tree")
 KINDS = ("sync", "format", "check", "lock", "status")
+SCRIPTS = {"serve": "annal_command"}  # suites that are no program of C, and what they run
 HANGS_AFTER = 300  # seconds: no suite that is named takes a tenth of it
 
 
@@ -96,7 +97,7 @@ def check(mutations):
             program, _, name = suite.partition(".")
             if program in ("power", "faults"):
                 program = "crash"
-            if not suite.startswith("power.quick_") and f"{program}.{name}" not in known:
+            if suite not in SCRIPTS and not suite.startswith("power.quick_") and f"{program}.{name}" not in known:
                 misfits.append(f"{mutation['name']}: there is no suite '{suite}'\n")
     if misfits:
         fail("\n".join(misfits))
@@ -141,7 +142,7 @@ def copy_tree():
 
 
 def build(suites, jobs):
-    programs = sorted({f"test_{suite.split('.')[0]}" for suite in suites})
+    programs = sorted({SCRIPTS.get(suite, f"test_{suite.split('.')[0]}") for suite in suites})
     return run(["cmake", "--build", "--preset", "dev", "-j", str(jobs), "--target", *programs])
 
 

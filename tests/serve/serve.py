@@ -216,6 +216,12 @@ def test_a_line_of_tokens_is_whole_or_is_refused():
             ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
                                  check=False, timeout=60)
             assert ran.returncode != 0 and "line 2 is longer than 511 bytes" in ran.stderr, ran
+        for line in ("read " + "r" * 40 + " " + "w" * 40, "admin " + "a" * 40, "READ " + "r" * 40, "read\x0b" + "r" * 40 + " x"):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(line + "\n")
+            ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
+                                 check=False, timeout=60)
+            assert ran.returncode != 0 and "line 1: a line is TOKEN, read TOKEN or write TOKEN" in ran.stderr, ran
         with open(path, "w", encoding="ascii") as file:
             file.write("write " + server.token + "\n")
         server.start()

@@ -143,6 +143,8 @@ START_TEST(each_field_of_a_manifest_has_one_spelling_and_limits)
         PIECE_1("x", ",\"file\":\"00000000000000000000000000000001\",\"created_us\":1e9"),
         PIECE_1("x", ",\"file\":\"00000000000000000000000000000001\",\"created_us\":"
                      "9223372036854775808"),
+        PIECE_1("x", ",\"file\":\"00000000000000000000000000000001\",\"created_us\":"
+                     "9223372036854775807"),
         PIECE_1("x", HEADER ",\"replaces\":\"zz\""),
         PIECE_1("x", HEADER ",\"parent\":\"../y\",\"forked_at\":1,\"fork_h\":\"0000000000000001\""),
         PIECE_1("x", HEADER ",\"parent\":\"y\",\"forked_at\":-1,\"fork_h\":\"0000000000000001\""),
@@ -473,13 +475,29 @@ static void swap_staging(void)
     globfree(&found);
 }
 
+static const char *manifest; /* of a bucket that has one; NULL: each answer is the same */
+
+/* A bucket with one manifest, whose file has any length. */
+static const struct answer *answer_for(char *request, ssize_t len, const struct answer *answer)
+{
+    static struct answer one = {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", NULL, 1};
+    static const struct answer none = {
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "", 0};
+    request[len > 0 ? len : 0] = '\0';
+    if (manifest == NULL || strstr(request, ".parquet") != NULL)
+        return answer;
+    one.body = manifest;
+    return strstr(request, "/00000001.json") != NULL ? &one : &none;
+}
+
 static void answer_one(int fd, const struct answer *answer)
 {
     char request[65536];
     struct timeval quiet = {.tv_sec = 2};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof quiet);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &quiet, sizeof quiet);
-    ssize_t got = recv(fd, request, sizeof request, 0);
+    ssize_t got = recv(fd, request, sizeof request - 1, 0);
+    answer = answer_for(request, got, answer);
     if (swap_store != NULL)
         swap_staging();
     bool good = got > 0 && send(fd, answer->head, strlen(answer->head), MSG_NOSIGNAL) > 0;
@@ -550,6 +568,48 @@ START_TEST(no_answer_of_a_server_or_a_bucket_harms)
         assert_answer_is_refused(&answers[i]);
     DONE(&cli, "verify");
     assert_untouched();
+}
+END_TEST
+
+START_TEST(a_file_of_a_bucket_is_as_long_as_its_manifest_says)
+{
+    char server[60];
+    int port = 0;
+    const struct answer answer = {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", megabyte, 300};
+    size_t len;
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
+    char *text = file_read(tmpdir_path(&cli.dir, "lake/store=evil/_log/00000001.json"), &len);
+    manifest = text;
+    pid_t liar = start_liar(&answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    setenv("AWS_ENDPOINT_URL", server, 1);
+    setenv("AWS_ACCESS_KEY_ID", "k", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
+    CLI(&cli, NULL, "pull", "x", "--from", "s3://lake/x", "--store-name", "evil");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    unsetenv("AWS_ENDPOINT_URL");
+    manifest = NULL;
+    free(text);
+}
+END_TEST
+
+/* A disk whose free space is what is to be kept free. */
+START_TEST(a_server_does_not_fill_the_disk)
+{
+    char server[60];
+    int port = 0;
+    const struct answer answer = {"HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", megabyte, 300};
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    pid_t liar = start_liar(&answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    CLI(&cli, NULL, "pull", "here", "--from", server, "--keep-free", "100000000");
+    cli_assert_refused(&cli, 3, "No space left on device");
+    ck_assert_msg(strstr(cli.err, "write what http://127.0.0.1:") != NULL, "%s", cli.err);
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
 }
 END_TEST
 
@@ -859,6 +919,8 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, a_target_with_very_many_sessions_is_not_believed);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
+    tcase_add_test(cases, a_file_of_a_bucket_is_as_long_as_its_manifest_says);
+    tcase_add_test(cases, a_server_does_not_fill_the_disk);
     tcase_add_test(cases, a_server_sends_only_the_session_that_was_asked_for);
     tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif

@@ -50,11 +50,12 @@ static annal_status read_line(struct access *access, char *line, unsigned number
     line[strcspn(line, "#\r\n")] = '\0';
     const char *first = strtok_r(line, " \t", &rest);
     const char *second = first == NULL ? NULL : strtok_r(NULL, " \t", &rest);
+    bool is_more = second != NULL && strtok_r(NULL, " \t", &rest) != NULL;
     if (first == NULL)
         return ANNAL_OK;
     if (second == NULL)
         return add_token(access, first, RIGHT_WRITE, path, err);
-    if (strcmp(first, "read") == 0 || strcmp(first, "write") == 0)
+    if (!is_more && (strcmp(first, "read") == 0 || strcmp(first, "write") == 0))
         return add_token(access, second, *first == 'r' ? RIGHT_READ : RIGHT_WRITE, path, err);
     return annal__fail(err, ANNAL_ERR_INVALID,
                        "'%s', line %u: a line is TOKEN, read TOKEN or write TOKEN", path, number);
