@@ -6,6 +6,7 @@
 #include "tests/support/tmpdir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -127,6 +128,51 @@ START_TEST(a_link_in_the_way_is_an_error_that_names_it_and_nothing_happens_behin
 }
 END_TEST
 
+/* Also one whose target has the rest of the path. */
+START_TEST(a_link_between_two_directories_is_not_followed_to_read)
+{
+    struct buf bytes = {0};
+    bool deleted = false;
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "in/a"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "out/c"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "in/c"), 0700), 0);
+    file_write(tmpdir_path(&dir, "out/c/g"), "old", 3);
+    file_write(tmpdir_path(&dir, "in/c/g"), "old", 3);
+    put_link("out", "in/a/b");
+    put_link("in/c", "in/a/d");
+    ck_fails(ANNAL_ERR_IO, "in/a/b' is a symbolic link",
+             annal__below_read(&below, "a/b/c/g", &bytes, &failure));
+    ck_fails(ANNAL_ERR_IO, "in/a/d' is a symbolic link",
+             annal__below_read(&below, "a/d/g", &bytes, &failure));
+    ck_fails(ANNAL_ERR_IO, "in/a/b' is a symbolic link",
+             annal__below_delete(&below, "a/b/c/g", &deleted, &failure));
+    ck_file("out/c/g", "old");
+}
+END_TEST
+
+START_TEST(a_path_that_leads_up_or_has_an_empty_name_is_none)
+{
+    static const char *const paths[] = {
+        "..", "../out/f", "a/../../out/f", ".",  "./f",  "a/./f",      "",
+        "/",  "//f",      "a//f",          "a/", "a/..", "/etc/passwd"};
+    struct buf bytes = {0};
+    bool deleted = false;
+    int fd = -1;
+    ck_assert_int_eq(mkdir(tmpdir_path(&dir, "in/a"), 0700), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        ck_assert_int_eq(annal__below_read(&below, paths[i], &bytes, NULL), ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__below_replace(&below, paths[i], TEXT, &MODE, NULL),
+                         ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__below_delete(&below, paths[i], &deleted, NULL), ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__below_rename(&below, paths[i], "x", NULL), ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__below_link(&below, paths[i], "x", NULL), ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__below_open_file(&below, paths[i], O_RDONLY, NULL, &fd, NULL),
+                         ANNAL_ERR_INVALID);
+    }
+    ck_file("out/f", "old");
+}
+END_TEST
+
 START_TEST(a_link_in_the_place_of_a_file_is_neither_written_nor_read_and_only_itself_deleted)
 {
     struct buf bytes = {0};
@@ -225,6 +271,8 @@ Suite *suite_open_below(void)
     tcase_add_test(tests, each_name_on_the_way_is_synced_also_when_somebody_else_made_it);
     tcase_add_test(tests,
                    a_link_in_the_way_is_an_error_that_names_it_and_nothing_happens_behind_it);
+    tcase_add_test(tests, a_link_between_two_directories_is_not_followed_to_read);
+    tcase_add_test(tests, a_path_that_leads_up_or_has_an_empty_name_is_none);
     tcase_add_test(
         tests, a_link_in_the_place_of_a_file_is_neither_written_nor_read_and_only_itself_deleted);
     tcase_add_test(tests, a_fifo_keeps_nobody_waiting);

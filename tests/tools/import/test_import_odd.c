@@ -539,6 +539,29 @@ END_TEST
 /* ---- Cut short, damaged, kept locked ---- */
 
 /* 80 MiB of line ends are a few kilobytes. */
+/* Three bytes each: to make events of them would take as long as of millions of real ones. */
+START_TEST(a_line_of_more_than_a_million_spans_or_records_is_kept_as_it_is)
+{
+    static const char *const kinds[][3] = {
+        {"otel", "resourceSpans\":[{\"scopeSpans", "spans"},
+        {"otel-logs", "resourceLogs\":[{\"scopeLogs", "logRecords"}};
+    char name[40];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s.jsonl", kinds[i][0]);
+        FILE *file = create(name);
+        fprintf(file, "{\"%s\":[{\"%s\":[{}", kinds[i][1], kinds[i][2]);
+        for (int span = 0; span < 1000000; span++)
+            fputs(",{}", file);
+        fputs("]}]}]}\n", file);
+        ck_assert_int_eq(fclose(file), 0);
+        DONE(&cli, "import", kinds[i][0], tmpdir_path(&cli.dir, name));
+    }
+    DONE(&cli, "sql", "SELECT count(*) AS n, sum(type = 'import.record') AS r FROM events",
+         "--json");
+    ck_assert_str_eq(cli.out, "{\"n\":4,\"r\":2}\n");
+}
+END_TEST
+
 START_TEST(a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked)
 {
     enum { BYTES = 80 << 20 };
@@ -842,6 +865,7 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, zero_bytes_in_a_document_cost_what_stands_there);
     tcase_add_test(tc, marks_and_line_ends_of_other_systems_change_nothing);
     tcase_add_test(tc, what_is_not_utf_8_is_held_byte_for_byte);
+    tcase_add_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_as_it_is);
     tcase_add_test(tc, a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked);
     tcase_add_test(tc, a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so);
     tcase_add_test(tc, a_database_that_is_cut_short_gives_what_can_be_read_and_says_so);
