@@ -32,7 +32,7 @@ mutate      small mistakes in the product, one at a time: each makes a suite of 
 serve       annal serve: cuts of streams, kills, random requests, clients that leave, OpenTelemetry, 1,000 streams
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
-node        the Node package: on Node 22, 24 and 26, with 200 kills, 100 terminated workers, a million operations
+node        the Node package: on Node 22, 24 and 26, 200 kills, a million appends, address sanitizer
 loaded      make test 20 times beside busy processes and a busy disk; tests in which time passes, 20 times each
 systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
@@ -93,7 +93,10 @@ run_part() {
         LIBANNAL_FULL=1 SEED="$SEED" make test-python TESTS=tests/test_loads.py
         bindings/python/sanitize.sh
         ;;
-    node) LIBANNAL_FULL=1 make node ;;
+    node)
+        LIBANNAL_FULL=1 make node
+        bindings/node/sanitize.sh
+        ;;
     loaded)
         cmake --preset dev
         cmake --build --preset dev

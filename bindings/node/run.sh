@@ -24,7 +24,7 @@ if [ $# -eq 0 ]; then
     suites=$!
     set -- tests/*.test.mjs
 fi
-"$node" --expose-gc --test --test-timeout=60000 --test-reporter=dot "$@"
+"$node" --expose-gc --test --test-timeout=600000 --test-reporter=dot "$@"
 [ -n "$suites" ] || exit 0
 # A suite of others prints how many of its tests ran. One that was skipped is a failure.
 if ! wait "$suites" || ! grep -E '^ +Tests +[0-9]+ passed \([0-9]+\)' suites.log; then

@@ -93,6 +93,7 @@ test('a worker that is terminated while it waits, reads and asks', async (t) => 
     annal.open(workerData).then(async (store) => {
       store.tail({ fromNow: true }).next();
       const state = await store.session('s1').state();
+      await store.session('s2').append('b');
       parentPort.postMessage('busy');
       for (;;) await Promise.all([store.sql('SELECT count(*) FROM events'), state.json(), store.session('s1').slice(-100), store.session('s2').append('b')]);
     });`;

@@ -35,3 +35,12 @@ import { AnnalSaver } from 'libannal/langgraph';
 
 const saver: BaseCheckpointSaver<string> = new AnnalSaver(store, { level: 'batch' });
 await saver.deleteThread('t');
+
+import type { Session } from '@openai/agents-core';
+import { AnnalSessionStore } from 'libannal/claude-agent';
+import { AnnalSession } from 'libannal/openai-agents';
+
+const conversation: Session = new AnnalSession(store, { sessionId: 'user 42' });
+await conversation.popItem();
+const transcripts = new AnnalSessionStore(store);
+(await transcripts.load({ projectKey: 'p', sessionId: 's' }))?.length satisfies number | undefined;
