@@ -354,6 +354,7 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
     import->counts = (annal_import_counts){0};
     import->last_counted = 0;
     import->refused = false;
+    import->has_ids = false;
     import->may_repeat = may_repeat(source);
     take_owner(import, source);
     return status;

@@ -100,6 +100,17 @@ static bool find_recent(struct import_json *json, annal_slice bytes, struct json
     return false;
 }
 
+/* Most questions are about the line that the last one was about. */
+static bool is_same_line(const struct import_json *json, annal_slice bytes,
+                         struct json_place *out_place)
+{
+    if (json->line >= json->line_count)
+        return false;
+    const struct json_tokens *line = &json->lines[json->line].text;
+    *out_place = (struct json_place){.text = line, .stays = true};
+    return line->json.ptr == bytes.ptr && line->json.len == bytes.len;
+}
+
 /* False: it is not JSON, or there is no memory. SQLite then says what it thinks of it. */
 static bool find_text(struct import_json *json, sqlite3_value *value, struct json_place *out_place)
 {
@@ -108,7 +119,8 @@ static bool find_text(struct import_json *json, sqlite3_value *value, struct jso
         return false;
     bytes.ptr = sqlite3_value_blob(value);
     bytes.len = (size_t)sqlite3_value_bytes(value);
-    if (find_recent(json, bytes, out_place) || annal__import_json_line_of(json, bytes, out_place))
+    if (is_same_line(json, bytes, out_place) || find_recent(json, bytes, out_place) ||
+        annal__import_json_line_of(json, bytes, out_place))
         return true;
     if (annal__json_check(bytes, JSON_DEPTH_MAX, NULL) != JSON_VALID)
         return false;

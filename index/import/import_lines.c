@@ -71,6 +71,7 @@ annal_status annal__import_remember(annal_import *import, annal_slice session, a
     char key[HASH_TEXT_BYTES + 1];
     bool known = false;
     annal_status status = event_key(import, session, id, key, err);
+    import->has_ids = true;
     return status < 0 ? status : remember(import, key, &known, err);
 }
 
@@ -78,6 +79,9 @@ annal_status annal__import_knows(annal_import *import, annal_slice session, anna
                                  bool *out_known, annal_error *err)
 {
     char key[HASH_TEXT_BYTES + 1];
+    *out_known = false;
+    if (!import->has_ids)
+        return ANNAL_OK;
     annal_status status = event_key(import, session, id, key, err);
     if (status < 0)
         return status;

@@ -44,6 +44,7 @@ struct annal_import {
     uint64_t last_counted; /* number of the last line that counts.imported includes */
     bool refused;          /* a trigger failed on the current line */
     bool may_repeat;       /* lines with the same bytes are different lines */
+    bool has_ids;          /* the id of an event was remembered */
     bool failed;
     annal_import_owner_fn owner;
     void *owner_arg;

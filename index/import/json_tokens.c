@@ -107,7 +107,8 @@ static enum json_found find_member(const struct json_tokens *text, annal_slice n
         return JSON_MISSING;
     for (uint32_t i = *inout + 1; i < tokens[*inout].next; i = tokens[i + 1].next) {
         annal_slice key = {text->json.ptr + tokens[i].at + 1, tokens[i].len - 2};
-        if (key.len == name.len && memcmp(key.ptr, name.ptr, name.len) == 0) {
+        if (key.len == name.len && (key.len == 0 || *key.ptr == *name.ptr) &&
+            memcmp(key.ptr, name.ptr, name.len) == 0) {
             *inout = i + 1;
             return JSON_FOUND;
         }

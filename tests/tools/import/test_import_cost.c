@@ -48,6 +48,17 @@ static const struct shape shapes[] = {
     {"otel-logs", "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}",
      ",{\"traceId\":\"ab\",\"spanId\":\"#\",\"attributes\":[" CHAT KEY("k") "]}", ENDED, 800,
      false},
+    {"pi", "",
+     "{\"type\":\"message\",\"id\":\"#\",\"parentId\":\"1\",\"message\":{\"role\":\"user\","
+     "\"content\":\"x\"}}\n",
+     "", 150, true},
+    {"claude-code", "",
+     "{\"type\":\"user\",\"sessionId\":\"s\",\"uuid\":\"#\",\"parentUuid\":\"x\",\"message\":"
+     "{\"role\":\"user\",\"content\":\"x\"}}\n",
+     "", 150, true},
+    {"codex", "",
+     "{\"type\":\"event_msg\",\"payload\":{\"type\":\"user_message\",\"message\":\"#\"}}\n", "",
+     150, true},
 };
 
 static annal_status ignore(void *arg, const annal_import_event *event, annal_error *err)
@@ -115,6 +126,7 @@ START_TEST(what_is_four_times_as_long_costs_about_four_times_as_much)
     ck_grows(2);
     ck_grows(5);
     ck_grows(10);
+    ck_grows(11);
 }
 END_TEST
 

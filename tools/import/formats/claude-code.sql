@@ -139,7 +139,7 @@ CREATE TABLE facts (
     end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT, label TEXT, origin TEXT, up TEXT,
     rooted INTEGER, copied INTEGER, new_parent TEXT, last_turn TEXT, from_turn TEXT, taken TEXT, prompt TEXT,
     hour INTEGER, searches INTEGER, others INTEGER, more_hour INTEGER, more_searches INTEGER,
-    told_others INTEGER, size INTEGER, again INTEGER
+    told_others INTEGER, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER
 );
 
 -- The events that a line may give, in their order.
@@ -148,29 +148,29 @@ INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (
 
 -- What each line of the batch says by itself.
 CREATE VIEW said AS
-SELECT row, n, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subtype' AS subtype,
-       j ->> '$.uuid' AS uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
+SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype,
+       uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
        j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS session,
        time_us(j ->> '$.timestamp') AS at,
        nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
        j ->> '$.gitBranch' AS branch, coalesce(j ->> '$.customTitle', j ->> '$.aiTitle') AS title,
        CASE WHEN j ->> '$.customTitle' <> '' THEN 3 WHEN j ->> '$.aiTitle' <> '' THEN 2 END AS rank,
-       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.leafUuid' END AS leaf,
-       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.summary' END AS summary,
+       CASE WHEN type = 'summary' THEN j ->> '$.leafUuid' END AS leaf,
+       CASE WHEN type = 'summary' THEN j ->> '$.summary' END AS summary,
        json_type(j, '$.leafUuid') IS 'text' AS has_leaf,
        j ->> '$.isMeta' IS 1 OR j ->> '$.isCompactSummary' IS 1 AS meta,
-       json_type(j, '$.message.content') AS shape,
-       substr(CASE json_type(j, '$.message.content')
+       shape,
+       substr(CASE shape
                   WHEN 'text' THEN j ->> '$.message.content'
                   WHEN 'array' THEN j ->> '$.message.content[0].text' END, 1, 40) AS text,
-       CASE WHEN json_type(j, '$.message.content') = 'array' THEN
+       CASE WHEN shape = 'array' THEN
            (SELECT group_concat(CASE WHEN b.type <> 'object' THEN 'o'
                                      WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'c'
                                      WHEN b.value ->> '$.type' LIKE '%tool_result' THEN 'r'
                                      ELSE 'o' END, '')
             FROM json_each(j, '$.message.content') b) END AS blocks,
        coalesce(j ->> '$.message.content[0].id', j ->> '$.message.content[0].tool_use_id') AS call,
-       CASE WHEN u IS NOT NULL THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', hash)
+       CASE WHEN u IS NOT NULL THEN coalesce(j ->> '$.message.id', uuid, hash)
                 || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
        j ->> '$.message.id' || ' ' || (j ->> '$.requestId') AS response,
        CAST(u ->> '$.input_tokens' AS INTEGER) AS input,
@@ -183,16 +183,16 @@ SELECT row, n, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.s
        json_type(j, '$.parentUuid') IS 'null' AS rooted, j ->> '$.logicalParentUuid' AS logical_up,
        CASE WHEN j ->> '$.isApiErrorMessage' IS 1
                 THEN coalesce(j -> '$.message.content[0].text', j -> '$.error', '"API error"')
-            WHEN j ->> '$.type' = 'system' AND j ->> '$.subtype' = 'api_error'
+            WHEN type = 'system' AND j ->> '$.subtype' = 'api_error'
                 THEN coalesce(j -> '$.error.message', nullif(j -> '$.error', '{}'), '"API error"')
             END AS error,
-       CASE WHEN j ->> '$.type' = 'assistant' THEN
+       CASE WHEN type = 'assistant' THEN
            coalesce(j ->> '$.message.stop_reason',
                     CASE WHEN j ->> '$.message.content[0].type' = 'text' THEN 'end_turn' END, '')
            END AS stop
-FROM (SELECT row, n, hash, j, CASE WHEN json_type(j, '$.message.usage') = 'object'
-                                   THEN j -> '$.message.usage' END AS u
-      FROM (SELECT row, n, hash, line_json(row) AS j FROM lines)) ORDER BY row;
+FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.uuid' AS uuid, json_type(j, '$.message.content') AS shape,
+             CASE WHEN json_type(j, '$.message.usage') = 'object' THEN j -> '$.message.usage' END AS u
+      FROM (SELECT row, n, hash, line_json(row) AS j FROM lines ORDER BY row LIMIT -1) LIMIT -1) LIMIT -1;
 
 -- One line after the other: whose it is, then what it changes there. A LIMIT makes SQLite compute a
 -- column once, and not wherever the query around it uses it.
@@ -252,7 +252,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                            + coalesce(i.value ->> '$.cache_creation_input_tokens', 0))
                 FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
                 WHERE i.value ->> '$.type' = 'message') END,
-           u.message IS NOT NULL
+           u.message IS NOT NULL, NULL, NULL
     FROM (
         SELECT y.*, y.seen_before OR coalesce(y.owner <> y.session, 0)
                     OR (coalesce(NEW.blocks LIKE '%r%', 0) OR NEW.type IS 'system') AND coalesce(y.up_copied, 0)
@@ -301,17 +301,16 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
         LIMIT 1) v LIMIT 1) y LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
-    INSERT INTO branched SELECT NEW.row WHERE EXISTS (
-        SELECT 1 FROM facts f WHERE f.row = NEW.row AND f.human AND f.from_turn IS NOT NULL
-          AND (f.rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = f.up
-                                          AND (d.turn <> f.from_turn OR d.turn IS NULL AND d.copied))));
-    INSERT INTO left_behind VALUES (NEW.row);
+    UPDATE facts SET branches = 1
+    WHERE row = NEW.row AND human AND from_turn IS NOT NULL
+      AND (rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up
+                                      AND (d.turn <> from_turn OR d.turn IS NULL AND d.copied)));
+    UPDATE facts SET leaves = 1 WHERE row = NEW.row;
 END;
 
 -- Rule (11): the turns that a prompt leaves behind, and those that it returns to. A prompt whose parent
 -- is unknown continues the last turn.
-CREATE VIEW branched (row) AS VALUES (0);
-CREATE TRIGGER branch INSTEAD OF INSERT ON branched BEGIN
+CREATE TRIGGER branch AFTER UPDATE OF branches ON facts BEGIN
     UPDATE facts SET from_turn = CASE
         WHEN EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up AND (d.turn IS NOT NULL OR d.copied))
             THEN (SELECT d.turn FROM nodes d WHERE d.uuid = facts.up)
@@ -331,16 +330,15 @@ END;
 
 -- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
 -- an INSERT into a table that its program has read.
-CREATE VIEW left_behind (row) AS VALUES (0);
-CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
-    UPDATE file SET (session, ts) = (SELECT said, ts FROM facts WHERE row = NEW.row);
+CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
+    UPDATE file SET session = NEW.said, ts = NEW.ts;
     INSERT INTO sessions
-    SELECT session, CASE WHEN dates THEN at END, new_model, new_cwd, new_branch, new_name,
-           CASE WHEN new_name IS NOT NULL THEN rank END,
-           CASE WHEN human OR ended IS NULL THEN turn END, turns,
-           CASE WHEN type IN ('user', 'assistant') THEN uuid END,
-           rest, error, ts, n, coalesce(rest <> 'open', 0), last_turn, new_parent
-    FROM facts WHERE row = NEW.row
+    SELECT NEW.session, CASE WHEN NEW.dates THEN NEW.at END, NEW.new_model, NEW.new_cwd, NEW.new_branch, NEW.new_name,
+           CASE WHEN NEW.new_name IS NOT NULL THEN NEW.rank END,
+           CASE WHEN NEW.human OR NEW.ended IS NULL THEN NEW.turn END, NEW.turns,
+           CASE WHEN NEW.type IN ('user', 'assistant') THEN NEW.uuid END,
+           NEW.rest, NEW.error, NEW.ts, NEW.n, coalesce(NEW.rest <> 'open', 0), NEW.last_turn, NEW.new_parent
+    WHERE true
     ON CONFLICT DO UPDATE SET
         last_turn = excluded.last_turn, parent = coalesce(excluded.parent, parent),
         dated = coalesce(excluded.dated, dated), model = coalesce(excluded.model, model),
@@ -353,17 +351,21 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
         rest_n = CASE WHEN excluded.rest IS NULL THEN rest_n ELSE excluded.rest_n END,
         rested = excluded.turn IS turn AND (rested OR excluded.rested);
     INSERT OR REPLACE INTO usage
-    SELECT session, message, input, cached, written, output, hour, searches, max(told_others, coalesce(others, 0))
-    FROM facts WHERE row = NEW.row AND message IS NOT NULL;
-    INSERT OR IGNORE INTO nodes SELECT uuid, last_turn, copied FROM facts WHERE row = NEW.row AND uuid IS NOT NULL;
-    INSERT OR IGNORE INTO branches SELECT turn, session, from_turn, 0 FROM facts WHERE row = NEW.row AND human;
-    INSERT OR IGNORE INTO prompts SELECT prompt FROM facts WHERE row = NEW.row AND prompt IS NOT NULL;
-    INSERT OR IGNORE INTO calls SELECT session, call FROM facts WHERE row = NEW.row AND call IS NOT NULL;
+    SELECT NEW.session, NEW.message, NEW.input, NEW.cached, NEW.written, NEW.output, NEW.hour, NEW.searches,
+           max(NEW.told_others, coalesce(NEW.others, 0))
+    WHERE NEW.message IS NOT NULL;
+    INSERT OR IGNORE INTO nodes SELECT NEW.uuid, NEW.last_turn, NEW.copied WHERE NEW.uuid IS NOT NULL;
+    INSERT OR IGNORE INTO calls SELECT NEW.session, NEW.call WHERE NEW.call IS NOT NULL;
+END;
+-- Few lines are prompts, summaries or side chains.
+CREATE TRIGGER leave_more AFTER UPDATE OF leaves ON facts WHEN NEW.human OR NEW.prompt IS NOT NULL OR NEW.parent IS NOT NULL
+    OR NEW.leaf IS NOT NULL
+BEGIN
+    INSERT OR IGNORE INTO branches SELECT NEW.turn, NEW.session, NEW.from_turn, 0 WHERE NEW.human;
+    INSERT OR IGNORE INTO prompts SELECT NEW.prompt WHERE NEW.prompt IS NOT NULL;
     INSERT OR IGNORE INTO chains
-    SELECT uuid, session FROM facts
-    WHERE row = NEW.row AND parent IS NOT NULL AND agent IS NULL AND uuid IS NOT NULL;
-    INSERT OR REPLACE INTO summaries
-    SELECT leaf, summary FROM facts WHERE row = NEW.row AND leaf IS NOT NULL AND rank IS NULL;
+    SELECT NEW.uuid, NEW.session WHERE NEW.parent IS NOT NULL AND NEW.agent IS NULL AND NEW.uuid IS NOT NULL;
+    INSERT OR REPLACE INTO summaries SELECT NEW.leaf, NEW.summary WHERE NEW.leaf IS NOT NULL AND NEW.rank IS NULL;
 END;
 
 -- batch
