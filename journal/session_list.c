@@ -32,6 +32,7 @@ struct name {
     const struct codec *codec;
     uint64_t bytes; /* 0: it is empty, or gone, or: */
     int failed;     /* the errno of looking at it */
+    bool denied;    /* this user may not read it, as its mode says */
 };
 
 struct names {
@@ -140,8 +141,12 @@ static void look_at(struct look *look, struct name *name)
             0 ||
         annal__buf_cstr(&look->path) == NULL)
         name->failed = ENOMEM;
-    else if (look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes) < 0)
-        name->failed = errno == ENOENT ? 0 : errno; /* deleted in the meantime */
+    else {
+        int measured = look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes);
+        if (measured < 0)
+            name->failed = errno == ENOENT ? 0 : errno; /* deleted in the meantime */
+        name->denied = measured > 0;
+    }
     if (!regular)
         name->bytes = 0;
 }
@@ -213,6 +218,8 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         if (name->bytes == 0)
             continue;
         last = name;
+        if (names->tells && name->denied)
+            (void)annal__store_is_stray(look->store, session); /* which names it */
         status = fn(arg, session, name->bytes);
     }
     return status;

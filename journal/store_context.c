@@ -92,7 +92,9 @@ annal_status annal__journal_open(const annal_store *store, annal_slice session, 
         status = annal__journal_find(store, session, &path, out_codec, err);
         if (status == ANNAL_OK && *out_codec != NULL) {
             fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
-            if (fd < 0 && errno != ENOENT)
+            if (fd < 0 && errno == EACCES)
+                status = annal__fail_denied(err, session);
+            else if (fd < 0 && errno != ENOENT)
                 status = annal__fail_errno(err, "open %s", path.ptr);
         }
     }

@@ -56,6 +56,17 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
+annal_status annal__fail_denied(annal_error *err, annal_slice session)
+{
+    annal__fail(err, ANNAL_ERR_IO,
+                "this user may not read the journal of session '%.*s'; its owner or root can let "
+                "the group of the store read it",
+                ANNAL_FMT(session));
+    if (err != NULL)
+        err->os_errno = EACCES;
+    return ANNAL_ERR_IO;
+}
+
 enum kind { NO_STRAY, STRAY, DOUBLE, DENIED };
 
 /* What is wrong with the files that have this session's name: a sentence in out_why. */
@@ -70,10 +81,7 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
     }
     const struct found *a = &found[0], *b = &found[1];
     if (read == NULL && (a->denied || b->denied)) {
-        (void)annal__fail(out_why, ANNAL_ERR_IO,
-                          "this user may not read the journal of session '%.*s'; its owner or root "
-                          "can let the group of the store read it",
-                          ANNAL_FMT(session));
+        (void)annal__fail_denied(out_why, session);
         return DENIED;
     }
     if (read == NULL)

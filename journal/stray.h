@@ -30,6 +30,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* This user may not read the journal of a session: what to do about it. */
+annal_status annal__fail_denied(annal_error *err, annal_slice session);
+
 /* Of a store object: the strays that its log reported. */
 struct strays {
     pthread_mutex_t lock;

@@ -83,7 +83,7 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
     if (err != NULL) {
         va_list args;
         va_start(args, format);
-        fill(err, ANNAL_ERR_IO, os_errno, format, args);
+        fill(err, ANNAL_ERR_IO, os_errno == NO_INODE ? ENOSPC : os_errno, format, args);
         va_end(args);
         char space[128];
 #ifdef __GLIBC__ /* returns the text, and uses space only for an unknown number */
@@ -92,6 +92,10 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
         const char *reason =
             strerror_r(os_errno, space, sizeof space) == 0 ? space : "unknown error";
 #endif
+        if (os_errno == NO_INODE)
+            reason =
+                "the disk has free bytes, but no inode is free for another file: remove files, "
+                "'df -i' counts them";
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
     }

@@ -11,6 +11,12 @@
 annal_status annal__fail(annal_error *err, annal_status status, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 
+/*
+ * In errno after a name could not be created: the disk has free bytes, and no inode is free. The
+ * system has no number for it, and does not use this one for files; os_errno is ENOSPC.
+ */
+#define NO_INODE ENOSR
+
 /* As annal__fail() with ANNAL_ERR_IO; adds ": <text of errno>" to the message, and keeps errno. */
 annal_status annal__fail_errno(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 

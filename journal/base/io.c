@@ -14,9 +14,27 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#define GROUPS_MAX 256
+
+/* After a call that creates a name: no space may mean that no inode is free. */
+static int note_space(const char *path, int result)
+{
+    char parent[4096];
+    struct statvfs disk;
+    const char *slash = strrchr(path, '/');
+    if (result >= 0 || errno != ENOSPC)
+        return result;
+    snprintf(parent, sizeof parent, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+             slash == NULL ? "." : path);
+    bool used_up = statvfs(parent, &disk) == 0 && disk.f_files > 0 && disk.f_favail == 0;
+    errno = used_up ? NO_INODE : ENOSPC;
+    return result;
+}
 
 static int open_plain(const char *path, int flags, mode_t mode)
 {
@@ -24,7 +42,7 @@ static int open_plain(const char *path, int flags, mode_t mode)
     do {
         fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     } while (fd < 0 && errno == EINTR);
-    return fd;
+    return (flags & O_CREAT) != 0 ? note_space(path, fd) : fd;
 }
 
 /* What a new file or directory may be for others than its owner: as much as the directory that it
@@ -167,16 +185,38 @@ static int sys_identify(void *arg, const char *path, dev_t *out_device, ino_t *o
     return 0;
 }
 
+/* Whether this process is in a group. */
+static bool is_member(gid_t gid)
+{
+    gid_t groups[GROUPS_MAX];
+    int count = gid == getegid() ? 0 : getgroups(GROUPS_MAX, groups);
+    bool member = gid == getegid() || count < 0;
+    for (int i = 0; i < count && !member; i++)
+        member = groups[i] == gid;
+    return member;
+}
+
+static bool mode_lets_read(const struct statx *file)
+{
+    uid_t user = geteuid();
+    if (user == 0)
+        return true;
+    if (file->stx_uid == user)
+        return (file->stx_mode & S_IRUSR) != 0;
+    bool group = (file->stx_mode & S_IRGRP) != 0, others = (file->stx_mode & S_IROTH) != 0;
+    return group == others ? group : is_member(file->stx_gid) == group;
+}
+
 static int sys_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
 {
     (void)arg;
     struct statx found;
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE,
-              &found) < 0)
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+              STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_SIZE, &found) < 0)
         return -1;
     *out_regular = S_ISREG(found.stx_mode);
     *out_bytes = found.stx_size;
-    return 0;
+    return mode_lets_read(&found) ? 0 : 1;
 }
 
 static int sys_rename(void *arg, const char *from, const char *to)
@@ -195,7 +235,7 @@ static int sys_mkdir(void *arg, const char *path, mode_t mode)
 {
     (void)arg;
     mode_t directory = 0, shared = (mode & 070) != 0 ? shared_mode(path, mode, &directory) : mode;
-    int rc = mkdir(path, mode & 0700);
+    int rc = note_space(path, mkdir(path, mode & 0700));
     if (rc == 0 && shared != (mode & 0700))
         (void)chmod(path, shared | (directory & S_ISGID));
     return rc;

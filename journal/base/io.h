@@ -63,7 +63,10 @@ struct io {
      * sync.
      */
     int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
-    /* The size of a file, and whether it is a regular one; asks for no times, like identify. */
+    /*
+     * The size of a file, and whether it is a regular one; asks for no times, like identify. 1: as
+     * its mode says, this user may not read it (an ACL may say otherwise).
+     */
     int (*measure)(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);

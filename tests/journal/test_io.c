@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/base/error.h"
 #include "journal/base/io.h"
 
 #include "tests/support/failing_io.h"
@@ -7,11 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -372,6 +375,51 @@ START_TEST(a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure)
 }
 END_TEST
 
+/* Of a child process: 77 if it may not mount a filesystem. */
+static int fill_inodes(const char *place)
+{
+    char name[400];
+    annal_error err = {0};
+    int fd = 0;
+    if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("t", place, "tmpfs", 0, "size=8m,nr_inodes=10") != 0)
+        return 77;
+    for (int i = 0; fd >= 0; i++) {
+        snprintf(name, sizeof name, "%s/%d", place, i);
+        fd = annal__system_io.open(NULL, name, O_CREAT | O_RDWR, 0660);
+    }
+    (void)annal__fail_errno(&err, "create '%s'", name);
+    bool said = err.os_errno == ENOSPC && strstr(err.message, "no inode is free") != NULL;
+    if (annal__system_io.mkdir(NULL, name, 0700) == 0)
+        return 2;
+    (void)annal__fail_errno(&err, "create '%s'", name);
+    said = said && strstr(err.message, "no inode is free") != NULL;
+    snprintf(name, sizeof name, "%s/0", place);
+    fd = annal__system_io.open(NULL, name, O_RDWR, 0);
+    if (fd < 0 || annal__system_io.reserve(NULL, fd, 16 << 20) == 0)
+        return 3;
+    (void)annal__fail_errno(&err, "reserve");
+    return said && strstr(err.message, "inode") == NULL ? 0 : 1;
+}
+
+START_TEST(where_no_inode_is_free_the_message_says_so)
+{
+    int outcome;
+    const char *place = tmpdir_path(&dir, "few");
+    ck_assert_int_eq(mkdir(place, 0700), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fill_inodes(place));
+    ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+    ck_assert(WIFEXITED(outcome));
+    if (WEXITSTATUS(outcome) == 77)
+        fprintf(stderr, "skipped: no filesystem can be mounted here\n");
+    else
+        ck_assert_int_eq(WEXITSTATUS(outcome), 0);
+}
+END_TEST
+
 Suite *suite_io(void)
 {
     Suite *suite = suite_create("io");
@@ -379,6 +427,7 @@ Suite *suite_io(void)
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
         tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
+    tcase_add_test(tests, where_no_inode_is_free_the_message_says_so);
     tcase_add_test(tests, short_writes_and_reads_are_carried_on);
     tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
     tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);

@@ -5,11 +5,13 @@
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
 
+#include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,6 +132,26 @@ START_TEST(a_child_of_fork_is_found_out_without_asking_for_its_id)
 }
 END_TEST
 
+START_TEST(a_child_of_fork_is_found_out_where_the_kernel_only_says_that_it_wipes_memory)
+{
+    static const int ignored[] = {-1, MADV_WIPEONFORK};
+    for (size_t i = 0; i < 2; i++) {
+        store_close(store);
+        failing_libc_ignore_advice(ignored[i]);
+        store = store_open(path);
+        failing_libc_ignore_advice(0);
+        ck_assert_ptr_null(store->same_process);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(annal__store_check(store, NULL) == ANNAL_ERR_CLOSED ? 0 : 1);
+        int outcome;
+        ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+        ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+        ck_ok(annal__store_check(store, err));
+    }
+}
+END_TEST
+
 START_TEST(a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing)
 {
     pid_t child = fork();
@@ -200,6 +222,8 @@ Suite *suite_store_context(void)
     TCase *tests = suite_case(suite, "context", set_up, tear_down);
     tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
     tcase_add_test(tests, a_child_of_fork_is_found_out_without_asking_for_its_id);
+    tcase_add_test(tests,
+                   a_child_of_fork_is_found_out_where_the_kernel_only_says_that_it_wipes_memory);
     tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
     tcase_add_test(tests, a_child_of_fork_may_open_the_store_again_and_append);
     tcase_add_test(tests, what_was_opened_for_reading_is_not_written);

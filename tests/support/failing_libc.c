@@ -19,9 +19,16 @@ int __real_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*fn
 int __real_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
 int __real_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
 int __real_fsync(int fd);
+int __real_madvise(void *at, size_t bytes, int advice);
 
 static struct failing_libc *_Atomic armed;
 static _Atomic long blocks;
+static _Atomic int ignored_advice;
+
+void failing_libc_ignore_advice(int advice)
+{
+    atomic_store(&ignored_advice, advice);
+}
 
 void failing_libc_arm(struct failing_libc *plan)
 {
@@ -132,4 +139,11 @@ int __wrap_fsync(int fd)
         return -1;
     }
     return __real_fsync(fd);
+}
+
+int __wrap_madvise(void *at, size_t bytes, int advice)
+{
+    int ignored = atomic_load(&ignored_advice);
+    return ignored == -1 || (ignored != 0 && ignored == advice) ? 0
+                                                                : __real_madvise(at, bytes, advice);
 }

@@ -30,6 +30,9 @@ struct failing_libc {
 /* From now on; NULL: nothing fails. One at a time in a process. */
 void failing_libc_arm(struct failing_libc *plan);
 
+/* A kernel that accepts this advice to madvise(2) and does nothing; -1: any advice, 0: as it is. */
+void failing_libc_ignore_advice(int advice);
+
 /* Blocks that were given out and not taken back. */
 long failing_libc_blocks(void);
 

@@ -62,6 +62,24 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
 }
 END_TEST
 
+START_TEST(a_store_that_its_group_may_write_is_shared_on_purpose)
+{
+    static const struct {
+        mode_t mode;
+        const char *advice; /* NULL: it is well */
+    } cases[] = {
+        {02770, NULL}, {0770, NULL}, {0700, NULL}, {0750, "chmod 700"}, {0775, "chmod o-rwx"}};
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(chmod(cli.store, cases[i].mode), 0);
+        CLI(&cli, NULL, "doctor", "--json");
+        ck_assert_msg(has_line("store", cases[i].advice == NULL ? "ok" : "warning"), "%s", cli.out);
+        ck_assert(cases[i].advice == NULL ? strstr(cli.out, "chmod") == NULL
+                                          : strstr(cli.out, cases[i].advice) != NULL);
+    }
+}
+END_TEST
+
 /* A hole behind the events, longer than is searched for the last of them: no stray, and not in
  * order. */
 START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
@@ -161,6 +179,7 @@ Suite *suite_doctor(void)
     TCase *store = suite_case(suite, "store", cli_setup, cli_teardown);
     tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
     tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
+    tcase_add_test(store, a_store_that_its_group_may_write_is_shared_on_purpose);
     tcase_add_test(store, a_journal_at_whose_end_nothing_proves_itself_is_damaged);
     tcase_add_test(store, doctor_says_which_snapshots_are_overdue);
     tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);

@@ -4,10 +4,14 @@
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -56,22 +60,50 @@ START_TEST(new_files_are_for_the_group_that_may_write_the_directory_of_the_store
 }
 END_TEST
 
+/* Each with status 1 and the answer, and the session is named. */
+static const struct {
+    const char *words[5];
+    const char *answer;
+} questions[] = {
+    {{"ls"}, "seen"},
+    {{"query"}, "harbour"},
+    {{"query", "--count"}, "\n"},
+    {{"sql", "--format", "jsonl", "SELECT count(*) AS n FROM sessions"}, "{\"n\":"},
+    {{"sql", "--format", "jsonl", "SELECT data->>'text' AS t FROM events"}, "harbour"},
+    {{"search", "harbour"}, "harbour"},
+    {{"report"}, "seen"},
+    {{"export", "--format", "jsonl"}, "harbour"},
+    {{"verify"}, "hidden"},
+    {{"doctor"}, "hidden"},
+};
+
+static void ask_all(const char *how)
+{
+    cli.as_nobody = true;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        cli_run(&cli, NULL, questions[i].words);
+        ck_assert_msg(cli.exit_status == EXIT_REFUSED, "%s: %s: %d %s", how, questions[i].words[0],
+                      cli.exit_status, cli.err);
+        ck_assert_msg(strstr(cli.out, questions[i].answer) != NULL, "%s: %s: %s", how,
+                      questions[i].words[0], cli.out);
+        ck_assert_msg(strstr(cli.err, "'hidden'") != NULL || strstr(cli.out, "'hidden'") != NULL,
+                      "%s: %s: %s", how, questions[i].words[0], cli.err);
+    }
+    static const char *const verbs[] = {"show", "query", "cat", "tail"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        CLI(&cli, NULL, verbs[i], "hidden");
+        ck_assert_msg(cli.exit_status == EXIT_STORAGE, "%s: %s: %d", how, verbs[i],
+                      cli.exit_status);
+        ck_assert_msg(strstr(cli.err, "this user may not read the journal of session 'hidden'; ") !=
+                          NULL,
+                      "%s: %s: %s", how, verbs[i], cli.err);
+    }
+    cli.as_nobody = false;
+}
+
+/* Also if it was indexed while it could be read. */
 START_TEST(a_session_that_may_not_be_read_is_named_and_the_others_are_answered)
 {
-    static const struct {
-        const char *words[5];
-        const char *answer;
-    } questions[] = {
-        {{"ls"}, "seen"},
-        {{"query"}, "harbour"},
-        {{"query", "--count"}, "1\n"},
-        {{"sql", "--format", "jsonl", "SELECT count(*) AS n FROM events"}, "{\"n\":1}\n"},
-        {{"search", "harbour"}, "harbour"},
-        {{"report"}, "seen"},
-        {{"export", "--format", "jsonl"}, "harbour"},
-        {{"verify"}, "hidden"},
-        {{"doctor"}, "hidden"},
-    };
     char command[400];
     if (geteuid() != 0) {
         fprintf(stderr, "skipped: only root can give a file to another user\n");
@@ -79,23 +111,67 @@ START_TEST(a_session_that_may_not_be_read_is_named_and_the_others_are_answered)
     }
     CLI(&cli, "{\"text\":\"harbour\"}\n", "append", "seen", "--type", "message.user");
     CLI(&cli, "{\"text\":\"secret\"}\n", "append", "hidden", "--type", "message.user");
-    snprintf(command, sizeof command, "chown -R %d %s", NOBODY, cli.store);
-    ck_assert_int_eq(system(command), 0);
-    ck_assert_int_eq(chown(in_store("events/hidden.jsonl"), 0, 0), 0);
+    snprintf(command, sizeof command, "chown -R %d:%d %s", NOBODY, NOBODY, cli.store);
     ck_assert_int_eq(chmod(cli.dir.path, 0755), 0);
-    cli.as_nobody = true;
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-        cli_run(&cli, NULL, questions[i].words);
-        if (cli.exit_status == EXIT_STORAGE && i == 0) {
-            fprintf(stderr, "skipped: the command cannot be run as another user here\n");
+    for (int indexed = 0; indexed < 2; indexed++) {
+        ck_assert_int_eq(system(command), 0);
+        ck_assert_int_eq(chmod(in_store("events/hidden.jsonl"), 0600), 0);
+        cli.as_nobody = true;
+        if (indexed == 1) {
+            DONE(&cli, "ls");
+            DONE(&cli, "search", "secret");
+        }
+        cli.as_nobody = false;
+        ck_assert_int_eq(chmod(in_store("events/hidden.jsonl"), 0), 0);
+        ask_all(indexed == 1 ? "mode 000, indexed" : "mode 000");
+        ck_assert_int_eq(chown(in_store("events/hidden.jsonl"), 0, 0), 0);
+        ck_assert_int_eq(chmod(in_store("events/hidden.jsonl"), 0600), 0);
+        ask_all(indexed == 1 ? "of another user, indexed" : "of another user");
+    }
+}
+END_TEST
+
+/* In a child process: a namespace in which /proc is empty. 77: it may not be made. */
+static int without_proc(const char *answer, const char *verb, const char *operand)
+{
+    int fd = open(answer, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+        return 76;
+    if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("t", "/proc", "tmpfs", 0, NULL) != 0)
+        return 77;
+    setenv("ANNAL_STORE", cli.store, 1);
+    /* Not cli_exec(): the leak sanitizer needs /proc. */
+    char *words[] = {(char *)"annal", (char *)verb, (char *)operand, NULL};
+    int exit_status = command_main(operand == NULL ? 2 : 3, words);
+    return fflush(NULL) == 0 ? exit_status : 75;
+}
+
+START_TEST(without_proc_readers_read)
+{
+    static const char *const words[][3] = {{"query", NULL, "harbour"},
+                                           {"ls", NULL, "seen"},
+                                           {"search", "harbour", "harbour"},
+                                           {"show", "seen", "seen"},
+                                           {"verify", NULL, "nothing found"}};
+    const char *answer = tmpdir_path(&cli.dir, "answer");
+    DONE_WITH(&cli, "{\"text\":\"harbour\"}\n", "append", "seen", "--type", "message.user");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        int outcome;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(without_proc(answer, words[i][0], words[i][1]));
+        ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+        ck_assert(WIFEXITED(outcome));
+        if (WEXITSTATUS(outcome) == 77) {
+            fprintf(stderr, "skipped: nothing can be mounted over /proc here\n");
             return;
         }
-        ck_assert_msg(cli.exit_status == EXIT_REFUSED, "%s: %d %s", questions[i].words[0],
-                      cli.exit_status, cli.err);
-        ck_assert_msg(strstr(cli.out, questions[i].answer) != NULL, "%s: %s", questions[i].words[0],
-                      cli.out);
-        ck_assert_msg(strstr(cli.err, "'hidden'") != NULL || strstr(cli.out, "'hidden'") != NULL,
-                      "%s: %s", questions[i].words[0], cli.err);
+        char *text = file_read(answer, NULL);
+        ck_assert_msg(WEXITSTATUS(outcome) == 0 && strstr(text, words[i][2]) != NULL, "%s: %d %s",
+                      words[i][0], WEXITSTATUS(outcome), text);
+        free(text);
     }
 }
 END_TEST
@@ -106,5 +182,6 @@ Suite *suite_shared(void)
     TCase *tests = suite_case(suite, "shared", cli_setup, cli_teardown);
     tcase_add_test(tests, new_files_are_for_the_group_that_may_write_the_directory_of_the_store);
     tcase_add_test(tests, a_session_that_may_not_be_read_is_named_and_the_others_are_answered);
+    tcase_add_test(tests, without_proc_readers_read);
     return suite;
 }

@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEFTOVER_SECONDS = 3600, NAMED_SESSIONS = 5, PROBE_SECONDS = 2 };
+enum { LITTLE_INODES = 64, LEFTOVER_SECONDS = 3600, NAMED_SESSIONS = 5, PROBE_SECONDS = 2 };
 
 static const uint64_t little_bytes = 512 << 20;
 
@@ -110,8 +110,12 @@ static void check_place(struct doctor *doctor)
         tell(doctor, "store", "look at it as the user who owns it", "%s cannot be looked at", path);
         return;
     }
-    bool open_to_others = (info.st_mode & 077) != 0;
-    tell(doctor, "store", open_to_others ? "chmod 700 keeps other users out" : NULL,
+    bool shared = (info.st_mode & S_IWGRP) != 0; /* on purpose */
+    tell(doctor, "store",
+         !shared && (info.st_mode & 077) != 0 ? "chmod 700 keeps other users out"
+         : shared && (info.st_mode & 07) != 0
+             ? "chmod o-rwx keeps those out who are not in its group"
+             : NULL,
          "%s, version %d, mode %04o%s", path, store_version(path), (unsigned)info.st_mode & 07777,
          annal__store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
 
@@ -136,6 +140,11 @@ static void check_place(struct doctor *doctor)
                                          : NULL;
     tell(doctor, "space", advice, "%s free, of which %s are kept free",
          human_bytes(free_text, free_bytes), human_bytes(kept_text, kept));
+    if (fs.f_files > 0 && fs.f_ffree < LITTLE_INODES)
+        tell(doctor, "inodes",
+             "remove files: without a free inode no journal and no commit log can be "
+             "created, whatever space is free",
+             "%" PRIu64 " of %" PRIu64 " free", (uint64_t)fs.f_ffree, (uint64_t)fs.f_files);
 }
 
 /* ---- Commit logs ---- */
