@@ -177,6 +177,11 @@ class Handle {
     return result;
   }
 
+  /** The next block of a cursor or a query. */
+  read() {
+    return this.use(() => this.core.run('read', new Args(8).number(this.id)));
+  }
+
   close() {
     return this.use(() => {
       if (this.id === 0 || this.core.closing) return undefined;
@@ -197,7 +202,7 @@ function disown(handle) {
   released.unregister(handle);
 }
 
-/** The events of blocks that `open` and then `read` bring. */
+/** The events of blocks that `open` and then `read` return; the next block is read while this one is used. */
 async function* eventsOf(core, store, open, { signal, onDamage } = {}) {
   signal?.throwIfAborted();
   let table;
@@ -208,12 +213,15 @@ async function* eventsOf(core, store, open, { signal, onDamage } = {}) {
     throw error;
   }
   let handle = null;
+  let next = null;
   const guard = {}; // lives as long as this generator
   try {
     for (;;) {
       const block = readBlock(table, store);
       if (block.handle !== 0 && handle === null) handle = own(guard, new Handle(core, block.handle));
       if (block.handle === 0 && handle !== null) handle.id = 0;
+      next = block.handle === 0 || block.damage ? null : handle.read();
+      next?.catch(() => {}); // it is awaited below
       for (const event of block.events) {
         signal?.throwIfAborted();
         yield event;
@@ -223,9 +231,10 @@ async function* eventsOf(core, store, open, { signal, onDamage } = {}) {
       if (block.damage) onDamage(block.damage);
       if (block.handle === 0) return;
       signal?.throwIfAborted();
-      table = await core.run('read', new Args(8).number(block.handle));
+      table = await (next ?? handle.read());
     }
   } finally {
+    await next?.catch(() => {});
     if (handle !== null) {
       disown(handle);
       await handle.close().catch(() => {});
