@@ -47,7 +47,9 @@ export function start(file, ...args) {
   return child;
 }
 
-export function resident() {
+/** Bytes that are in use, in the heap of V8 and outside of it. */
+export function memory() {
   gc();
-  return process.memoryUsage().rss;
+  const { rss, heapTotal, heapUsed } = process.memoryUsage();
+  return { native: rss - heapTotal, heap: heapUsed };
 }
