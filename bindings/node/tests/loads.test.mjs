@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several workers and processes on one store, and what is left of those that are killed.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import * as annal from 'libannal';
 import { memory, openStore, place, start } from './helpers.mjs';
@@ -59,6 +62,27 @@ test('what was acknowledged before a kill is there', async (t) => {
       const [session, seq, n] = line.split(' ');
       assert.equal(events.get(`k ${n}`), `${session} ${seq}`);
     }
+  }
+});
+
+test('a sync that fails refuses what it covered, and nothing else', async (t) => {
+  const preloaded = path.join(await fs.mkdtemp(path.join(import.meta.dirname, 'preload-')), 'failing_sync.so');
+  await promisify(execFile)('cc', ['-shared', '-fPIC', '-o', preloaded, path.join(import.meta.dirname, 'failing_sync.c')]);
+  for (const [from, to] of [[20, 21], [26, 28], [31, 40], [20, 1e6]]) {
+    const at = await place(t);
+    const env = { ...process.env, LD_PRELOAD: preloaded, FAIL_FROM: String(from), FAIL_TO: String(to) };
+    const { stdout } = await promisify(execFile)(process.execPath, [path.join(import.meta.dirname, 'failing.mjs'), at], { env });
+    const answers = stdout.trim().split('\n').map((line) => JSON.parse(line));
+    const store = await annal.open(at);
+    const seen = new Map();
+    for (const id of await store.sessions()) for await (const event of store.session(id)) seen.set(event.data.key, [id, event.seq]);
+    await store.close();
+    for (const [key, session, answer] of answers.filter(([key]) => key !== 'close')) {
+      if (typeof answer === 'number') assert.deepEqual(seen.get(key), [session, answer]);
+      else if (answer === 'IOFailed') assert.equal(seen.get(key), undefined, `${key} was refused and is there`);
+      else assert.ok(['Unknown', 'Closed'].includes(answer), answer);
+    }
+    if (to === 1e6) assert.ok(answers.some(([, , answer]) => answer === 'IOFailed' || answer === 'Unknown'));
   }
 });
 
