@@ -511,7 +511,7 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
         return exit_status;
     if (annal_index_open(work->store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
-    else if ((work->owners = owners_new(index)) == NULL)
+    else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
         exit_status = fail_storage("out of memory");
     else
         work->deleted = args_has(work->args, "again") ? NULL : deleted_open(work->store);

@@ -2,11 +2,12 @@
 /*
  * Copies of records in other sessions.
  *
- * (1) The first session that is imported with a record has it. Its journal has the record's event,
- *     and the pack core keeps source.origin of that event in record_origins, which is asked here.
- * (2) What this run imports is remembered here, because the index follows later. 64 bits of hash
+ * (1) The first session that is imported with a record owns it. Its journal contains the record's
+ *     event, and the pack core keeps source.origin of that event in record_origins.
+ * (2) The records of this run are remembered here, because the index follows later. 64 bits of hash
  *     stand for a record.
- * (3) The index is caught up once in a run, and only if an importer asks.
+ * (3) The index is caught up once in a run, and only if an importer asks. It is not read at all if
+ *     the store had no session at that time: then this run imported every record.
  */
 #include "tools/import/owners.h"
 
@@ -22,45 +23,59 @@
 enum { OF_RECORD, OF_NAME };
 
 struct owners {
+    annal_store *store;
     annal_index *index;
-    annal__records *known; /* of the store; NULL until a record is asked for */
+    annal__records *known; /* of the store; NULL until the first record */
     bool caught_up;
+    bool alone; /* rule 3 */
     bool failed;
     annal_error err;
     struct places records; /* an index in names */
     struct places by_name;
-    struct owner_name {
-        char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    } * names;
+    char **names;
     size_t name_count;
     size_t last; /* the name that was used last */
 };
 
-struct owners *owners_new(annal_index *index)
+struct owners *owners_new(annal_store *store, annal_index *index)
 {
     struct owners *owners = annal__zalloc(sizeof *owners);
     if (owners != NULL)
-        owners->index = index;
+        *owners = (struct owners){.store = store, .index = index};
     return owners;
+}
+
+static int note_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)session;
+    (void)bytes;
+    *(bool *)arg = false;
+    return 1;
 }
 
 static annal_status open_records(struct owners *owners)
 {
     annal_status status = ANNAL_OK;
-    if (!owners->caught_up)
+    if (!owners->caught_up && owners->store != NULL) {
+        owners->alone = true;
+        status = annal_store_sessions(owners->store, note_session, &owners->alone, &owners->err);
+    }
+    if (!owners->caught_up && status >= 0 && !owners->alone)
         status = annal_index_catch_up(owners->index, (annal_slice){0}, NULL, &owners->err);
     owners->caught_up = true;
-    return status < 0 ? status : annal__records_open(owners->index, &owners->known, &owners->err);
+    return status < 0 || owners->alone
+               ? status
+               : annal__records_open(owners->index, &owners->known, &owners->err);
 }
 
 /* Empty: no session of the store. */
 static annal_slice find_in_store(struct owners *owners, annal_slice origin, annal_slice session)
 {
     annal_slice found = {0};
-    if (owners->failed)
+    if (owners->failed || owners->alone)
         return found;
     annal_status status = owners->known == NULL ? open_records(owners) : ANNAL_OK;
-    if (status >= 0)
+    if (status >= 0 && !owners->alone)
         status = annal__records_owner(owners->known, origin, session, &found, &owners->err);
     owners->failed = status < 0;
     return found;
@@ -70,19 +85,24 @@ static annal_slice find_in_store(struct owners *owners, annal_slice origin, anna
 static size_t name_of(struct owners *owners, annal_slice session)
 {
     size_t at = 0, index = owners->last;
-    if (index < owners->name_count && annal__slice_is(session, owners->names[index].id))
+    if (index < owners->name_count && annal__slice_is(session, owners->names[index]))
         return index;
     uint64_t hash = annal__hash(session.ptr, session.len, OF_NAME);
     while ((index = places_next(&owners->by_name, hash, &at)) != SIZE_MAX)
-        if (annal__slice_is(session, owners->names[index].id))
+        if (annal__slice_is(session, owners->names[index]))
             return owners->last = index;
     if (session.len > ANNAL_SESSION_ID_BYTES_MAX)
         return SIZE_MAX;
-    struct owner_name *name =
-        annal__array_add(&owners->names, &owners->name_count, sizeof *owners->names);
-    if (name == NULL || !places_add(&owners->by_name, hash, owners->name_count - 1))
+    char *own = annal__strndup(session.ptr, session.len);
+    char **name =
+        own == NULL ? NULL : annal__array_add(&owners->names, &owners->name_count, sizeof *name);
+    if (name == NULL) {
+        annal__free(own);
         return SIZE_MAX;
-    memcpy(name->id, session.ptr, session.len);
+    }
+    *name = own;
+    if (!places_add(&owners->by_name, hash, owners->name_count - 1))
+        return SIZE_MAX;
     return owners->last = owners->name_count - 1;
 }
 
@@ -92,7 +112,7 @@ annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
     uint64_t hash = annal__hash(origin.ptr, origin.len, OF_RECORD);
     size_t index = places_next(&owners->records, hash, &(size_t){0});
     if (index != SIZE_MAX)
-        return annal_slice_of(owners->names[index].id);
+        return annal_slice_of(owners->names[index]);
     annal_slice found = find_in_store(owners, origin, session);
     size_t name = name_of(owners, found.len > 0 ? found : session);
     if (name != SIZE_MAX)
@@ -120,6 +140,8 @@ void owners_free(struct owners *owners)
     owners_pause(owners);
     places_done(&owners->records);
     places_done(&owners->by_name);
+    for (size_t i = 0; i < owners->name_count; i++)
+        annal__free(owners->names[i]);
     annal__free(owners->names);
     annal__free(owners);
 }

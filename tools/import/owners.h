@@ -8,8 +8,11 @@
 
 struct owners;
 
-/* For one run of imports; the index must be open as long as it. NULL: out of memory. */
-struct owners *owners_new(annal_index *index);
+/*
+ * For one run of imports; both must be open as long as it. store NULL: other processes may import
+ * while it lasts, as in a follow, so the index is always asked. NULL: out of memory.
+ */
+struct owners *owners_new(annal_store *store, annal_index *index);
 
 /*
  * An annal_import_owner_fn: the session that has this record, in the store or since the run began;

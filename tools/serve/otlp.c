@@ -200,7 +200,7 @@ static annal_status open_import(struct taking *taking, annal_error *err)
         close_intake(taking->intake);
     if (taking->intake->import != NULL)
         return ANNAL_OK;
-    if ((source.owner_arg = taking->intake->owners = owners_new(taking->index)) == NULL)
+    if ((source.owner_arg = taking->intake->owners = owners_new(NULL, taking->index)) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "spans: out of memory");
     if (!importer_find(source.kind, &importer))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "there is no importer '%s'", source.kind);

@@ -49,6 +49,19 @@ START_TEST(a_second_import_adds_nothing)
 }
 END_TEST
 
+/* No other session can have a record: nothing is asked, and nobody waits for the index. */
+START_TEST(an_import_into_an_empty_store_builds_no_index)
+{
+    static const char line[] =
+        "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u1\",\"message\":{\"role\":\"user\","
+        "\"content\":\"x\"}}\n";
+    IMPORT_TEXT(&cli, line);
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+    DONE(&cli, "ls");
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+}
+END_TEST
+
 START_TEST(values_without_a_line_break_between_them_are_records)
 {
     IMPORT_TEXT(
@@ -748,6 +761,7 @@ Suite *suite_import(void)
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", cli_setup, cli_teardown);
     tcase_add_test(import, a_second_import_adds_nothing);
+    tcase_add_test(import, an_import_into_an_empty_store_builds_no_index);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
     tcase_add_test(import, an_importer_that_is_used_again_knows_nothing_of_the_log_before);
     tcase_add_test(import, an_event_without_a_time_has_the_nearest_one_and_says_which);

@@ -519,7 +519,7 @@ FROM (
                     FROM json_each(l.j, '$.message.content') t
                     WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest_blocks
         FROM (SELECT row, hash, unreadable, line_json(row) AS j FROM lines) l
-        CROSS JOIN facts f USING (row) CROSS JOIN file i)) w
+        CROSS JOIN facts f USING (row) CROSS JOIN file i LIMIT -1)) w
     CROSS JOIN kinds k ON CASE k.k
         WHEN 0 THEN is_new
         WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates OR
