@@ -65,9 +65,11 @@ check: setup
 summary:
 	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3; sub(/[.].*/, "", folder) } \
 		/^[0-9]+%: Checks: /{ suites[folder]++; checks[folder] += $$3; failures[folder] += $$5 + $$7 } \
-		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures\n", \
-			folder, suites[folder], checks[folder], failures[folder] }' \
-		build/dev/Testing/Temporary/LastTest.log | sort
+		/^run_test: .* s of processor time$$/{ seconds[folder] += $$2; all += $$2 } \
+		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures, %5.1f s of processor time\n", \
+			folder, suites[folder], checks[folder], failures[folder], seconds[folder] | "sort"; \
+			close("sort"); printf "all of them: %.1f s of processor time\n", all }' \
+		build/dev/Testing/Temporary/LastTest.log
 
 # In build/node; npm gets the versions of Node.
 node: setup

@@ -18,6 +18,8 @@
  *     test has the pipe of CTest, so none can keep CTest waiting.
  * (4) A test that takes longer than SECONDS has hung: the keeper lists its processes and kills
  *     them. The limit of CTest is a minute longer.
+ * (5) The last line of the output says what the test cost: the processor time of all its
+ *     processes, which depends little on what else the machine does. make test adds these up.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +34,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -265,6 +268,15 @@ static int watch(pid_t test, int output, int signals, int64_t seconds)
     }
 }
 
+static void print_cost(void)
+{
+    struct rusage cost;
+    if (getrusage(RUSAGE_CHILDREN, &cost) == 0)
+        printf("run_test: %.2f s of processor time\n",
+               (double)(cost.ru_utime.tv_sec + cost.ru_stime.tv_sec) +
+                   (double)(cost.ru_utime.tv_usec + cost.ru_stime.tv_usec) / 1e6);
+}
+
 static _Noreturn void keep(char **words, int64_t seconds, pid_t outer)
 {
     const char *base = getenv("TMPDIR");
@@ -292,6 +304,7 @@ static _Noreturn void keep(char **words, int64_t seconds, pid_t outer)
     kill_rest(test);
     while (copy_output(ends[0]))
         ;
+    print_cost();
     for (size_t i = 0; i < 2; i++)
         if (status == 0 || status == 77 || rmdir(places[i].path) == 0)
             remove_tree(places[i].path);

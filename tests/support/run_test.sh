@@ -33,6 +33,7 @@ running() {
 lives='sh -c "sleep 600; :" "lives.$0" & setsid sh -c "sleep 600; :" "lives.$0" & '
 
 expect "a test that passes" "$(status_of 60 sh -c 'exit 0')" 0
+expect "the line that says what it cost" "$(grep -cx 'run_test: [0-9.]* s of processor time' "$work/out")" 1
 expect "the status of a test" "$(status_of 60 sh -c 'exit 77')" 77
 # shellcheck disable=SC2016
 expect "a test that a signal ends" "$(status_of 60 sh -c 'kill -SEGV $$')" 139
