@@ -11,7 +11,8 @@
 #   aarch64 a build for 64-bit ARM, with the suites of journal/ and golden/ under qemu
 #   container  the steps of Containerfile in a root
 #
-# Without SYSTEM: debian-13, clang, aarch64 and container. PHASES='root user install python' are the phases to run.
+# Without SYSTEM: debian-13, clang, aarch64 and container. PHASES='root user install python' are the phases to run. A root
+# in which something failed stays. What is compiled goes through a ccache of its own, build/systems/ccache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,24 +25,29 @@ phases=${PHASES:-root user install python}
     exit 77
 }
 cmake/setup.sh systems
-mkdir -p "$roots"
+mkdir -p "$roots/ccache"
+chmod 777 "$roots/ccache"
 
 # within ROOT COMMAND…: in a namespace of its own, so that no mount outlives the command.
 within() {
     # shellcheck disable=SC2016 # the inner shell expands
-    unshare --mount --fork --pid --kill-child sh -c 'root=$1 && shift
+    unshare --mount --fork --pid --kill-child sh -c 'root=$1 cache=$2 && shift 2
         mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-        exec chroot "$root" env HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
+        mkdir -p "$root/var/cache/ccache" && mount --bind "$cache" "$root/var/cache/ccache"
+        exec chroot "$root" env HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+            CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR=/var/cache/ccache CCACHE_UMASK=000 CCACHE_NOHASHDIR=1 \
+            "$@"' sh "$1" "$roots/ccache" "${@:2}"
 }
 
 # as_user ROOT SCRIPT: in the user's clone.
 as_user() {
-    within "$1" su - tester -c "set -eu; cd \"\$HOME/my code/annal\"; $2"
+    within "$1" su -w CMAKE_C_COMPILER_LAUNCHER,CCACHE_DIR,CCACHE_UMASK,CCACHE_NOHASHDIR - tester \
+        -c "set -eu; cd \"\$HOME/my code/annal\"; export CCACHE_BASEDIR=\"\$PWD\"; $2"
 }
 
 # base NAME: the base system of NAME, made once: $roots/base-NAME.
 base() {
-    local to=$roots/base-$1 from=() words=(--variant=minbase "--include=ca-certificates,make,git,python3")
+    local to=$roots/base-$1 from=() words=(--variant=minbase "--include=ca-certificates,make,git,python3,ccache")
     [ ! -e "$to/made" ] || return 0
     rm -rf "$to"
     case $1 in
@@ -90,7 +96,8 @@ run_phase() {
     case $2 in
     root)
         [ "$1" != ubuntu-22.04 ] || sqlite "$root"
-        within "$root" sh -c 'cd ~/src/annal && make demo'
+        # shellcheck disable=SC2016 # the shell in the root expands
+        within "$root" sh -c 'cd ~/src/annal && export CCACHE_BASEDIR="$PWD" && make demo'
         ;;
     user) as_user "$root" 'make demo && make test' ;;
     install)
