@@ -242,15 +242,21 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
     return ANNAL_OK;
 }
 
-/* Data as readers get it. What is not JSON, or msgpack that JSON cannot express, is damage. */
-static annal_status show_data(annal_cursor *cursor, annal_event *event, annal_error *err)
+/*
+ * Turn the data of an event into what readers get. Msgpack that JSON cannot express is damage; so
+ * is data that is not JSON, if it is checked.
+ */
+static annal_status show_data(annal_cursor *cursor, bool checks, annal_event *event,
+                              annal_error *err)
 {
+    if (event->format == ANNAL_FORMAT_JSON && !checks)
+        return ANNAL_OK;
     annal_error why = {0};
     const char *fault = NULL;
     annal_status status = annal__data_show(event, &cursor->json, &why);
     if (status == ANNAL_DAMAGE)
         fault = "the data of this event is not msgpack that JSON can express";
-    else if (status == ANNAL_OK && event->format == ANNAL_FORMAT_JSON)
+    else if (status == ANNAL_OK && checks && event->format == ANNAL_FORMAT_JSON)
         status = check_data(cursor, event->data, &fault, &why);
     if (status < 0 && err != NULL)
         *err = why;
@@ -264,7 +270,8 @@ static annal_status show_data(annal_cursor *cursor, annal_event *event, annal_er
     return ANNAL_DAMAGE;
 }
 
-annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+static annal_status next_event(annal_cursor *cursor, bool checks, annal_event *out_event,
+                               annal_error *err)
 {
     annal_status status = annal__store_check(cursor->store, err);
     if (status < 0)
@@ -273,18 +280,28 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
         status = next_of_history(cursor, out_event, err);
     } while (status == ANNAL_OK && out_event->seq < cursor->from_seq);
     if (status == ANNAL_OK)
-        status = show_data(cursor, out_event, err);
+        status = show_data(cursor, checks, out_event, err);
     if (status < 0)
         annal__error_context(err, "session '%s'", cursor->session);
     cursor->data = status == ANNAL_OK ? out_event->data : (annal_slice){NULL, 0};
     return status;
 }
 
+annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+{
+    return next_event(cursor, false, out_event, err);
+}
+
+annal_status annal__cursor_next_json(annal_cursor *cursor, annal_event *out_event, annal_error *err)
+{
+    return next_event(cursor, true, out_event, err);
+}
+
 annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err)
 {
     cursor->heads = true;
-    annal_status status = annal_cursor_next(cursor, out_event, err);
+    annal_status status = next_event(cursor, true, out_event, err);
     cursor->heads = false;
     if (status == ANNAL_OK)
         *out_data_bytes =

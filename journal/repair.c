@@ -21,6 +21,7 @@
 #include "journal/base/json.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
 #include "journal/verify.h"
 
@@ -190,7 +191,7 @@ static annal_status copy_all(struct repair *repair, annal_error *err)
     annal_status status = ANNAL_OK;
     while (status >= 0 && status != ANNAL_END) {
         annal_event event;
-        status = annal_cursor_next(repair->cursor, &event, err);
+        status = annal__cursor_next_json(repair->cursor, &event, err);
         if (status == ANNAL_OK) {
             status = copy_event(repair, &event, err);
             tries = 0;

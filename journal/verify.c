@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
 #include "journal/sys/verify.h"
 
@@ -140,7 +141,7 @@ annal_status annal__verify_events(annal_store *store, annal_slice session, annal
     }
     while (status >= 0 && !ended) {
         annal_event event;
-        status = annal_cursor_next(cursor, &event, err);
+        status = annal__cursor_next_json(cursor, &event, err);
         if (status == ANNAL_OK) {
             if (event.seq != next_seq)
                 find(&verification, next_seq, event.offset, 0,

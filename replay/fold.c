@@ -3,6 +3,7 @@
 
 #include "index/sys/open.h"
 #include "index/sys/state.h"
+#include "journal/sys/cursor.h"
 #include "snapshot/sys/snapshot.h"
 
 enum { PUT_AWAY_EVENTS = 4096 }; /* between two attempts to put pages away */
@@ -13,7 +14,7 @@ annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn
 {
     while (annal_cursor_position(cursor).seq <= to_seq) {
         annal_event event;
-        annal_status status = annal_cursor_next(cursor, &event, err);
+        annal_status status = annal__cursor_next_json(cursor, &event, err);
         if (status == ANNAL_DAMAGE)
             ++*damaged;
         if (status == ANNAL_OK && event.seq <= to_seq)

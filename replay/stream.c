@@ -144,7 +144,7 @@ static annal_status prove(struct stream *stream, bool *out_same, annal_error *er
     annal_event event;
     annal_status status;
     do {
-        status = annal_cursor_next(stream->cursor, &event, err);
+        status = annal__cursor_next_json(stream->cursor, &event, err);
     } while (status == ANNAL_DAMAGE);
     *out_same = status == ANNAL_OK && event.seq == stream->next_seq - 1 && event.h == stream->h;
     return status < 0 ? status : ANNAL_OK;
@@ -234,7 +234,7 @@ static annal_status read_on(struct streams *streams, struct stream *stream, anna
     annal_event event;
     while (stream->next_seq <= stream->upto) {
         keep_place(stream);
-        annal_status status = annal_cursor_next(stream->cursor, &event, err);
+        annal_status status = annal__cursor_next_json(stream->cursor, &event, err);
         if (status == ANNAL_DAMAGE) {
             streams->damage = annal_cursor_damage(stream->cursor);
             stream->next_seq = annal_cursor_position(stream->cursor).seq;
@@ -324,7 +324,7 @@ static annal_status next_of_piece(const struct look_back *back, annal_cursor **c
         return ANNAL_END; /* deleted meanwhile */
     do {
         if (status >= 0)
-            status = annal_cursor_next(*cursor, out_event, err);
+            status = annal__cursor_next_json(*cursor, out_event, err);
     } while (status == ANNAL_DAMAGE);
     return status == ANNAL_OK && out_event->seq > back->last_seq ? ANNAL_END : status;
 }

@@ -2,6 +2,7 @@
 #include "snapshot/snapshot_write.h"
 
 #include "index/sys/state.h"
+#include "journal/sys/cursor.h"
 #include "snapshot/delta.h"
 #include "snapshot/sys/snapshot.h"
 
@@ -385,7 +386,7 @@ annal_status annal__taker_step(struct taker *taker, annal_error *err)
             return status;
         if (taker->here.seq >= taker->end.seq)
             return ANNAL_END;
-        status = annal_cursor_next(taker->cursor, &event, err);
+        status = annal__cursor_next_json(taker->cursor, &event, err);
         if (status == ANNAL_DAMAGE)
             continue;
         if (status == ANNAL_OK)

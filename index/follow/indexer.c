@@ -32,6 +32,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/chore.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -162,7 +163,7 @@ static annal_status index_next(struct batch *batch, annal_slice session, annal_c
 {
     annal_event event;
     annal_error why = {0};
-    annal_status status = annal_cursor_next(cursor, &event, &why);
+    annal_status status = annal__cursor_next_json(cursor, &event, &why);
     *out_damaged = status == ANNAL_DAMAGE;
     *out_done = status == ANNAL_END || (status < 0 && pass_over(batch, &why, err));
     if (*out_done)

@@ -8,6 +8,7 @@
 #include "index/sys/snapshot_rows.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -117,7 +118,7 @@ static annal_status add_rest(void *arg, annal_slice session, const annal_positio
     while (status >= 0 && status != ANNAL_END && added >= 0 &&
            annal_cursor_position(cursor).offset < bytes) {
         annal_event event;
-        status = annal_cursor_next(cursor, &event, NULL);
+        status = annal__cursor_next_json(cursor, &event, NULL);
         if (status == ANNAL_OK)
             added = add_rest_event(rest, session, &event);
     }

@@ -6,8 +6,16 @@
 #include <annal/journal.h>
 
 /*
- * As annal_cursor_next(), but for an event of more than 256 KiB in a journal of JSON lines data is
- * empty: it was read, and its hash was checked, in pieces, so that memory does not grow with it.
+ * As annal_cursor_next(), but an event whose data is not one JSON value of UTF-8 on a line, or is
+ * nested deeper than an append accepts, is damage. The check costs twice as much as reading, so it
+ * is for those who print data or make tables of it.
+ */
+ANNAL_MUST_CHECK annal_status annal__cursor_next_json(annal_cursor *cursor, annal_event *out_event,
+                                                      annal_error *err);
+
+/*
+ * As annal__cursor_next_json(), but for an event of more than 256 KiB in a journal of JSON lines
+ * data is empty: it was read and checked in pieces, so that memory does not grow with it.
  * *out_data_bytes is the length of data; annal__cursor_data() reads it.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,

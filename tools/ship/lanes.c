@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 #include "tools/ship/ship.h"
 #include "tools/ship/walk.h"
 
@@ -317,7 +318,7 @@ annal_status lane_read(const struct lane *lane, annal_cursor *cursor, annal_even
     annal_damage damage = {0};
     annal_error why = {0};
     annal_status status;
-    while ((status = annal_cursor_next(cursor, out_event, &why)) == ANNAL_DAMAGE &&
+    while ((status = annal__cursor_next_json(cursor, out_event, &why)) == ANNAL_DAMAGE &&
            !(damage = annal_cursor_damage(cursor)).event_lost)
         ;
     if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq == lane->next.seq + 1))

@@ -190,8 +190,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 
 /*
  * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
- * journal: an event with other data, which no append accepts, is damaged, although its hash is
- * right. Its slices are valid until the next call on this cursor.
+ * journal, if Annal wrote it. Another program can write data that is not JSON under the right hash:
+ * annal_verify_session() and the index name such an event as damaged, and the commands leave it
+ * out; a cursor returns it as it is, because the check would cost twice as much as reading. Msgpack
+ * that JSON cannot express is damage here, too. Its slices are valid until the next call on this
+ * cursor.
  *
  * ANNAL_END     no further event that proves itself now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.
