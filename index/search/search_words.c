@@ -15,6 +15,8 @@
  *     next place, whether the phrase begins at that letter or before it.
  * (4) A question does not have that last token, unless it has no other. Then annal_search() makes
  *     it a prefix, which finds the letter at the begin of a pair as well.
+ * (5) Texts about code have line breaks as a backslash and a letter: "\nword" is the word "nword",
+ *     and at the same place "word".
  */
 #include "index/search/search_words.h"
 
@@ -110,6 +112,7 @@ struct tokenizer {
     void *arg;
     bool is_question;
     int rc;
+    const char *text;
     struct letter last; /* the last letter of a run in a script without spaces */
     bool is_paired;     /* and it is the end of a pair */
     char word[WORD_BYTES_MAX];
@@ -123,11 +126,22 @@ static void put_token(struct tokenizer *tokenizer, int flags, const char *token,
         tokenizer->rc = tokenizer->fn(tokenizer->arg, flags, token, len, begin, end);
 }
 
+/* Rule 5. */
+static bool is_after_backslash(const struct tokenizer *tokenizer)
+{
+    const char *begin = tokenizer->text + tokenizer->word_begin;
+    return tokenizer->word_begin > 0 && begin[-1] == '\\' &&
+           (*begin == 'n' || *begin == 'r' || *begin == 't');
+}
+
 static void end_word(struct tokenizer *tokenizer)
 {
     if (tokenizer->word_len > 0)
         put_token(tokenizer, 0, tokenizer->word, tokenizer->word_len, tokenizer->word_begin,
                   tokenizer->word_end);
+    if (tokenizer->word_len > 1 && !tokenizer->is_question && is_after_backslash(tokenizer))
+        put_token(tokenizer, FTS5_TOKEN_COLOCATED, tokenizer->word + 1, tokenizer->word_len - 1,
+                  tokenizer->word_begin + 1, tokenizer->word_end);
     tokenizer->word_len = 0;
 }
 
@@ -266,6 +280,7 @@ static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int
 
 static int tokenize(struct tokenizer *tokenizer, const char *text, int len)
 {
+    tokenizer->text = text;
     for (int at = 0; at < len && tokenizer->rc == SQLITE_OK;) {
         at = put_ascii(tokenizer, text, len, at);
         if (at == len)

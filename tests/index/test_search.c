@@ -315,6 +315,17 @@ START_TEST(words_after_escapes_and_halves_of_pairs_are_found)
 }
 END_TEST
 
+/* As code has it: a backslash and a letter, and not a line break. */
+START_TEST(words_after_a_backslash_and_a_letter_are_found)
+{
+    fixture_append_at(&f, "s", "a", "{\"x\":\"puts(\\\"heron\\\\nmole\\\\tpier\\\") C:\\\\new\"}",
+                      START);
+    ck_found(&f, "s:1 / puts(\"heron\\<nmole>\\tpier\") C:\\new\n", WORD("mole"));
+    ck_found(&f, "s:1 / puts(\"heron\\nmole\\<tpier>\") C:\\new\n", WORD("pier"));
+    ck_found(&f, "s:1 / puts(\"heron\\nmole\\tpier\") C:\\<new>\n", WORD("new"));
+}
+END_TEST
+
 /* A character may have any number of marks, and a word any length. */
 START_TEST(a_long_row_of_marks_and_a_long_word_are_one_word_each)
 {
@@ -553,6 +564,7 @@ Suite *suite_search(void)
     tcase_add_test(all, parts_of_two_letters_are_found_in_scripts_without_spaces);
     tcase_add_test(all, a_text_is_found_in_any_normal_form_with_and_without_accents);
     tcase_add_test(all, words_after_escapes_and_halves_of_pairs_are_found);
+    tcase_add_test(all, words_after_a_backslash_and_a_letter_are_found);
     tcase_add_test(all, a_long_row_of_marks_and_a_long_word_are_one_word_each);
     tcase_add_test(all, a_snippet_of_noise_takes_time_linear_in_what_it_shows);
     tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);

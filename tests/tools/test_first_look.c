@@ -193,10 +193,40 @@ START_TEST(what_a_log_without_times_used_is_of_no_day)
     ASSERT_OUT("\nno time         1      7       -       -  $0.50\n");
     ASSERT_OUT("\nSound      1       0       -     -       -\n");
     ASSERT_OUT("  $0.50       -  -\n");
+}
+END_TEST
+
+START_TEST(a_log_without_times_is_in_a_range_by_the_time_of_its_file)
+{
+    DONE_WITH(&cli,
+              "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
+              "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7,\"cost_usd\":0.5}}\n",
+              "append", "timeless");
     DONE(&cli, "report", "--since", "today");
-    ASSERT_NOT("Sound");
+    ASSERT_OUT("timeless");
+    DONE(&cli, "ls", "--since", "today");
+    ASSERT_OUT("timeless");
+    DONE(&cli, "report", "--until", "2000-01-01");
     ASSERT_NOT("timeless");
-    ASSERT_OUT("\n       1      0       0      -       -     -\n"); /* of "other" */
+    DONE(&cli, "ls", "--until", "2000-01-01");
+    ASSERT_NOT("timeless");
+}
+END_TEST
+
+START_TEST(a_time_that_cannot_be_right_makes_no_day_of_its_own)
+{
+    DONE_WITH(&cli,
+              "{\"type\":\"agent.turn.usage\",\"ts\":\"1970-01-01T00:00:09Z\",\"data\":{\"input_"
+              "tokens\":3}}\n"
+              "{\"type\":\"agent.turn.usage\",\"ts\":\"2026-03-02T09:00:00Z\",\"data\":{\"input_"
+              "tokens\":5}}\n"
+              "{\"type\":\"agent.turn.usage\",\"ts\":\"2099-01-01T00:00:00Z\",\"data\":{\"input_"
+              "tokens\":7}}\n",
+              "append", "far");
+    DONE(&cli, "report", "far", "--utc");
+    ASSERT_OUT("\n2026-03-02         3     15       -       -     -\n");
+    ASSERT_NOT("2099-");
+    ASSERT_NOT("1970-");
 }
 END_TEST
 
@@ -285,6 +315,8 @@ Suite *suite_first_look(void)
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
     tcase_add_test(all, a_phrase_that_is_nowhere_is_searched_for_as_its_words);
     tcase_add_test(all, what_a_log_without_times_used_is_of_no_day);
+    tcase_add_test(all, a_log_without_times_is_in_a_range_by_the_time_of_its_file);
+    tcase_add_test(all, a_time_that_cannot_be_right_makes_no_day_of_its_own);
     tcase_add_test(all, an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty);
     tcase_add_test(all, on_a_terminal_events_are_few_and_no_records_unless_asked_for);
     tcase_add_test(all, diff_shows_calls_from_where_they_differ);

@@ -161,22 +161,26 @@ static annal_status add_session(const struct importer *importer, annal_slice lin
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err)
 {
-    size_t at = 0, seen = 0;
+    size_t at = 0, seen = 0, searched = 0;
     struct buf head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
     annal_status status = ANNAL_OK;
-    while (!at_end && status == ANNAL_OK && out->len == 0 && head.len < HEAD_BYTES) {
+    /* The first line is read whole, however long. */
+    while (!at_end && status == ANNAL_OK && out->len == 0 &&
+           head.len < (seen == 0 ? ANNAL_IMPORT_LINE_BYTES_MAX : HEAD_BYTES)) {
         status = annal__buf_reserve(&head, 65536);
         ssize_t got = status < 0 ? 0 : pread(fd, head.ptr + head.len, 65536, (off_t)head.len);
         at_end = got <= 0;
         head.len += got > 0 ? (size_t)got : 0;
-        for (const char *end; status == ANNAL_OK && out->len == 0 && head.len > seen &&
-                              (end = memchr(head.ptr + seen, '\n', head.len - seen)) != NULL;) {
+        for (const char *end;
+             status == ANNAL_OK && out->len == 0 && head.len > searched &&
+             (end = memchr(head.ptr + searched, '\n', head.len - searched)) != NULL;) {
             const annal_slice line = {head.ptr + seen, (size_t)(end - head.ptr) - seen};
-            seen += line.len + 1;
+            searched = seen += line.len + 1;
             if (line.len > 0 && line.ptr[0] == '{')
                 status = add_session(importer, line, out);
         }
+        searched = head.len;
     }
     annal__buf_done(&head);
     return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;

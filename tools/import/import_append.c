@@ -12,6 +12,7 @@
 #include "tools/import/deleted.h"
 #include "tools/import/file_time.h"
 #include "tools/import/import_job.h"
+#include "tools/import/owners.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -65,6 +66,12 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
     annal_cursor_close(cursor);
     job->report.store_failed |= status < 0;
     return status < 0 ? status : ANNAL_OK;
+}
+
+/* Whether the logs of a run share what is known of the session: it may have thousands of texts. */
+static bool is_shared(const struct import_job *job)
+{
+    return job->is_text && job->options != NULL && job->options->owners != NULL;
 }
 
 static annal_status find_session(struct import_job *job, annal_slice id, size_t *out_index,
@@ -470,12 +477,16 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     if (event->draft.ts_us > 1)
         job->last_us = event->draft.ts_us;
     if (!job->report.sessions[index].known_read) {
-        status = read_known(job, event->session, &job->report.sessions[index].last_us, err);
-        job->report.sessions[index].known_read = status >= 0;
+        int64_t *last_us = &job->report.sessions[index].last_us;
+        status = is_shared(job)
+                     ? owners_read(job->options->owners, job->store, event->session, last_us, err)
+                     : read_known(job, event->session, last_us, err);
         if (job->is_text) /* beside a log: as old as what the session has by now */
-            job->last_us = job->report.sessions[index].last_us;
+            job->last_us = *last_us;
+        job->report.sessions[index].known_read = status >= 0;
     }
-    if (status >= 0 && event->draft.id.len > 0)
+    known = status >= 0 && is_shared(job) && owners_has(job->options->owners, event->draft.id);
+    if (status >= 0 && !known && event->draft.id.len > 0)
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
     if (status >= 0 && !known && event->formerly.len > 0)
         status = annal__import_knows(job->import, event->session, event->formerly, &known, err);

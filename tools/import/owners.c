@@ -8,11 +8,13 @@
  *     stand for a record.
  * (3) The index is caught up once in a run, and only if an importer asks. It is not read at all if
  *     the store had no session at that time: then this run imported every record.
+ * (4) Many texts may belong to one session. Its events are read once in a run, not for each text.
  */
 #include "tools/import/owners.h"
 
 #include "index/sys/record_owner.h"
 #include "journal/base/alloc.h"
+#include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
 #include "tools/import/places.h"
@@ -20,7 +22,7 @@
 #include <string.h>
 
 /* A name has another seed than a record. */
-enum { OF_RECORD, OF_NAME };
+enum { OF_RECORD, OF_NAME, OF_EVENT };
 
 struct owners {
     annal_store *store;
@@ -35,6 +37,11 @@ struct owners {
     char **names;
     size_t name_count;
     size_t last; /* the name that was used last */
+
+    struct places events; /* the ids of this session's events, up to read_seq */
+    char read[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t read_seq;
+    int64_t read_us;
 };
 
 struct owners *owners_new(annal_store *store, annal_index *index)
@@ -120,6 +127,47 @@ annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
     return found.len > 0 ? found : session;
 }
 
+static annal_status read_events(struct owners *owners, annal_cursor *cursor, annal_error *err)
+{
+    annal_event event = {0};
+    annal_status status;
+    while ((status = annal_cursor_next(cursor, &event, err)) >= 0 && status != ANNAL_END) {
+        if (status != ANNAL_OK)
+            continue;
+        if (event.id.len > 0 &&
+            !places_add(&owners->events, annal__hash(event.id.ptr, event.id.len, OF_EVENT), 0))
+            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+        owners->read_seq = event.seq;
+        owners->read_us = event.ts_us;
+    }
+    return status;
+}
+
+annal_status owners_read(struct owners *owners, annal_store *store, annal_slice session,
+                         int64_t *out_last_us, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    if (!annal__slice_is(session, owners->read)) {
+        places_done(&owners->events);
+        owners->read_seq = 0;
+        owners->read_us = 0;
+        memcpy(owners->read, session.ptr, session.len);
+        owners->read[session.len] = '\0';
+    }
+    annal_status status = annal_cursor_open(store, session, owners->read_seq + 1, &cursor, err);
+    if (status == ANNAL_OK)
+        status = read_events(owners, cursor, err);
+    annal_cursor_close(cursor);
+    *out_last_us = owners->read_us;
+    return status == ANNAL_ERR_NOTFOUND || status > 0 ? ANNAL_OK : status;
+}
+
+bool owners_has(const struct owners *owners, annal_slice id)
+{
+    return places_next(&owners->events, annal__hash(id.ptr, id.len, OF_EVENT), &(size_t){0}) !=
+           SIZE_MAX;
+}
+
 void owners_pause(struct owners *owners)
 {
     if (owners == NULL)
@@ -140,6 +188,7 @@ void owners_free(struct owners *owners)
     owners_pause(owners);
     places_done(&owners->records);
     places_done(&owners->by_name);
+    places_done(&owners->events);
     for (size_t i = 0; i < owners->name_count; i++)
         annal__free(owners->names[i]);
     annal__free(owners->names);

@@ -6,6 +6,8 @@
 #include <annal/import.h>
 #include <annal/index.h>
 
+#include <stdbool.h>
+
 struct owners;
 
 /*
@@ -19,6 +21,14 @@ struct owners *owners_new(annal_store *store, annal_index *index);
  * if none has, session has it from now on. Valid until the next call.
  */
 annal_slice owners_find(void *owners, annal_slice origin, annal_slice session);
+
+/*
+ * Read the ids of the events that a session has, for owners_has(): of the session that was read
+ * last only those that are new since. *out_last_us is the time of its last event, 0 if it has none.
+ */
+annal_status owners_read(struct owners *owners, annal_store *store, annal_slice session,
+                         int64_t *out_last_us, annal_error *err);
+bool owners_has(const struct owners *owners, annal_slice id);
 
 /* Release the index until the next call of owners_find(). NULL is accepted. */
 void owners_pause(struct owners *owners);

@@ -90,8 +90,9 @@
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
         .sql = "SELECT * FROM (SELECT CASE WHEN session_id IN " SESSION_TIMELESS                   \
-               " THEN 'no time' ELSE annal_period(timestamp, '" unit "') END, " USED               \
-               " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",                                 \
+               " THEN 'no time' ELSE coalesce(annal_period(" SESSION_TIME_OF(                      \
+                   "usage_event_costs") ", '" unit "'), 'no time') END, " USED                     \
+                                        " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",        \
         .columns = {                                                                               \
             {unit, head, CELL_TEXT},                                                               \
             USED_COLUMNS                                                                           \

@@ -35,13 +35,8 @@ struct cost_scope {
     annal_slice since, until; /* ISO 8601 */
 };
 
-/*
- * Such a scope in SQL, with ?1 to ?3 its members, or NULL: the sessions with this id, this time.
- * Between two times there is nothing of a session whose time is only that of its file.
- */
-#define SCOPE_HAS(id)                                                                              \
-    "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"                                  \
-    " AND (?2 IS NULL AND ?3 IS NULL OR " id " NOT IN " SESSION_TIMELESS ")"
+/* Such a scope in SQL, with ?1 to ?3 its members, or NULL: the sessions with this id, this time. */
+#define SCOPE_HAS(id)    "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
 #define SCOPE_TIME(time) "(?2 IS NULL OR " time " >= ?2) AND (?3 IS NULL OR " time " < ?3)"
 
 /* Print what the signs mean, with the models that have no price; nothing without signs. */

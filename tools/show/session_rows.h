@@ -33,13 +33,27 @@
                                                " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
 
 /*
+ * The time of an event, which is a row of t; if it cannot be right, the time of the nearest event
+ * of its session whose time can.
+ */
+#define SESSION_TIME_OF(t)                                                                         \
+    "iif(" SESSION_TIME_HOLDS(                                                                     \
+        t ".timestamp") ", " t ".timestamp, coalesce("                                             \
+                        "(SELECT x.timestamp FROM event_index AS x WHERE x.session_id = " t        \
+                        ".session_id AND x.seq < " t ".seq AND " SESSION_TIME_HOLDS(               \
+                            "x.timestamp") " ORDER BY x.seq DESC LIMIT 1), "                       \
+                                           "(SELECT x.timestamp FROM event_index AS x WHERE "      \
+                                           "x.session_id = " t ".session_id AND x.seq > " t        \
+                                           ".seq AND " SESSION_TIME_HOLDS(                         \
+                                               "x.timestamp") " ORDER BY x.seq LIMIT 1)))"
+
+/*
  * Whether a session was active in a range, that is, whether an event of it is in the range; either
- * parameter may be NULL. A session whose time is a guess is in no range.
+ * parameter may be NULL.
  */
 #define SESSION_ACTIVE_IN(s, since, until)                                                         \
-    " (" since " IS NULL AND " until " IS NULL OR " s ".time_from IS NOT '" SESSION_GUESSED "'"    \
-    " AND EXISTS (SELECT 1 FROM event_index AS x WHERE x.session_id = " s ".id"                    \
-    " AND (" since " IS NULL OR x.timestamp >= " since ")"                                         \
+    " (" since " IS NULL AND " until " IS NULL OR EXISTS (SELECT 1 FROM event_index AS x"          \
+    " WHERE x.session_id = " s ".id AND (" since " IS NULL OR x.timestamp >= " since ")"           \
     " AND (" until " IS NULL OR x.timestamp < " until ")))"
 
 /* Of events: a request to a model that failed. */

@@ -91,6 +91,9 @@ def count_claude_code(records):
                 best[key] = (r, message["usage"])
         if kind == "user" and not r.get("isMeta"):
             count.said.append(text_of(content))
+            command = COMMAND.search(count.said[-1])
+            if command:
+                count.said.append(" ".join(part.strip() for part in command.groups(default="") if part.strip()))
         if not r.get("isSidechain") and kind in ("user", "assistant", "system"):
             claude_end(count, r, kind, content, blocks)
     for r, u in best.values():
@@ -100,6 +103,9 @@ def count_claude_code(records):
                            number(at(u, "cache_creation", "ephemeral_1h_input_tokens")), claude_tier(u),
                            number(at(u, "server_tool_use", "web_search_requests"))))
     return count
+
+
+COMMAND = re.compile(r"<command-name>(.*?)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.S)
 
 
 def claude_tier(usage):
@@ -159,7 +165,7 @@ def codex_failed(output):
 
 
 def count_codex(records):
-    count, before, model, ended, waiting = Count(), {}, None, {}, set()
+    count, before, model, ended, waiting, marked = Count(), {}, None, {}, set(), False
     head = (records[0].get("payload") or {}) if records else {}
     copied = bool(head.get("forked_from_id"))  # a fork begins with lines of its parent
     for r in records:
@@ -195,6 +201,9 @@ def count_codex(records):
             ended[p.get("call_id")] = bool(p.get("exit_code")) or p.get("success") is False
             if ended[p.get("call_id")] and p.get("call_id") in waiting:
                 count.failed.add(p["call_id"])
+        marked = marked or what == "task_started"
+        if what == "user_message" and not marked:
+            count.end = "running"
         count.end = {"task_started": "running", "task_complete": "completed", "turn_aborted": "cancelled"}.get(what, count.end)
         total = at(p, "info", "total_token_usage") if what == "token_count" else None
         if total and total != before:

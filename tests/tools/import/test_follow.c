@@ -66,6 +66,14 @@ static void assert_said(const char *what)
     free(err);
 }
 
+static void assert_said_once(const char *what)
+{
+    char *err = said(), *first = strstr(err, what);
+    ck_assert_msg(first != NULL && strstr(first + 1, what) == NULL, "'%s' not once in: %s", what,
+                  err);
+    free(err);
+}
+
 static void wait_said(const char *what)
 {
     for (int64_t until = now_ms() + SOON_MS; now_ms() < until;) {
@@ -120,7 +128,7 @@ static void wait_events(int events)
     ck_assert_int_eq(added, events);
 }
 
-static void stop(int signal)
+static void stop_with(int signal, int exit_status)
 {
     int how = 0;
     kill(f.pid, signal);
@@ -129,8 +137,14 @@ static void stop(int signal)
     if (signal == SIGKILL)
         return;
     char *err = said();
-    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == 0, "ended with %x: %s", (unsigned)how, err);
+    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == exit_status, "ended with %x: %s",
+                  (unsigned)how, err);
     free(err);
+}
+
+static void stop(int signal)
+{
+    stop_with(signal, 0);
 }
 
 /* Begun at a directory of logs that is empty. */
@@ -374,7 +388,26 @@ START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
     put_lines("logs/a.jsonl", "w", 7, 7);
     wait_events(1);
     stop(SIGINT);
+    assert_said_once("a.jsonl' is gone");
     assert_each_once("claude-code", 7);
+}
+END_TEST
+
+START_TEST(a_layout_that_is_not_known_is_said_once_while_it_is_followed)
+{
+    static const char lines[] = "{\"type\":\"novel\",\"sessionId\":\"s-1\",\"uuid\":\"u1\"}\n"
+                                "{\"type\":\"novel\",\"sessionId\":\"s-1\",\"uuid\":\"u2\"}\n"
+                                "{\"type\":\"novel\",\"sessionId\":\"s-1\",\"uuid\":\"u3\"}\n";
+    size_t two = (size_t)(strstr(lines, "u3") - lines) -
+                 strlen("{'type':'novel','sessionId':'s-1','uuid':'");
+    begin("claude-code");
+    file_write(tmpdir_path(&cli.dir, "logs/a.jsonl"), lines, two);
+    wait_events(3);
+    wait_said("2 records are of a layout that the importer claude-code does not know (novel)");
+    file_write(tmpdir_path(&cli.dir, "logs/a.jsonl"), lines, sizeof lines - 1);
+    wait_events(1);
+    stop_with(SIGINT, 1);
+    assert_said_once("of a layout that the importer");
 }
 END_TEST
 
@@ -763,6 +796,7 @@ Suite *suite_follow(void)
                    a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written);
     tcase_add_test(tc, a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end);
     tcase_add_test(tc, a_log_that_is_replaced_is_read_from_its_beginning);
+    tcase_add_test(tc, a_layout_that_is_not_known_is_said_once_while_it_is_followed);
     tcase_add_test(tc, more_logs_than_stay_open_are_followed_too);
     tcase_add_test(tc, the_store_is_no_log_of_its_own);
     tcase_add_test(tc, a_document_that_is_half_written_waits_until_it_is_whole);

@@ -572,6 +572,36 @@ START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
 }
 END_TEST
 
+/* Longer than what is read of a log to learn its session. */
+START_TEST(a_long_result_of_one_line_belongs_to_its_session_and_is_added_once)
+{
+    enum { BYTES = 3 << 20 };
+    static const char line[] =
+        "{\"type\":\"user\",\"uuid\":\"u1\",\"sessionId\":\"s-1\",\"timestamp\":"
+        "\"2026-03-01T10:00:01.000Z\",\"message\":{\"role\":\"user\","
+        "\"content\":\"Look.\"}}\n";
+    static const char *const folders[] = {"logs", "logs/s-1", "logs/s-1/tool-results"};
+    static const char counts[] =
+        "SELECT count(DISTINCT session_id) AS ids, count(*) AS events FROM events";
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, folders[i]), 0700), 0);
+    file_write(tmpdir_path(&cli.dir, "logs/s-1.jsonl"), line, sizeof line - 1);
+    char *text = malloc(BYTES);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', BYTES);
+    file_write(tmpdir_path(&cli.dir, "logs/s-1/tool-results/toolu_1.txt"), text, BYTES);
+    file_write(tmpdir_path(&cli.dir, "logs/s-1/tool-results/toolu_2.txt"), text, 9);
+    free(text);
+    for (int again = 0; again < 2; again++) {
+        DONE(&cli, "import", "claude-code", tmpdir_path(&cli.dir, "logs"), "--recheck");
+        DONE(&cli, "sql", counts, "--json");
+        ck_assert_str_eq(cli.out, "{\"ids\":1,\"events\":5}\n");
+    }
+    DONE(&cli, "import", "claude-code", tmpdir_path(&cli.dir, "logs"), "--recheck");
+    ck_assert_ptr_nonnull(strstr(cli.out, ": 0 events added"));
+}
+END_TEST
+
 START_TEST(a_long_path_keeps_its_end)
 {
     cli.columns = "60";
@@ -782,6 +812,7 @@ Suite *suite_import(void)
     tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
     tcase_add_test(import, what_cannot_be_read_is_named_and_the_rest_is_imported);
+    tcase_add_test(import, a_long_result_of_one_line_belongs_to_its_session_and_is_added_once);
     tcase_add_test(import, an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused);
     tcase_add_test(import, files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs);
     tcase_add_test(import, a_long_path_keeps_its_end);

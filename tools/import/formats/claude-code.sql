@@ -37,7 +37,7 @@
 --      If no line before it has one, it is 1, which means no time. created_at of the session is its
 --      first line's, or follows in a session.updated once a time, or an earlier one, is known. The time
 --      inside a snapshot is not the line's.
---  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
+--  (9) What the program adds as a message of the user (isMeta) is not what the user said. A session is called as its user calls it (custom-title), else as the program does (ai-title),
 --      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
 --      file are about other sessions.
 -- (10) A session that is continued may copy lines: its own under other uuids, or those of another
@@ -432,7 +432,8 @@ FROM (
                         (SELECT json_group_array(j -> o.fullkey) FROM json_each(j, '$.message.content') o
                          WHERE substr(blocks, o.key + 1, 1) = 'o')
                     ELSE j -> '$.message.content' END,
-                'said', CASE WHEN w.type = 'user' THEN said(j -> '$.message.content') END,
+                'said', CASE WHEN w.type = 'user' THEN
+                    CASE WHEN j ->> '$.isMeta' IS 1 THEN '""' ELSE said(j -> '$.message.content') END END,
                 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
                 'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id,
                 'source', CASE WHEN w.type = 'user' AND origin IS NOT NULL THEN with_origin ELSE source END,

@@ -44,6 +44,7 @@
 -- (12) agent_message is what another agent said to this one: message.added of the role agent, if it
 --      can be read.
 -- (13) thread_rolled_back takes back the last num_turns turns that are live.
+-- (14) thread_settings_applied gives the tier of service (priority, flex) of the requests after it.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -64,7 +65,7 @@ FROM source;
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, review TEXT, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
-    forked INTEGER
+    forked INTEGER, tier TEXT
 ) WITHOUT ROWID;
 
 -- How many lines of a time, type and kind there were; the turns that have begun, and which were taken back.
@@ -115,7 +116,8 @@ CREATE TABLE facts (
     main TEXT,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
     said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER,
-    seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER
+    seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER,
+    tier TEXT
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -248,6 +250,9 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     WHERE row = NEW.row AND copied IS NULL AND NEW.type = 'event_msg' AND NEW.kind LIKE '%rolled_back';
     INSERT INTO left_behind VALUES (NEW.row);
     UPDATE facts SET counts = 1 WHERE row = NEW.row AND NEW.type = 'event_msg' AND NEW.kind = 'token_count';
+    UPDATE sessions SET tier = nullif(nullif(
+        line_json(NEW.row) ->> '$.payload.thread_settings.service_tier', 'default'), 'auto')
+    WHERE NEW.kind = 'thread_settings_applied' AND session = (SELECT session FROM file);
     UPDATE sessions SET review = NEW.turn
     WHERE NEW.kind = 'entered_review_mode' AND session = (SELECT session FROM file);
     UPDATE facts SET closes = 1
@@ -312,7 +317,7 @@ CREATE TRIGGER count AFTER UPDATE OF counts ON facts BEGIN
               FROM sessions s, (SELECT line_json(NEW.row) -> '$.payload.info.total_token_usage' AS u)
               WHERE s.session = facts.session))
     WHERE row = NEW.row AND json_type(line_json(NEW.row), '$.payload.info.total_token_usage') = 'object';
-    UPDATE facts SET main = 'usage'
+    UPDATE facts SET main = 'usage', tier = (SELECT s.tier FROM sessions s WHERE s.session = facts.session)
     WHERE row = NEW.row AND copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0);
     UPDATE sessions SET (forked, input, cached, written, output, reasoning, total) = (
         SELECT NULL, f.input + f.base * coalesce(sessions.input, 0),
@@ -457,7 +462,7 @@ FROM (
                                            IS NOT NULL THEN cached END,
                'cache_write_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cache_write_input_tokens')
                                           IS NOT NULL THEN written END,
-               'reasoning_output_tokens', reasoning,
+               'reasoning_output_tokens', reasoning, 'tier', json_text(tier),
                'prompt_tokens', CASE WHEN j ->> '$.payload.info.last_token_usage.input_tokens' <> input
                                      THEN j -> '$.payload.info.last_token_usage.input_tokens' END,
                'total_tokens', input + output, 'source', source, 'extra', j)

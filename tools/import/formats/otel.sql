@@ -315,7 +315,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('message_id', json_text(key),
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
-               'input_tokens', input_tokens, 'output_tokens', output_tokens,
+               'input_tokens', input_tokens, 'output_tokens', output_tokens + hidden,
+               'reasoning_output_tokens', nullif(hidden, 0),
                'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
                    a ->> '$."gen_ai.usage.cache_write.input_tokens"', a ->> '$."gen_ai.usage.cache_creation_input_tokens"',
                    a ->> '$."llm.token_count.prompt_details.cache_write"') AS INTEGER),
@@ -325,12 +326,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
                'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n
-    FROM now, (SELECT *,
+    FROM now, (SELECT *, max(0, coalesce(total - others, total - input_tokens - output_tokens, 0)) AS hidden FROM (SELECT *,
+        -- A total may have more than its parts: thoughts that are not in the output. Of Langfuse, all parts are named.
+        CAST(coalesce(a ->> '$."gen_ai.usage.total_tokens"', a ->> '$."llm.token_count.total"', s ->> '$.usageDetails.total')
+             AS INTEGER) AS total,
+        CASE WHEN json_type(s, '$.usageDetails') = 'object' THEN
+            (SELECT CAST(sum(u.value) AS INTEGER) FROM json_each(s, '$.usageDetails') u
+             WHERE u.key <> 'total' AND u.type IN ('integer', 'real')) END AS others,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."llm.token_count.prompt"',
                       s ->> '$.inputUsage', s ->> '$.usageDetails.input') AS INTEGER) AS input_tokens,
         CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
                       a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output') AS INTEGER)
-            AS output_tokens FROM spans)
+            AS output_tokens FROM spans))
     WHERE class IN ('model', 'agent') AND (input_tokens > 0 OR output_tokens > 0)
       AND record_owner('otel ' || key, session) = session;
     INSERT OR IGNORE INTO tree
