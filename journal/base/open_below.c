@@ -181,8 +181,9 @@ annal_status annal__below_open_file(const struct below *below, const char *path,
     if (file < 0 || fstat(file, &info) < 0) {
         status = fail(below, folder, name, path, strlen(path), what, err);
     } else if (!S_ISREG(info.st_mode)) { /* rule (4) */
-        errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
-        status = annal__fail_errno(err, "%s '%s/%s'", what, below->root, path);
+        status =
+            annal__fail(err, ANNAL_ERR_IO, "%s '%s/%s': it is %s", what, below->root, path,
+                        S_ISDIR(info.st_mode) ? "a directory" : "a pipe, a socket or a device");
     }
     put_away(folder);
     if (status < 0)

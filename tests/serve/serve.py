@@ -216,6 +216,14 @@ def test_a_line_of_tokens_is_whole_or_is_refused():
             ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
                                  check=False, timeout=60)
             assert ran.returncode != 0 and "line 2 is longer than 511 bytes" in ran.stderr, ran
+        for make, says in ((os.mkfifo, "has no token"), (os.mkdir, "is not a file")):
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+            make(path, 0o700)
+            ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
+                                 check=False, timeout=60)
+            assert ran.returncode != 0 and says in ran.stderr, ran
+        os.rmdir(path)
+        os.close(os.open(path, os.O_CREAT, 0o600))
         for line in ("read " + "r" * 40 + " " + "w" * 40, "admin " + "a" * 40, "READ " + "r" * 40, "read\x0b" + "r" * 40 + " x"):
             with open(path, "w", encoding="ascii") as file:
                 file.write(line + "\n")
@@ -1009,6 +1017,13 @@ def test_a_bundle_goes_to_another_store_in_pieces():
                      "bytes=0x1-", "bytes=", "bytes=-", "BYTES=0-1", "bytes= 0-1"):
             status, text, _ = server.ask(path, headers={"Range": part})
             assert status == 200 and text == whole, part
+
+
+def test_an_upload_that_the_disk_has_no_room_for_is_refused_before_it_comes():
+    with Server() as server:
+        status, text, _ = server.ask("/api/v1/bundle?upload=large", method="PUT", body=b"x" * 10,
+                                     headers={"Content-Range": f"bytes 0-9/{2**62}"})
+        assert status == 507 and b"has no room for 4611686018427387904 bytes more" in text, (status, text)
 
 
 def test_an_upload_does_not_follow_links_of_the_store():

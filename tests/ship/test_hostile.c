@@ -7,6 +7,7 @@
 #include "tests/tools/cli.h"
 #include "tools/export/parquet.h"
 #include "tools/ship/lake.h"
+#include "tools/ship/shared.h"
 
 #include <glob.h>
 #include <netinet/in.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 static char lake_url[300];
+static char megabyte[(1 << 20) + 1];
 
 /* A lake of the store "evil", with nothing in it, and a directory beside it that is to stay. */
 static void set_up(void)
@@ -212,6 +214,40 @@ START_TEST(a_reader_changes_nothing_in_a_lake)
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
     ck_assert_int_ne(cli.exit_status, 0);
     ck_assert_int_eq(access(tmpdir_path(&cli.dir, file), F_OK), 0);
+}
+END_TEST
+
+/* Whatever has the name of the file, no one waits, and the store is not taken for one without. */
+START_TEST(what_is_no_address_in_the_place_of_a_cluster_file_is_named)
+{
+    static const char *const texts[] = {"../../etc/passwd\n",
+                                        "postgresql://a/b\npostgresql://c/d\n", "file:///tmp\n",
+                                        "postgresql://a\x1b[2J/b\n", megabyte};
+    const char *file = tmpdir_path(&cli.dir, "store/cluster");
+    char out[SHARED_URL_BYTES];
+    annal_store *store = NULL;
+    annal_error err = {0};
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, NULL), ANNAL_OK);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        file_write(file, texts[i], strlen(texts[i]));
+        ck_assert_int_eq(shared_url(store, out, &err), ANNAL_ERR_UNSUPPORTED);
+        ck_assert_str_eq(out, "");
+    }
+    ck_assert_int_eq(unlink(file), 0);
+    ck_assert_int_eq(shared_url(store, out, &err), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(mkfifo(file, 0600), 0);
+    ck_assert_int_eq(shared_url(store, out, &err), ANNAL_ERR_IO);
+    ck_assert_msg(strstr(err.message, "it is a pipe, a socket or a device") != NULL, "%s",
+                  err.message);
+    ck_assert_int_eq(unlink(file), 0);
+    ck_assert_int_eq(symlink("../victim/notes.txt", file), 0);
+    ck_assert_int_eq(shared_url(store, out, &err), ANNAL_ERR_IO);
+    ck_assert_msg(strstr(err.message, "is a symbolic link, which is not followed") != NULL, "%s",
+                  err.message);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+    assert_untouched();
 }
 END_TEST
 
@@ -435,8 +471,6 @@ struct answer {
 };
 
 static size_t body_bytes; /* of a body that is not a text; else 0 */
-
-static char megabyte[(1 << 20) + 1];
 
 static const struct answer answers[] = {
     {"HTTP/1.1 200 OK\r\n", "", 0},
@@ -912,6 +946,7 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, a_checkpoint_that_names_other_files_is_not_used);
     tcase_add_test(cases, a_reader_changes_nothing_in_a_lake);
     tcase_add_test(cases, no_link_in_a_lake_is_followed);
+    tcase_add_test(cases, what_is_no_address_in_the_place_of_a_cluster_file_is_named);
     tcase_add_test(cases, a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list);
     tcase_add_test(cases, a_file_of_a_lake_is_as_long_as_its_manifest_says);
     tcase_add_test(cases, a_small_file_that_says_it_has_very_much_is_not_unpacked);

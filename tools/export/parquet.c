@@ -34,6 +34,7 @@ struct parquet {
     size_t chunk_bytes;
     int exit_status;
     bool is_full;
+    bool is_read; /* what is written is what files say */
 };
 
 /* ---- The command line ---- */
@@ -280,8 +281,10 @@ static int run(struct parquet *parquet, struct buf *sql)
         const char *why = duckdb.result_error(&result);
         why = why != NULL ? why : "no reason";
         parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL; /* it has no number for it */
-        exit_status = fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path,
-                                   (int)strcspn(why, "\n"), why); /* then it gives advice */
+        int len = (int)strcspn(why, "\n");                        /* then it gives advice */
+        exit_status = parquet->is_read
+                          ? fail_storage("read a Parquet file: DuckDB: %.*s", len, why)
+                          : fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path, len, why);
     }
     duckdb.destroy_result(&result);
     return exit_status;
@@ -346,6 +349,7 @@ int parquet_lines(struct parquet *parquet, const char *const *paths, size_t coun
 {
     struct buf from = {0}, copy = {0};
     annal_status status = write_files(&from, paths, count);
+    parquet->is_read = true;
     if (status == ANNAL_OK && proof != NULL)
         status = annal__buf_printf(&copy, "WITH f AS (SELECT * FROM %s) %s; ", from.ptr, proof);
     if (status == ANNAL_OK)

@@ -90,6 +90,8 @@ static annal_status read_tokens(struct access *access, FILE *file, const char *p
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
         return annal__fail_errno(err, "read '%s'", path);
+    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", path);
     if ((info.st_mode & 077) != 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "'%s' can be read by others: chmod 600 makes it yours alone", path);
@@ -133,13 +135,22 @@ static annal_status make_tokens(const char *path, annal_error *err)
     return good ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
+/* A pipe that no process writes to is empty; nothing waits for a writer. */
+static FILE *open_tokens(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        (void)fcntl(fd, F_SETFL, 0);
+    return fd >= 0 ? fdopen(fd, "r") : NULL;
+}
+
 annal_status access_tokens(struct access *access, const char *path, annal_error *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_tokens(path);
     annal_status status = ANNAL_OK;
     if (file == NULL && errno == ENOENT) {
         status = make_tokens(path, err);
-        file = status < 0 ? NULL : fopen(path, "re");
+        file = status < 0 ? NULL : open_tokens(path);
     }
     if (status < 0)
         return status;

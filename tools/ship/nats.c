@@ -56,11 +56,19 @@ const char *nats_name(const char *url)
     return name;
 }
 
+/* The words of the library; some of them say nothing. */
+static const char *nats_why(natsStatus code)
+{
+    return code == NATS_ERR || code == NATS_PROTOCOL_ERROR || code == NATS_LINE_TOO_LONG
+               ? "it does not answer as a NATS server does"
+               : natsStatus_GetText(code);
+}
+
 static annal_status fail_nats(const struct ship_target *target, const char *what, natsStatus code,
                               annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %s: %s", nats_name(target->url), what,
-                       natsStatus_GetText(code));
+                       nats_why(code));
 }
 
 static natsStatus set_servers(natsOptions *options, char *list)
@@ -106,7 +114,7 @@ annal_status nats_connect(const char *url, uint32_t quiet_ms, natsConnection **o
                            code == NATS_INVALID_ARG || code == NATS_CONNECTION_AUTH_FAILED
                                ? ANNAL_ERR_INVALID
                                : ANNAL_ERR_BUSY,
-                           "ship to %s: %s", nats_name(url), natsStatus_GetText(code));
+                           "ship to %s: %s", nats_name(url), nats_why(code));
     }
     *out_connection = connection;
     return ANNAL_OK;

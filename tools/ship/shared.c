@@ -4,13 +4,12 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/open_below.h"
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 
 #include <annal/lease.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,37 +42,28 @@ bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES])
     return true;
 }
 
-/* More than a line may have shows that it is not one. ENOENT: there is none. */
-static ssize_t read_file(const char *path, char *bytes, size_t room)
-{
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, bytes, room) : -1;
-    int why = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = why;
-    return got;
-}
-
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err)
 {
-    char text[SHARED_URL_BYTES + 2];
-    struct buf path = {0};
+    const char *root = annal_store_path(store);
+    struct below below = {0};
+    struct buf text = {.limit = SHARED_URL_BYTES + 1}; /* more shows that it is not one */
     out[0] = '\0';
-    annal_status status = cluster_path(store, &path, err);
-    ssize_t got = status >= 0 ? read_file(path.ptr, text, sizeof text) : -1;
-    if (status >= 0 && (got == 0 || (got < 0 && errno == ENOENT)))
+    annal_status status = annal__below_open(root, &below, err);
+    if (status >= 0)
+        status = annal__below_read(&below, "cluster", &text, err);
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && text.len == 0))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND,
-                             "%s has no address of a database: 'annal home join' gives it one",
-                             path.ptr);
-    else if (status >= 0 && got < 0)
-        status = annal__fail_errno(err, "read %s", path.ptr);
-    else if (status >= 0 && !shared_read_url((annal_slice){text, (size_t)got}, out))
+                             "%s/cluster has no address of a database: 'annal home join' gives it "
+                             "one",
+                             root);
+    else if (status == ANNAL_ERR_LIMIT ||
+             (status >= 0 && !shared_read_url(annal__buf_slice(&text), out)))
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                             "%s has no address that begins with postgresql://: 'annal home "
-                             "leave' and 'annal home join' write it again",
-                             path.ptr);
-    annal__buf_done(&path);
+                             "%s/cluster has no address that begins with postgresql://: 'annal "
+                             "home leave' and 'annal home join' write it again",
+                             root);
+    annal__below_close(&below);
+    annal__buf_done(&text);
     return status;
 }
 
