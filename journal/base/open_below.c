@@ -184,6 +184,8 @@ annal_status annal__below_open_file(const struct below *below, const char *path,
         status =
             annal__fail(err, ANNAL_ERR_IO, "%s '%s/%s': it is %s", what, below->root, path,
                         S_ISDIR(info.st_mode) ? "a directory" : "a pipe, a socket or a device");
+        if (err != NULL)
+            err->os_errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
     }
     put_away(folder);
     if (status < 0)
