@@ -56,6 +56,7 @@ annal_slice annal_slice_of(const char *string)
     return string == NULL ? (annal_slice){NULL, 0} : (annal_slice){string, strlen(string)};
 }
 
+ANNAL_PRINTF(4, 0)
 static void fill(annal_error *err, annal_status status, int os_errno, const char *format,
                  va_list args)
 {
