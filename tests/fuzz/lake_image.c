@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static annal_status read_image(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+static annal_status read_image(struct lake_files *files, const char *name, struct buf *out,
                                annal_error *err)
 {
     (void)err;
     for (size_t i = 0; i < files->count; i++)
         if (strcmp(files->all[i].name, name) == 0)
-            return fn(arg, files->all[i].text.ptr, files->all[i].text.len);
+            return annal__buf_append(out, files->all[i].text.ptr, files->all[i].text.len);
     return ANNAL_ERR_NOTFOUND;
 }
 

@@ -37,7 +37,7 @@
 
 enum {
     SESSION_EVENTS = 1000,
-    LANES_MAX = 4,
+    HOST_LANES = 4,
     BATCH_EVENTS = 50000,
     QUIET_MS = 30000,
     PAUSES = 3,       /* as in ship.c */
@@ -72,8 +72,8 @@ struct host {
     bool rows_wanted; /* since rows_last was asked for */
     uint64_t rows_last;
     unsigned tries;
-    struct lane lanes[LANES_MAX];
-    char names[LANES_MAX][40];
+    struct lane lanes[HOST_LANES];
+    char names[HOST_LANES][40];
     annal_session_info *infos;
 };
 
@@ -215,7 +215,7 @@ static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_ne
 static size_t choose_lanes(struct host *host, uint64_t count, struct lane **out)
 {
     size_t lanes = 0;
-    for (uint64_t at = host->sent; at < host->sent + count && lanes < LANES_MAX; lanes++) {
+    for (uint64_t at = host->sent; at < host->sent + count && lanes < HOST_LANES; lanes++) {
         struct lane *lane = &host->lanes[lanes];
         annal_session_info *info = &host->infos[lanes];
         snprintf(host->names[lanes], sizeof host->names[lanes], "run-%u-%" PRIu64, host->number,
@@ -250,7 +250,7 @@ static annal_status put_events(struct host *host, struct lane *lane, uint64_t *a
 
 static annal_status send_batch(struct host *host, uint64_t count, annal_error *err)
 {
-    struct lane *lanes[LANES_MAX];
+    struct lane *lanes[HOST_LANES];
     size_t lane_count = choose_lanes(host, count, lanes);
     uint64_t at = host->sent, end = host->sent + count;
     annal_status status = ship_postgres.begin(host->target, lanes, lane_count, err);
@@ -364,7 +364,7 @@ static void start_hosts(struct host *hosts, void *(*run)(void *arg))
     for (unsigned i = 0; i < host_count; i++) {
         hosts[i].number = i;
         hosts[i].begun = hosts[i].sent = i * 7919ULL % SESSION_EVENTS;
-        hosts[i].infos = calloc(LANES_MAX, sizeof *hosts[i].infos);
+        hosts[i].infos = calloc(HOST_LANES, sizeof *hosts[i].infos);
         snprintf(hosts[i].store, sizeof hosts[i].store, "host%05u", i);
         if (hosts[i].infos == NULL ||
             pthread_create(&hosts[i].thread, &attr, run, &hosts[i]) != 0) {
