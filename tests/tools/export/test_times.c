@@ -54,7 +54,7 @@ START_TEST(a_span_of_an_event_without_a_time_has_that_of_its_neighbour)
 }
 END_TEST
 
-START_TEST(ls_knows_no_time_of_a_session_that_has_that_of_its_file)
+START_TEST(ls_shows_no_time_of_a_session_that_has_that_of_its_file)
 {
     CLI(&cli, "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n", "append",
         "guessed");
@@ -71,6 +71,9 @@ START_TEST(ls_knows_no_time_of_a_session_that_has_that_of_its_file)
     CLI(&cli, NULL, "ls", "--since", "2020-01-01T00:00:00Z", "--json");
     cli_assert_done(&cli);
     ck_holds("\"told\"");
+    ck_holds("\"guessed\""); /* it has the time of its file, which is new */
+    CLI(&cli, NULL, "ls", "--until", "2020-01-01T00:00:00Z", "--json");
+    cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "\"guessed\""));
 }
 END_TEST
@@ -81,6 +84,6 @@ Suite *suite_times(void)
     TCase *tcase = suite_case(suite, "times", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_turn_contains_what_is_below_it);
     tcase_add_test(tcase, a_span_of_an_event_without_a_time_has_that_of_its_neighbour);
-    tcase_add_test(tcase, ls_knows_no_time_of_a_session_that_has_that_of_its_file);
+    tcase_add_test(tcase, ls_shows_no_time_of_a_session_that_has_that_of_its_file);
     return suite;
 }

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-/* Four times as much costs about four times as much; a square would be sixteen times. */
+/*
+ * Four times as much costs about four times as much; a square would be sixteen times. Turns of pi
+ * and Claude Code cost up to nine times: each looks at those before it.
+ */
 #define TIMES 4
-#define MOST  9
+#define MOST  12
 
 struct shape {
     const char *kind, *begin, *item, *end; /* item: # is its number */
