@@ -10,12 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-/*
- * Four times as much costs about four times as much; a square would be sixteen times. Turns of pi
- * and Claude Code cost up to nine times: each looks at those before it.
- */
+/* Four times as much costs about four times as much; a square would be sixteen times. */
 #define TIMES 4
-#define MOST  12
+#define MOST  9
 
 struct shape {
     const char *kind, *begin, *item, *end; /* item: # is its number */

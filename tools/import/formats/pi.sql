@@ -46,6 +46,8 @@ FROM source;
 -- in what was copied); the turns, what each continues from, and whether it was abandoned.
 CREATE TABLE nodes (id TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
 CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT NOT NULL UNIQUE, up TEXT, gone INTEGER);
+-- A look at what is live does not pass all turns that were left behind.
+CREATE INDEX live_branches ON branches (gone);
 
 -- What was found out about each line of the batch, and what the file is after it. early: the session is older than
 -- was known; starts: the line begins a turn; calls: it calls tools; copied: it was seen before, or another session has
@@ -118,13 +120,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 
     -- Rule (6).
     UPDATE facts SET taken = (
+        WITH RECURSIVE way (turn) AS (
+            SELECT facts.up_turn UNION SELECT p.up FROM way JOIN branches p USING (turn) WHERE p.up IS NOT NULL)
         SELECT nullif(json_group_array(json_array(turn, type)), '[]')
-        FROM (SELECT b.turn, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END AS type
-              FROM branches b WHERE b.gone = (b.turn IN (
-                  WITH RECURSIVE way (turn) AS (
-                      SELECT facts.up_turn UNION SELECT p.up FROM way JOIN branches p USING (turn) WHERE p.up IS NOT NULL)
-                  SELECT turn FROM way WHERE turn IS NOT NULL))
-              ORDER BY b.i))
+        FROM (SELECT i, turn, 'turn.abandoned' AS type FROM branches
+              WHERE gone = 0 AND turn NOT IN (SELECT turn FROM way WHERE turn IS NOT NULL)
+              UNION ALL
+              SELECT b.i, b.turn, 'turn.restored' FROM way JOIN branches b USING (turn) WHERE b.gone
+              ORDER BY i))
     WHERE row = NEW.row AND starts AND from_turn IS NOT NULL AND up_turn IS NOT from_turn
       AND (up_turn IS NOT NULL OR rooted);
     INSERT OR IGNORE INTO branches (turn, up, gone)
