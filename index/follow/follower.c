@@ -131,6 +131,16 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
     return annal__db_run(stmt, err);
 }
 
+annal_index_finding annal__follower_read_finding(sqlite3_stmt *stmt)
+{
+    return (annal_index_finding){.session = annal__db_column(stmt, 0),
+                                 .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                                 .offset = (uint64_t)sqlite3_column_int64(stmt, 2),
+                                 .length = (uint64_t)sqlite3_column_int64(stmt, 3),
+                                 .kind = annal__db_column(stmt, 4),
+                                 .what = annal__db_column(stmt, 5)};
+}
+
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err)
 {

@@ -512,12 +512,7 @@ static annal_status hand_out_findings(struct findings *findings, sqlite3 *db,
     if (status >= 0)
         annal__db_bind_text(stmt, 1, findings->session);
     while (status >= 0 && findings->verdict == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        const annal_index_finding finding = {.session = annal__db_column(stmt, 0),
-                                             .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
-                                             .offset = (uint64_t)sqlite3_column_int64(stmt, 2),
-                                             .length = (uint64_t)sqlite3_column_int64(stmt, 3),
-                                             .kind = annal__db_column(stmt, 4),
-                                             .what = annal__db_column(stmt, 5)};
+        const annal_index_finding finding = annal__follower_read_finding(stmt);
         findings->begun = true;
         findings->verdict = findings->fn(findings->arg, &finding);
     }

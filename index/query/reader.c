@@ -2,6 +2,7 @@
 /* The beginning of every reader, what it reads in addition to the index, and how up to date the
  * index is. */
 #include "index/db/database.h"
+#include "index/follow/follower.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
@@ -388,12 +389,7 @@ struct finding_call {
 static int tell_finding(void *arg, sqlite3_stmt *stmt)
 {
     struct finding_call *call = arg;
-    const annal_index_finding finding = {.session = annal__db_column(stmt, 0),
-                                         .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
-                                         .offset = (uint64_t)sqlite3_column_int64(stmt, 2),
-                                         .length = (uint64_t)sqlite3_column_int64(stmt, 3),
-                                         .kind = annal__db_column(stmt, 4),
-                                         .what = annal__db_column(stmt, 5)};
+    const annal_index_finding finding = annal__follower_read_finding(stmt);
     return call->fn(call->arg, &finding);
 }
 
