@@ -524,8 +524,9 @@ static const struct answer *answer_for(char *request, ssize_t len, const struct 
     return strstr(request, "/00000001.json") != NULL ? &one : &none;
 }
 
-static void answer_one(int fd, const struct answer *answer)
+static void answer_one(int fd, const void *arg)
 {
+    const struct answer *answer = arg;
     char request[65536];
     struct timeval quiet = {.tv_sec = 2};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof quiet);
@@ -541,8 +542,8 @@ static void answer_one(int fd, const struct answer *answer)
     close(fd);
 }
 
-/* A process that gives this answer to each request. */
-static pid_t start_liar(const struct answer *answer, int *out_port)
+/* A process that hands each connection to serve, which closes it. */
+static pid_t start_server(void (*serve)(int fd, const void *arg), const void *arg, int *out_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
@@ -556,7 +557,7 @@ static pid_t start_liar(const struct answer *answer, int *out_port)
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;)
-            answer_one(fd, answer);
+            serve(fd, arg);
         _exit(0);
     }
     close(listener);
@@ -568,7 +569,7 @@ static void assert_answer_is_refused(const struct answer *answer)
     char server[60];
     int port = 0;
     const char *store = cli.store;
-    pid_t liar = start_liar(answer, &port);
+    pid_t liar = start_server(answer_one, answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     setenv("AWS_ENDPOINT_URL", server, 1);
     const char *const verbs[][10] = {
@@ -615,7 +616,7 @@ START_TEST(a_file_of_a_bucket_is_as_long_as_its_manifest_says)
     put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
     char *text = file_read(tmpdir_path(&cli.dir, "lake/store=evil/_log/00000001.json"), &len);
     manifest = text;
-    pid_t liar = start_liar(&answer, &port);
+    pid_t liar = start_server(answer_one, &answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     setenv("AWS_ENDPOINT_URL", server, 1);
     setenv("AWS_ACCESS_KEY_ID", "k", 1);
@@ -637,7 +638,7 @@ START_TEST(a_server_does_not_fill_the_disk)
     int port = 0;
     const struct answer answer = {"HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", megabyte, 300};
     memset(megabyte, 'm', sizeof megabyte - 1);
-    pid_t liar = start_liar(&answer, &port);
+    pid_t liar = start_server(answer_one, &answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     CLI(&cli, NULL, "pull", "here", "--from", server, "--keep-free", "100000000");
     cli_assert_refused(&cli, 3, "No space left on device");
@@ -657,7 +658,7 @@ START_TEST(a_server_sends_only_the_session_that_was_asked_for)
     DONE(&cli, "export", "here", "--format", "bundle", "--to", tmpdir_path(&cli.dir, "bundle"));
     char *bytes = file_read(tmpdir_path(&cli.dir, "bundle"), &body_bytes);
     answer.body = bytes;
-    pid_t liar = start_liar(&answer, &port);
+    pid_t liar = start_server(answer_one, &answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     cli.store = tmpdir_path(&cli.dir, "second");
     CLI(&cli, NULL, "pull", "x", "--from", server);
@@ -683,7 +684,7 @@ START_TEST(a_pull_does_not_follow_a_link_that_is_created_while_the_server_answer
     answer.body = bytes;
     cli.store = swap_store = tmpdir_path(&cli.dir, "second");
     file_write(tmpdir_path(&cli.dir, "victim/bundle"), "not a bundle", 12);
-    pid_t liar = start_liar(&answer, &port);
+    pid_t liar = start_server(answer_one, &answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     DONE(&cli, "pull", "here", "--from", server);
     ck_assert_int_eq(cli_journals(&cli), 1);
@@ -870,8 +871,9 @@ static void pg_endless(int fd, int what)
         ;
 }
 
-static void pg_serve(int fd, int what)
+static void pg_serve(int fd, const void *arg)
 {
+    int what = *(const int *)arg;
     static const char *const parameters[] = {"server_version\00015.0", "server_encoding\0UTF8",
                                              "client_encoding\0UTF8", "in_hot_standby\0off",
                                              "default_transaction_read_only\0off"};
@@ -904,27 +906,12 @@ START_TEST(an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end)
     static const char *const says[] = {"it sends a longer answer than any that it should give",
                                        "another command is already in progress",
                                        "it sends a longer answer than any that it should give"};
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     char database[100];
     memset(megabyte, 'm', sizeof megabyte - 1);
     for (int what = 0; what < 3; what++) {
-        socklen_t len = sizeof address;
-        int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        address.sin_port = 0;
-        ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, len), 0);
-        ck_assert_int_eq(listen(listener, 8), 0);
-        ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len), 0);
-        pid_t pid = fork();
-        if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;)
-                pg_serve(fd, what);
-            _exit(0);
-        }
-        close(listener);
-        snprintf(database, sizeof database, "postgresql://u@127.0.0.1:%d/d?sslmode=disable",
-                 ntohs(address.sin_port));
+        int port;
+        pid_t pid = start_server(pg_serve, &what, &port);
+        snprintf(database, sizeof database, "postgresql://u@127.0.0.1:%d/d?sslmode=disable", port);
         CLI(&cli, NULL, "pull", "x", "--from", database, "--store-name", "h1");
         ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%d %s", what, cli.err);
         ck_assert_msg(strstr(cli.err, says[what]) != NULL, "%d: %s", what, cli.err);
