@@ -243,17 +243,35 @@ static op_fn take_op(napi_env env, napi_value value)
     return run;
 }
 
-/* run(op, store, ticket, bytes, length): in the pool. */
-static napi_value js_run(napi_env env, napi_callback_info info)
+/* The job of a call whose arguments are those of new_job(). NULL, with an exception, as there. */
+static struct job *take_job(napi_env env, napi_callback_info info)
 {
-    napi_value values[5], name;
+    napi_value values[4];
+    size_t count = 4;
+    napi_get_cb_info(env, info, &count, values, NULL, NULL);
+    return new_job(env, values);
+}
+
+/* The same, of a call whose first argument names its operation. */
+static struct job *take_op_job(napi_env env, napi_callback_info info)
+{
+    napi_value values[5];
     size_t count = 5;
     napi_get_cb_info(env, info, &count, values, NULL, NULL);
     op_fn run = take_op(env, values[0]);
     struct job *job = run != NULL ? new_job(env, values + 1) : NULL;
+    if (job != NULL)
+        job->run = run;
+    return job;
+}
+
+/* run(op, store, ticket, bytes, length): in the pool. */
+static napi_value js_run(napi_env env, napi_callback_info info)
+{
+    napi_value name;
+    struct job *job = take_op_job(env, info);
     if (job == NULL)
         return NULL;
-    job->run = run;
     napi_async_work work = NULL;
     napi_create_string_utf8(env, "libannal", NAPI_AUTO_LENGTH, &name);
     if (napi_create_async_work(env, NULL, name, execute, complete, job, &work) != napi_ok) {
@@ -269,14 +287,9 @@ static napi_value js_run(napi_env env, napi_callback_info info)
 /* now(op, store, ticket, bytes, length): at once, for what never waits. */
 static napi_value js_now(napi_env env, napi_callback_info info)
 {
-    napi_value values[5];
-    size_t count = 5;
-    napi_get_cb_info(env, info, &count, values, NULL, NULL);
-    op_fn run = take_op(env, values[0]);
-    struct job *job = run != NULL ? new_job(env, values + 1) : NULL;
+    struct job *job = take_op_job(env, info);
     if (job == NULL)
         return NULL;
-    job->run = run;
     run_job(job);
     call_back(env, job);
     free_job(job);
@@ -292,10 +305,7 @@ static void keep_alive(napi_env env, struct client *client)
 /* append(store, ticket, bytes, length): in the lane of the store. */
 static napi_value js_append(napi_env env, napi_callback_info info)
 {
-    napi_value values[4];
-    size_t count = 4;
-    napi_get_cb_info(env, info, &count, values, NULL, NULL);
-    struct job *job = new_job(env, values);
+    struct job *job = take_job(env, info);
     if (job == NULL)
         return NULL;
     struct lane *lane = base_lane(job->store->base);
@@ -313,10 +323,7 @@ static napi_value js_append(napi_env env, napi_callback_info info)
  * take at most. */
 static napi_value js_wait(napi_env env, napi_callback_info info)
 {
-    napi_value values[4];
-    size_t count = 4;
-    napi_get_cb_info(env, info, &count, values, NULL, NULL);
-    struct job *job = new_job(env, values);
+    struct job *job = take_job(env, info);
     if (job == NULL)
         return NULL;
     annal_error err = {0};
