@@ -535,8 +535,8 @@ static annal_status read_findings(struct findings *findings, struct pack_databas
     return status;
 }
 
-/* Looking creates no database. One that is damaged is made again; one that cannot be read is a
- * finding itself. */
+/* Hand out the findings of a database, if it exists. Rebuild a damaged database; report one that
+ * cannot be read as a finding. */
 static annal_status find_in_database(void *arg, struct pack_database *database, annal_slice session,
                                      annal_error *err)
 {

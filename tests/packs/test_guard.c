@@ -615,7 +615,7 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
 }
 END_TEST
 
-/* What the file says goes with its bytes, and what it said does not. */
+/* The guards of a pack outlive the text of its file. */
 START_TEST(a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded)
 {
     static const char *const bytes[] = {"", "\0\0", "-- pack tasks\0"};

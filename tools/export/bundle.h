@@ -91,8 +91,8 @@ annal_status bundle_hash_below(const struct below *below, const char *path, uint
 /* Of the sessions in the list, on stdout. */
 int bundle_export(annal_store *store, const struct session_list *list);
 
-/* annal import bundle FILE. name: what messages call it. only: the session that a server was asked
- * for, and which may come with those that it was forked from alone; NULL: all of the bundle. */
+/* Run annal import bundle FILE. name: of the bundle, for messages. only: the session that a server
+ * was asked for; the bundle may contain no others than it and its ancestors. NULL: any. */
 int bundle_import(const struct args *args, const char *file, const char *name, const char *only);
 
 /* Remove what interrupted imports left. */

@@ -29,8 +29,8 @@ void tar_writer_free(struct tar_writer *writer); /* NULL is accepted */
 
 struct tar_reader;
 
-/* name: what messages call it; borrowed. ANNAL_ERR_CORRUPT: it is not sealed, or differs from what
- * was sealed. */
+/* name: of the file, for messages; borrowed. ANNAL_ERR_CORRUPT: it is not sealed, or differs from
+ * what was sealed. */
 annal_status tar_reader_open(const char *path, const char *name, struct tar_reader **out_reader,
                              annal_error *err);
 

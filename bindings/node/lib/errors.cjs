@@ -2,7 +2,7 @@
 // One class for each status of the library. The message is the library's sentence.
 'use strict';
 
-/** What the library answers instead of a result; the base of all errors of this package. */
+/** An error of the library; the base of all error classes of this package. */
 class AnnalError extends Error {
   constructor(message, osErrno = 0) {
     super(message);

@@ -16,7 +16,7 @@ export type Time = Date | Integer | string;
 export type Level = 'sync' | 'batch' | 'os';
 export type Format = 'json' | 'msgpack';
 
-/** What the library answers instead of a result. */
+/** An error of the library; the base of all error classes of this package. */
 declare class AnnalError extends globalThis.Error {
   constructor(message: string, osErrno?: number);
   /** The number of <annal/base.h>. */

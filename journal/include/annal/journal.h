@@ -253,10 +253,10 @@ typedef struct annal_fork_options {
  * of a fork points at the session that really contains the event.
  *
  * Both are durable when this returns: the history up to at_seq, whatever level its events had, and
- * the fork. Events that are appended to one session are not in the other. What a fork needs is
- * neither deleted nor converted. The ids of events that it shares with its ancestors are free in
- * the fork: exactly-once applies to the events of its own journal. options and out_info (the
- * fork's) may be NULL. Any thread.
+ * the fork. An event appended to one session is not in the other. While the fork exists, its
+ * ancestors cannot be deleted or converted. The ids of events that it shares with its ancestors are
+ * free in the fork: exactly-once applies to the events of its own journal. options and out_info
+ * (the fork's) may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or no events
  * ANNAL_ERR_INVALID   an id that is not accepted

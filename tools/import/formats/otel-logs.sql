@@ -12,8 +12,8 @@
 --  (2) What a record is says its event name, or its attribute event.name: prompts and messages become
 --      message.added, requests to a model agent.turn.usage, tools tool.called and tool.returned or tool.failed.
 --      Others are import.record.
---  (3) An event's id is made of the record's name, time and attributes: one that is exported again, among
---      others, adds nothing. Of a record without a time it is made of its line. Ids that version 1 gave are
+--  (3) An event's id is made of the record's name, time and attributes, so a record that is exported
+--      again adds nothing. The id of a record without a time is made of its line. Ids that version 1 gave are
 --      recognized. A record that names no session, and that the session of another file has (record_owner),
 --      is a record.
 --  (4) The first event made from a record carries all of it under "extra"; what the line has besides is
