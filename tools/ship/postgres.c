@@ -8,8 +8,10 @@
  * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who
  *     decides about a shared session inserts its events, so that one that is stopped holds up
  *     nobody for longer than (1).
- * (3) libpq reads a row whole, and what is not asked for row by row all of it, up to a gigabyte. So
- *     bytes are counted before libpq takes them, and an answer that is too long ends the reading.
+ * (3) libpq reads a row whole, and what is not asked for row by row all of it. So the bytes that
+ *     the server sent are counted before and after libpq takes them, and an answer that is too long
+ *     ends the reading. libpq takes bytes for as long as more arrive, so a server that is quick
+ *     enough gets up to a gigabyte into memory, libpq's own limit of a message.
  * (4) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
@@ -27,6 +29,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,30 +104,45 @@ static int64_t time_limit(const struct ship_target *target)
     return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
-/* Rule (3). With TLS these are a few bytes more. */
-static annal_status take_input(struct ship_target *target, uint64_t *left, annal_error *err)
+/* Count the bytes that the server has sent. With TLS these are a few more than those of messages. */
+static uint64_t bytes_sent(const struct ship_target *target)
 {
-    int waits = 0;
-    uint64_t bytes =
-        ioctl(PQsocket(target->conn), FIONREAD, &waits) == 0 && waits > 0 ? (uint64_t)waits : 0;
-    if (bytes > *left)
-        return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "ship to %s: it sends a longer answer than any that it should give",
-                           target->name);
-    *left -= bytes;
-    return PQconsumeInput(target->conn) == 0 ? fail_lost(target, err) : ANNAL_OK;
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    int fd = PQsocket(target->conn), waiting = 0;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_bytes_received;
+    return target->taken + (ioctl(fd, FIONREAD, &waiting) == 0 ? (uint64_t)waiting : 0);
+}
+
+/* Rule (3), of an answer that may end at this count. */
+static annal_status take_input(struct ship_target *target, uint64_t end, annal_error *err)
+{
+    uint64_t sent = bytes_sent(target);
+    if (sent <= end) {
+        target->taken = sent;
+        if (PQconsumeInput(target->conn) == 0)
+            return fail_lost(target, err);
+        sent = bytes_sent(target);
+    }
+    return sent <= end ? ANNAL_OK
+                       : annal__fail(err, ANNAL_ERR_LIMIT,
+                                     "ship to %s: it sends a longer answer than any that it should "
+                                     "give",
+                                     target->name);
 }
 
 /* Send what is queued; takes what comes meanwhile, which may be the reason of a failure. */
 static annal_status flush(struct ship_target *target, annal_error *err)
 {
-    uint64_t bytes_left = ANSWER_BYTES_MAX;
+    uint64_t end = bytes_sent(target) + ANSWER_BYTES_MAX;
     int64_t until_us = time_limit(target);
     for (int left; (left = PQflush(target->conn)) != 0;) {
         annal_status status =
             left < 0 ? fail_lost(target, err) : wait_for(target, POLLIN | POLLOUT, until_us, err);
         if (status >= 0)
-            status = take_input(target, &bytes_left, err);
+            status = take_input(target, end, err);
         if (status < 0)
             return status;
     }
@@ -131,15 +150,16 @@ static annal_status flush(struct ship_target *target, annal_error *err)
 }
 
 /* The next result, of at most these bytes; NULL: there are no more. */
-static annal_status next_result(struct ship_target *target, uint64_t bytes_left, PGresult **out,
+static annal_status next_result(struct ship_target *target, uint64_t bytes_max, PGresult **out,
                                 annal_error *err)
 {
+    uint64_t end = bytes_sent(target) + bytes_max;
     int64_t until_us = time_limit(target);
     annal_status status = flush(target, err);
     while (status >= 0 && PQisBusy(target->conn)) {
         status = wait_for(target, POLLIN, until_us, err);
         if (status >= 0)
-            status = take_input(target, &bytes_left, err);
+            status = take_input(target, end, err);
     }
     if (status >= 0)
         *out = PQgetResult(target->conn);
@@ -230,7 +250,7 @@ static void ignore_notice(void *arg, const PGresult *notice)
     (void)notice;
 }
 
-static annal_status connect(struct ship_target *target, const char *url, annal_error *err)
+static annal_status connect_to(struct ship_target *target, const char *url, annal_error *err)
 {
     char quiet_s[16], quiet_ms[16];
     snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
@@ -357,7 +377,7 @@ static annal_status postgres_open(const struct ship_where *options, bool to_writ
     target->quiet_ms = (int)options->quiet_ms;
     status = find_name(target, options->url, err);
     if (status >= 0)
-        status = connect(target, options->url, err);
+        status = connect_to(target, options->url, err);
     if (status >= 0)
         status = check_schema(target, to_write, err);
     if (status < 0) {

@@ -27,6 +27,8 @@ struct ship_target {
     char name[ANNAL_LEASE_GIVER_BYTES_MAX + 1]; /* host/database, without a password */
     int quiet_ms;
     PGconn *conn;
+    uint64_t
+        taken; /* bytes that libpq took from a Unix socket, but for those that came meanwhile */
     struct buf copy; /* rows that are not sent yet */
     struct digest digest;
     uint32_t day;
