@@ -84,8 +84,8 @@ annal_status annal__follower_put(sqlite3_stmt *stmt, annal_slice session, annal_
 annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
                                      annal_error *err);
 
-/* Read such a finding from a row of session_id, seq, offset, length, kind, what. Its texts are valid
- * until the next step. */
+/* Read such a finding from a row of session_id, seq, offset, length, kind, what. Its texts are
+ * valid until the next step. */
 annal_index_finding annal__follower_read_finding(sqlite3_stmt *stmt);
 
 /* All events of a session before `next` were applied: settle them. */

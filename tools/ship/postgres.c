@@ -104,7 +104,7 @@ static int64_t time_limit(const struct ship_target *target)
     return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
-/* Count the bytes that the server has sent. With TLS these are a few more than those of messages. */
+/* Count the bytes that the server has sent, with TLS those that it adds. */
 static uint64_t bytes_sent(const struct ship_target *target)
 {
     struct tcp_info info;
