@@ -10,7 +10,9 @@
  *     journal, as always. But one event is not applied twice: its rows stay if the next event that
  *     each of the tables reads in the journal (5) is, byte for byte, the one that was tried, and
  *     trying it left nothing out. If it is another one, the savepoint is rolled back then.
- * (3) If a guard refuses, nothing was written anywhere, and its sentence is the answer.
+ * (3) If a guard refuses, nothing was written anywhere, and its sentence is the answer, unless
+ *     events of this process were still on their way to the journal: then this begins again at (2),
+ *     with those events in the tables.
  * (4) Otherwise they are appended at level sync, on the condition that the session still ends where
  *     the tables are. If another process appended in between, without asking any guard, this begins
  *     again at (2), with those events in the tables.
@@ -328,22 +330,21 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
 {
     annal_error why = {0};
     annal_status status = ANNAL_ERR_CONFLICT;
-    for (unsigned tries = 0; status == ANNAL_ERR_CONFLICT && tries < ATTEMPTS_MAX; tries++) {
+    bool retry = true;
+    for (unsigned tries = 0; retry && tries < ATTEMPTS_MAX; tries++) {
         uint64_t head = call->head;
         if (call->decision != NULL)
             call->decision->overtaken = false; /* of the attempt before */
         status = attempt(call, out_seq, &why);
-        if (status != ANNAL_ERR_CONFLICT || !is_expected(call))
+        if ((status != ANNAL_ERR_CONFLICT && status != ANNAL_ERR_REFUSED) || !is_expected(call))
             break;
-        /* Events of this process may be on their way to the journal. */
-        status = annal_sync(call->index->store, err);
-        if (status >= 0)
-            status = annal__guard_bring_up(call, err);
-        if (status < 0)
-            return status;
-        status = ANNAL_ERR_CONFLICT;
-        if (call->head == head)
-            break;
+        /* Events of this process may be on their way to the journal; a guard must see them. */
+        annal_status brought = annal_sync(call->index->store, err);
+        if (brought >= 0)
+            brought = annal__guard_bring_up(call, err);
+        if (brought < 0)
+            return brought;
+        retry = call->head != head;
     }
     bool is_new = call->decision != NULL && (call->decision->overtaken || call->decision->ids_made);
     if ((status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_CONFLICT) && !is_new)

@@ -253,6 +253,22 @@ START_TEST(events_on_their_way_in_this_process_are_waited_for)
 }
 END_TEST
 
+START_TEST(a_guard_does_not_refuse_what_an_event_on_its_way_allows)
+{
+    setup();
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    annal_writer *writer = NULL;
+    uint64_t seq;
+    const annal_writer_options batch = {.level = ANNAL_LEVEL_BATCH};
+    const annal_draft claim = {.type = ANNAL_SLICE("task.claimed"), .data = ANNAL_SLICE(ADD("a"))};
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("proj"), &batch, &writer, err));
+    ck_ok(annal_writer_append(writer, &claim, 1, NULL, &seq, err));
+    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
+    ck_packs(&p, "SELECT state FROM tasks", "done\n");
+    annal_writer_close(writer);
+}
+END_TEST
+
 START_TEST(states_go_along_the_edges_that_stand_in_a_table)
 {
     setup();
@@ -763,6 +779,7 @@ Suite *suite_guard(void)
     tcase_add_test(all, the_callers_expected_seq_is_honoured);
     tcase_add_test(all, a_writer_that_asks_no_guard_is_a_fact_that_guards_see);
     tcase_add_test(all, events_on_their_way_in_this_process_are_waited_for);
+    tcase_add_test(all, a_guard_does_not_refuse_what_an_event_on_its_way_allows);
     tcase_add_test(all, states_go_along_the_edges_that_stand_in_a_table);
     tcase_add_test(all, a_guard_that_only_asks_may_ask_for_rows_of_other_sessions);
     tcase_add_test(all, types_that_no_pack_guards_are_appended_as_a_writer_does);
