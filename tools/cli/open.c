@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 char *store_path(const struct args *args)
 {
@@ -189,6 +190,16 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
     else
         exit_status = sessions_resolve(*out_store, args);
     return exit_status;
+}
+
+uint64_t store_free_bytes(const annal_store *store)
+{
+    struct statvfs space;
+    uint64_t kept = annal__store_keep_free(store);
+    if (statvfs(annal_store_path(store), &space) < 0)
+        return UINT64_MAX;
+    uint64_t bytes = (uint64_t)space.f_bavail * space.f_frsize;
+    return bytes > kept ? bytes - kept : 0;
 }
 
 int store_close(annal_store *store, int exit_status)

@@ -48,6 +48,9 @@ bool store_is_there(const struct args *args);
 /* Close it; the exit status stays unless closing failed. NULL is accepted. */
 int store_close(annal_store *store, int exit_status);
 
+/* Bytes of its disk that are free beyond what it keeps free; UINT64_MAX: not known. */
+uint64_t store_free_bytes(const annal_store *store);
+
 /* The path that would be opened; the caller frees it with annal__free(). NULL: there is no home. */
 char *store_path(const struct args *args);
 

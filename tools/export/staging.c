@@ -8,6 +8,7 @@
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
+#include "tools/cli/open.h"
 #include "tools/export/extend.h"
 
 #include <annal/journal.h>
@@ -22,7 +23,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define STAGE ".importing-"
@@ -123,19 +123,9 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     return status;
 }
 
-uint64_t staging_free_bytes(const struct staging *staging)
-{
-    struct statvfs space;
-    uint64_t kept = annal__store_keep_free(staging->store);
-    if (statvfs(annal_store_path(staging->store), &space) < 0)
-        return UINT64_MAX;
-    uint64_t bytes = (uint64_t)space.f_bavail * space.f_frsize;
-    return bytes > kept ? bytes - kept : 0;
-}
-
 annal_status staging_check_space(struct staging *staging, uint64_t bytes)
 {
-    if (bytes <= staging_free_bytes(staging))
+    if (bytes <= store_free_bytes(staging->store))
         return ANNAL_OK;
     errno = ENOSPC;
     return annal__fail_errno(staging->err, "write %" PRIu64 " bytes to %s", bytes,

@@ -40,8 +40,7 @@ annal_status staging_begin(struct staging *staging, uint64_t key);
 /* The directory, which stays the same if another process gives its name to something else. */
 struct below staging_below(const struct staging *staging);
 
-/* How many bytes more leave what the store keeps free, and whether so many do. */
-uint64_t staging_free_bytes(const struct staging *staging);
+/* Whether the disk has room for so many bytes more, beyond what the store keeps free. */
 annal_status staging_check_space(struct staging *staging, uint64_t bytes);
 
 /* Open a file below stage (annal__below_open_file()), or with O_CREAT create it and the directories

@@ -14,7 +14,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/open_below.h"
-#include "journal/sys/seam.h"
+#include "tools/cli/open.h"
 #include "tools/cli/outside.h"
 #include "tools/export/bundle.h"
 #include "tools/serve/child.h"
@@ -29,7 +29,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -225,17 +224,6 @@ static int open_upload(struct serve *serve, struct request *request, const char 
     return fd;
 }
 
-/* So that an upload that does not end leaves what appends need. */
-static bool has_room(const struct serve *serve, const struct request *request, uint64_t bytes)
-{
-    struct statvfs space;
-    uint64_t kept = annal__store_keep_free(serve->store);
-    if (fstatvfs(request->body_fd, &space) < 0)
-        return true;
-    uint64_t left = (uint64_t)space.f_bavail * space.f_frsize;
-    return left > kept && bytes <= left - kept;
-}
-
 /* Before the body comes, in the thread of the connections: nothing here waits. */
 void bundle_admit(struct serve *serve, struct request *request)
 {
@@ -255,7 +243,7 @@ void bundle_admit(struct serve *serve, struct request *request)
     if (request->body_fd < 0)
         answer_error(request, 507, "io", "the store has no place for the upload: %s",
                      strerror(errno));
-    else if (request->status == 0 && total > from && !has_room(serve, request, total - from))
+    else if (request->status == 0 && total > from && total - from > store_free_bytes(serve->store))
         answer_error(request, 507, "io", "the store has no room for %" PRIu64 " bytes more",
                      total - from);
 }

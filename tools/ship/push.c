@@ -213,7 +213,7 @@ static annal_status download(struct staging *staging, struct remote *remote, con
 {
     char tag[80] = "", within[300];
     struct stat file = {0};
-    struct remote_body body = {.fd = -1, .tag_fd = -1, .most = staging_free_bytes(staging)};
+    struct remote_body body = {.fd = -1, .tag_fd = -1, .most = store_free_bytes(staging->store)};
     snprintf(within, sizeof within, "sessions/%s/bundle", session);
     annal_status status = staging_open_file(staging, "bundle", O_RDWR | O_CREAT, &body.fd);
     if (status >= 0)
