@@ -66,7 +66,7 @@ test('what was acknowledged before a kill is there', async (t) => {
 });
 
 test('a sync that fails refuses what it covered, and nothing else', async (t) => {
-  const preloaded = path.join(await fs.mkdtemp(path.join(import.meta.dirname, 'preload-')), 'failing_sync.so');
+  const preloaded = path.join(path.dirname(await place(t)), 'failing_sync.so'); // a blank would end its name
   await promisify(execFile)('cc', ['-shared', '-fPIC', '-o', preloaded, path.join(import.meta.dirname, 'failing_sync.c')]);
   for (const [from, to] of [[20, 21], [26, 28], [31, 40], [20, 1e6]]) {
     const at = await place(t);
