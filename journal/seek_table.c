@@ -42,10 +42,10 @@ struct seek_table *annal__seek_table_take(struct seek_tables *tables, dev_t devi
         }
         pthread_mutex_unlock(&tables->lock);
     }
-    if (table == NULL && (table = annal__zalloc(sizeof *table)) != NULL) {
+    if (table == NULL && (table = annal__realloc_array(NULL, 1, sizeof *table)) != NULL) {
         table->device = device;
         table->inode = inode;
-        table->shift = PLACE_SHIFT;
+        annal__seek_table_clear(table); /* not the offsets: half a megabyte that nobody asks for */
     }
     return table;
 }
