@@ -45,7 +45,7 @@ struct seek_table *annal__seek_table_take(struct seek_tables *tables, dev_t devi
     if (table == NULL && (table = annal__realloc_array(NULL, 1, sizeof *table)) != NULL) {
         table->device = device;
         table->inode = inode;
-        annal__seek_table_clear(table); /* not the offsets: half a megabyte that nobody asks for */
+        annal__seek_table_clear(table); /* the offsets, 512 KiB, need no value until a bit is set */
     }
     return table;
 }

@@ -168,8 +168,9 @@ START_TEST(a_store_that_is_read_only_answers_with_and_without_a_database)
 }
 END_TEST
 
-/* Another process that deletes the database, or a part of it, again and again. */
-static pid_t begin_deleting(uint64_t seed, uint64_t pause_us)
+/* Another process that deletes the database, or a part of it, again and again. created_us: how long
+ * creating it takes. */
+static pid_t begin_deleting(uint64_t seed, uint64_t created_us)
 {
     const char *paths[] = {db_path(), tmpdir_path(&f.dir, "store/counts.db-wal"),
                            tmpdir_path(&f.dir, "store/counts.db-shm")};
@@ -178,6 +179,9 @@ static pid_t begin_deleting(uint64_t seed, uint64_t pause_us)
     if (pid > 0)
         return pid;
     struct random random = random_init(seed);
+    /* Deleted faster than this machine creates it, no database is ever whole. */
+    const uint64_t least_us = many_or(30000, 1000000);
+    const uint64_t pause_us = created_us > least_us ? created_us : least_us;
     for (;;) {
         uint64_t which = random_below(&random, 4);
         for (size_t i = 0; i < 3; i++)
@@ -193,9 +197,7 @@ START_TEST(whenever_a_pack_database_is_deleted_every_answer_is_whole)
     fixture_append_many(&f, "s1", 50, 0);
     int64_t begun_us = annal__monotonic_us();
     ck_sql(&f, "SELECT n FROM counts", "50\n");
-    /* Deleted faster than this machine creates it, no database is ever whole. */
-    uint64_t created_us = (uint64_t)(annal__monotonic_us() - begun_us);
-    pid_t pid = begin_deleting(17, 10 * created_us > 30000 ? 10 * created_us : 30000);
+    pid_t pid = begin_deleting(17, (uint64_t)(annal__monotonic_us() - begun_us));
     for (unsigned i = 0; i < 40; i++) {
         char want[32];
         fixture_append_many(&f, "s1", 1, 0);
