@@ -107,7 +107,7 @@ static const char *const section_words[] = {"on",     "fill", "forget", "artifac
                                             "settle", "noun", "verb"};
 
 /* Whether anything follows on the line of a section. */
-static bool has_more(int kind)
+static bool has_more(enum pack_section_kind kind)
 {
     return kind != PACK_FORGET && kind != PACK_SETTLE;
 }
@@ -134,7 +134,8 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     annal_slice word = annal__take_word(&rest);
     bool more = annal__take_word(&rest).len > 0;
     for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
-        if (annal__slice_is(word, section_words[i]) && more == has_more((int)i)) {
+        if (annal__slice_is(word, section_words[i]) &&
+            more == has_more((enum pack_section_kind)i)) {
             *out_kind = (enum pack_section_kind)i;
             return true;
         }
@@ -184,12 +185,12 @@ static bool is_misspelt(annal_slice slice, const char *word)
 }
 
 /* Whether what follows the first word of a comment has the form of a line that begins a section. */
-static bool has_form(int kind, annal_slice rest)
+static bool has_form(enum pack_section_kind kind, annal_slice rest)
 {
     annal_slice word = annal__take_word(&rest);
     if (!has_more(kind))
         return word.len == 0;
-    if (is_for_people((enum pack_section_kind)kind))
+    if (is_for_people(kind))
         return rest.len > 0 && rest.ptr[rest.len - 1] == '"';
     bool dotted =
         memchr(word.ptr, '.', word.len) != NULL || memchr(word.ptr, '*', word.len) != NULL;
@@ -232,7 +233,7 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
     }
     for (size_t i = 0; !meant && i < sizeof section_words / sizeof *section_words; i++)
         meant = guards || is_misspelt(word, section_words[i]) ||
-                (is_nearly(word, section_words[i]) && has_form((int)i, rest));
+                (is_nearly(word, section_words[i]) && has_form((enum pack_section_kind)i, rest));
     return !meant ? ANNAL_OK
                   : annal__fail(err, ANNAL_ERR_INVALID,
                                 "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "

@@ -162,7 +162,7 @@ START_TEST(no_connection_takes_a_pointer_by_fts3_tokenizer)
                      SQLITE_OK);
     sqlite3_close(db);
 
-    static const char *const asked[] = {"SELECT " TOKENIZER, "SELECT * FROM v",
+    static const char *const asked[] = {("SELECT " TOKENIZER), "SELECT * FROM v",
                                         "SELECT fts3_tokenizer('simple', ?1)",
                                         "SELECT fts3_tokenizer('simple')"};
     ck_assert_int_eq(annal__db_connect(NULL, path, SQLITE_OPEN_READWRITE, &db), SQLITE_OK);

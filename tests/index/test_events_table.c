@@ -63,8 +63,8 @@ START_TEST(what_asks_for_no_data_reads_no_journal)
         "SELECT count(*) FROM events",
         "SELECT * FROM (SELECT session_id, seq, timestamp, type FROM events) WHERE seq % 2",
         "SELECT type, count(*), max(timestamp) FROM events GROUP BY type",
-        "SELECT seq FROM events WHERE type GLOB 'a.*' AND timestamp > '2026' ORDER BY timestamp "
-        "DESC, seq LIMIT 5",
+        ("SELECT seq FROM events WHERE type GLOB 'a.*' AND timestamp > '2026' ORDER BY timestamp "
+         "DESC, seq LIMIT 5"),
         "SELECT e.seq FROM sessions AS s JOIN events AS e ON e.session_id = s.id",
     };
     static struct io io;

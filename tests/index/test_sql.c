@@ -178,8 +178,8 @@ START_TEST(events_answers_like_the_index_whatever_is_asked)
         "1 ORDER BY seq DESC, session_id",
         "1 ORDER BY timestamp DESC, session_id",
         "session_id = 's1' ORDER BY seq DESC",
-        "type IN ('turn.started', 'turn.completed') AND session_id IN ('s1', 's2') "
-        "ORDER BY session_id, seq",
+        ("type IN ('turn.started', 'turn.completed') AND session_id IN ('s1', 's2') "
+         "ORDER BY session_id, seq"),
     };
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");

@@ -610,8 +610,8 @@ START_TEST(a_revision_is_never_changed_deleted_or_replaced)
 {
     static const char *const wrong[] = {
         "UPDATE run_revisions SET raw_comment = 'x';", "DELETE FROM run_revisions;",
-        "INSERT OR REPLACE INTO run_revisions SELECT run_id, revision_number, 'eve', 'x', 'x', "
-        "NULL, created_at FROM run_revisions;",
+        ("INSERT OR REPLACE INTO run_revisions SELECT run_id, revision_number, 'eve', 'x', 'x', "
+         "NULL, created_at FROM run_revisions;"),
         "UPDATE OR REPLACE run_revisions SET revision_number = 1;"};
     init_reviewed_run();
     ck_append(&p, "run_r1", "revision.recorded",

@@ -131,6 +131,7 @@ void out_style(const char *code)
 
 enum { MESSAGE_BYTES = 1200 };
 
+ANNAL_PRINTF(1, 0)
 static void print_message(const char *format, va_list list)
 {
     char text[MESSAGE_BYTES];

@@ -17,7 +17,8 @@
  * tables. The code of those that need some is found by their names:
  *
  *     const struct verb_code team_code[] = {
- *         {"team", "send", .prepare = prepare_send}, {"team", "show", .run = run_show}, {NULL}};
+ *         {"team", "send", .prepare = prepare_send}, {"team", "show", .run = run_show},
+ *         {.noun = NULL}};
  *
  * Nouns of the command itself (pack, snapshot, artifact, cursor) are tables in C:
  *

@@ -82,18 +82,17 @@ static const char tree[] =
 /* The choices of --sort, and what comes first in the order then. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
 enum { SORT_PROJECT = 9 };
-static const char *const orders[] = {"",
-                                     "s.time_from IS '" SESSION_GUESSED
-                                     "', " SESSION_BEGAN("s") " DESC,",
-                                     "s.events DESC,",
-                                     "s.total_turns DESC,",
-                                     "s.total_tokens DESC,",
-                                     "c.cost_usd DESC,",
-                                     "coalesce(s.title, p.title) IS NULL, "
-                                     "coalesce(s.title, p.title) COLLATE NOCASE,",
-                                     "s.agent_id,",
-                                     "s.model,",
-                                     "j.project IS NULL, j.project,"};
+static const char *const orders[] = {
+    "",
+    ("s.time_from IS '" SESSION_GUESSED "', " SESSION_BEGAN("s") " DESC,"),
+    "s.events DESC,",
+    "s.total_turns DESC,",
+    "s.total_tokens DESC,",
+    "c.cost_usd DESC,",
+    "coalesce(s.title, p.title) IS NULL, coalesce(s.title, p.title) COLLATE NOCASE,",
+    "s.agent_id,",
+    "s.model,",
+    "j.project IS NULL, j.project,"};
 
 /* A session is cut on a terminal only, and on the left: names of the same kind end differently. */
 #define SESSION_LEAST 18

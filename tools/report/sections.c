@@ -31,15 +31,15 @@
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
     " FROM " USAGE
 #define COST_COLUMNS                                                                               \
-    {"cost_microusd", "COST", CELL_COST}, {"computed_microusd", NULL, CELL_COUNT},                 \
+    {"cost_microusd", "COST", .cell = CELL_COST}, {"computed_microusd", NULL, .cell = CELL_COUNT}, \
     {                                                                                              \
-        "costed_share", NULL, CELL_COUNT                                                           \
+        "costed_share", NULL, .cell = CELL_COUNT                                                   \
     }
 #define USED_COLUMNS                                                                               \
-    {"requests", "REQUESTS", CELL_COUNT, .spared = true},                                          \
-        {"input_tokens", "INPUT", CELL_COUNT, .bar = true},                                        \
-        {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
-        COST_COLUMNS
+    {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},                                  \
+        {"input_tokens", "INPUT", .cell = CELL_COUNT, .bar = true},                                \
+        {"cached_input_tokens", "CACHED", .cell = CELL_COUNT},                                     \
+        {"output_tokens", "OUTPUT", .cell = CELL_COUNT}, COST_COLUMNS
 
 #define REFUSED  "event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
 #define REFUSALS "(SELECT count(*) FROM " REFUSED ")"
@@ -77,12 +77,12 @@
                                            "?3") " ORDER BY json_array_length(?1) = 2 AND id <> "  \
                                                  "?1->>0, u.tokens DESC, id LIMIT ?4)"
 #define SESSIONS_COLUMNS                                                                           \
-    {"session_id", "SESSION", CELL_SESSION}, {"turns", "TURNS", CELL_COUNT},                       \
-        {"calls", "CALLS", CELL_COUNT}, {"failed", "FAILED", CELL_COUNT},                          \
-        {"total_tokens", "TOKENS", CELL_COUNT, .bar = true}, COST_COLUMNS,                         \
-        {"duration_ms", "LASTED", CELL_MS},                                                        \
+    {"session_id", "SESSION", .cell = CELL_SESSION}, {"turns", "TURNS", .cell = CELL_COUNT},       \
+        {"calls", "CALLS", .cell = CELL_COUNT}, {"failed", "FAILED", .cell = CELL_COUNT},          \
+        {"total_tokens", "TOKENS", .cell = CELL_COUNT, .bar = true}, COST_COLUMNS,                 \
+        {"duration_ms", "LASTED", .cell = CELL_MS},                                                \
     {                                                                                              \
-        "title", "TITLE", CELL_TEXT, .spared = true                                                \
+        "title", "TITLE", .cell = CELL_TEXT, .spared = true                                        \
     }
 
 /* The newest of them, in order; report_print() adds the zone to the title. */
@@ -94,7 +94,7 @@
                    "usage_event_costs") ", '" unit "'), 'no time') END, " USED                     \
                                         " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",        \
         .columns = {                                                                               \
-            {unit, head, CELL_TEXT},                                                               \
+            {unit, head, .cell = CELL_TEXT},                                                       \
             USED_COLUMNS                                                                           \
         }                                                                                          \
     }
@@ -108,34 +108,34 @@ const struct report_section report_sections[] = {
                "(SELECT count(*) FROM " CALLS "), "
                "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
                "sum(input_tokens), sum(output_tokens), " COST " FROM " USAGE " LIMIT ?4",
-     .columns = {{"sessions", "SESSIONS", CELL_COUNT},
-                 {"calls", "CALLS", CELL_COUNT},
-                 {"failed", "FAILED", CELL_COUNT},
-                 {"input_tokens", "INPUT", CELL_COUNT},
-                 {"output_tokens", "OUTPUT", CELL_COUNT},
+     .columns = {{"sessions", "SESSIONS", .cell = CELL_COUNT},
+                 {"calls", "CALLS", .cell = CELL_COUNT},
+                 {"failed", "FAILED", .cell = CELL_COUNT},
+                 {"input_tokens", "INPUT", .cell = CELL_COUNT},
+                 {"output_tokens", "OUTPUT", .cell = CELL_COUNT},
                  COST_COLUMNS}},
     {.name = "tools",
      .title = "Tools",
      .sql = "SELECT tool, count(*), sum(status = 'failed'), median(duration_ms), "
             "percentile(duration_ms, 95), sum(duration_ms) FROM " CALLS
             " GROUP BY tool ORDER BY 2 DESC, 1 LIMIT ?4",
-     .columns = {{"tool", "TOOL", CELL_TEXT},
-                 {"calls", "CALLS", CELL_COUNT, .bar = true},
-                 {"failed", "FAILED", CELL_COUNT},
-                 {"median_ms", "MEDIAN", CELL_MS},
-                 {"p95_ms", "95 %", CELL_MS},
-                 {"sum_ms", "IN ALL", CELL_MS}}},
+     .columns = {{"tool", "TOOL", .cell = CELL_TEXT},
+                 {"calls", "CALLS", .cell = CELL_COUNT, .bar = true},
+                 {"failed", "FAILED", .cell = CELL_COUNT},
+                 {"median_ms", "MEDIAN", .cell = CELL_MS},
+                 {"p95_ms", "95 %", .cell = CELL_MS},
+                 {"sum_ms", "IN ALL", .cell = CELL_MS}}},
     {.name = "failures",
      .title = "Calls that failed, newest first",
      .sql = "SELECT returned_at, tool, " DATA "c.seq), " DATA "c.result_seq), session_id, seq "
             "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS " AND " CALLED_IN_TIME
             " ORDER BY returned_at DESC LIMIT ?4",
-     .columns = {{"timestamp", "TIME", CELL_TIME},
-                 {"tool", "TOOL", CELL_TEXT},
-                 {"input", "CALLED WITH", CELL_INPUT},
-                 {"output", "WHAT FAILED", CELL_OUTPUT},
-                 {"session_id", "SESSION", CELL_SESSION, .spared = true},
-                 {"seq", "SEQ", CELL_COUNT, .spared = true}}},
+     .columns = {{"timestamp", "TIME", .cell = CELL_TIME},
+                 {"tool", "TOOL", .cell = CELL_TEXT},
+                 {"input", "CALLED WITH", .cell = CELL_INPUT},
+                 {"output", "WHAT FAILED", .cell = CELL_OUTPUT},
+                 {"session_id", "SESSION", .cell = CELL_SESSION, .spared = true},
+                 {"seq", "SEQ", .cell = CELL_COUNT, .spared = true}}},
     {.name = "refused",
      .title = "Requests that failed, newest first",
      .if_any = true,
@@ -144,27 +144,27 @@ const struct report_section report_sections[] = {
             "FROM events "
             "WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
             " ORDER BY timestamp DESC LIMIT ?4",
-     .columns = {{"timestamp", "TIME", CELL_TIME},
-                 {"provider", "PROVIDER", CELL_TEXT},
-                 {"error", "WHAT FAILED", CELL_TEXT},
-                 {"session_id", "SESSION", CELL_SESSION, .spared = true},
-                 {"seq", "SEQ", CELL_COUNT, .spared = true}}},
+     .columns = {{"timestamp", "TIME", .cell = CELL_TIME},
+                 {"provider", "PROVIDER", .cell = CELL_TEXT},
+                 {"error", "WHAT FAILED", .cell = CELL_TEXT},
+                 {"session_id", "SESSION", .cell = CELL_SESSION, .spared = true},
+                 {"seq", "SEQ", .cell = CELL_COUNT, .spared = true}}},
     {.name = "slowest",
      .title = "Slowest calls",
      .sql = "SELECT duration_ms, tool, " DATA "c.seq), session_id, seq "
             "FROM (SELECT * FROM " CALLS " AND duration_ms IS NOT NULL "
             "ORDER BY duration_ms DESC LIMIT ?4) AS c ORDER BY duration_ms DESC",
-     .columns = {{"duration_ms", "TOOK", CELL_MS, .bar = true},
-                 {"tool", "TOOL", CELL_TEXT},
-                 {"input", "CALLED WITH", CELL_INPUT},
-                 {"session_id", "SESSION", CELL_SESSION},
-                 {"seq", "SEQ", CELL_COUNT}}},
+     .columns = {{"duration_ms", "TOOK", .cell = CELL_MS, .bar = true},
+                 {"tool", "TOOL", .cell = CELL_TEXT},
+                 {"input", "CALLED WITH", .cell = CELL_INPUT},
+                 {"session_id", "SESSION", .cell = CELL_SESSION},
+                 {"seq", "SEQ", .cell = CELL_COUNT}}},
     {.name = "models",
      .title = "Tokens and cost by model",
      .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model"
             " HAVING sum(requests + tokens + coalesce(cost_microusd, 0)) > 0"
             " ORDER BY 3 DESC, 1 LIMIT ?4",
-     .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
+     .columns = {{"model", "MODEL", .cell = CELL_TEXT}, USED_COLUMNS}},
     {.name = "projects",
      .title = "Tokens and cost by project",
      .if_any = true,
@@ -173,11 +173,11 @@ const struct report_section report_sections[] = {
             ") LEFT JOIN session_projects USING (session_id) "
             "WHERE EXISTS (SELECT 1 FROM session_directories) GROUP BY 1 "
             "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
-     .columns = {{"project", "PROJECT", CELL_TEXT},
-                 {"sessions", "SESSIONS", CELL_COUNT},
-                 {"requests", "REQUESTS", CELL_COUNT, .spared = true},
-                 {"input_tokens", "INPUT", CELL_COUNT, .bar = true},
-                 {"output_tokens", "OUTPUT", CELL_COUNT},
+     .columns = {{"project", "PROJECT", .cell = CELL_TEXT},
+                 {"sessions", "SESSIONS", .cell = CELL_COUNT},
+                 {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
+                 {"input_tokens", "INPUT", .cell = CELL_COUNT, .bar = true},
+                 {"output_tokens", "OUTPUT", .cell = CELL_COUNT},
                  COST_COLUMNS}},
     {.name = "hosts",
      .title = "Tokens and cost by host",
@@ -187,11 +187,11 @@ const struct report_section report_sections[] = {
             ") LEFT JOIN session_sources USING (session_id) "
             "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) GROUP BY 1 "
             "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
-     .columns = {{"source_host", "HOST", CELL_TEXT},
-                 {"sessions", "SESSIONS", CELL_COUNT},
-                 {"requests", "REQUESTS", CELL_COUNT, .spared = true},
-                 {"input_tokens", "INPUT", CELL_COUNT, .bar = true},
-                 {"output_tokens", "OUTPUT", CELL_COUNT},
+     .columns = {{"source_host", "HOST", .cell = CELL_TEXT},
+                 {"sessions", "SESSIONS", .cell = CELL_COUNT},
+                 {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
+                 {"input_tokens", "INPUT", .cell = CELL_COUNT, .bar = true},
+                 {"output_tokens", "OUTPUT", .cell = CELL_COUNT},
                  COST_COLUMNS}},
     PERIOD_SECTION(PERIOD_HOUR, "hours", "hour", "HOUR"),
     PERIOD_SECTION(PERIOD_DAY, "days", "day", "DAY"),
@@ -219,13 +219,13 @@ const struct report_section report_compare_sections[] = {
      .sql =
          "SELECT tool, count(*) " OF_A ", count(*) " OF_B ", " FAILED_A ", " FAILED_B ", " MEDIAN_A
          ", " MEDIAN_B " FROM " CALLS " GROUP BY tool ORDER BY count(*) DESC, 1 LIMIT ?4",
-     .columns = {{"tool", "TOOL", CELL_TEXT},
-                 {"calls_a", "CALLS A", CELL_COUNT},
-                 {"calls_b", "CALLS B", CELL_COUNT},
-                 {"failed_a", "FAILED A", CELL_COUNT},
-                 {"failed_b", "FAILED B", CELL_COUNT},
-                 {"median_a_ms", "MEDIAN A", CELL_MS},
-                 {"median_b_ms", "MEDIAN B", CELL_MS}}},
+     .columns = {{"tool", "TOOL", .cell = CELL_TEXT},
+                 {"calls_a", "CALLS A", .cell = CELL_COUNT},
+                 {"calls_b", "CALLS B", .cell = CELL_COUNT},
+                 {"failed_a", "FAILED A", .cell = CELL_COUNT},
+                 {"failed_b", "FAILED B", .cell = CELL_COUNT},
+                 {"median_a_ms", "MEDIAN A", .cell = CELL_MS},
+                 {"median_b_ms", "MEDIAN B", .cell = CELL_MS}}},
     {.name = "first_difference",
      .title = "The first calls that differ",
      .sql = "WITH c AS MATERIALIZED (SELECT session_id, seq, tool, row_number() OVER "
@@ -237,11 +237,11 @@ const struct report_section report_compare_sections[] = {
             "OR a.data->'input' IS NOT b.data->'input' ORDER BY n LIMIT 1) "
             "SELECT session_id, n, tool, data, seq FROM c WHERE n = (SELECT n FROM d) "
             "AND (?2 IS NULL OR ?3 IS NULL) ORDER BY session_id <> ?1->>0 LIMIT ?4",
-     .columns = {{"session_id", "SESSION", CELL_SESSION},
-                 {"call", "CALL", CELL_COUNT},
-                 {"tool", "TOOL", CELL_TEXT},
-                 {"input", "CALLED WITH", CELL_INPUT, .differs = true},
-                 {"seq", "SEQ", CELL_COUNT}}},
+     .columns = {{"session_id", "SESSION", .cell = CELL_SESSION},
+                 {"call", "CALL", .cell = CELL_COUNT},
+                 {"tool", "TOOL", .cell = CELL_TEXT},
+                 {"input", "CALLED WITH", .cell = CELL_INPUT, .differs = true},
+                 {"seq", "SEQ", .cell = CELL_COUNT}}},
     {.name = NULL}};
 
 int report_columns(const struct report_section *section)

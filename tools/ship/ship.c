@@ -23,7 +23,7 @@ enum {
 #define LOOK_AGAIN_US  ((int64_t)60000000) /* at all heads, while there is nothing to do */
 #define TELL_US        ((int64_t)1000000)
 #define PAUSES         3 /* between small batches: so many times as long as the last one took */
-#define BACKOFF_MS     250
+#define BACKOFF_MS     250u
 #define BACKOFF_MS_MAX 30000
 
 struct ship {

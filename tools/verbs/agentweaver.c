@@ -212,4 +212,4 @@ const struct verb_code agentweaver_code[] = {{"project", "export", .run = mirror
                                              {"run", "tail", .run = run_tail},
                                              {"decision", "promote-all", .run = promote_all},
                                              {"memory", "compile", .run = memory_compile},
-                                             {NULL}};
+                                             {.noun = NULL}};

@@ -131,4 +131,4 @@ const struct verb_code lionagi_code[] = {{"lionagi", "session", .prepare = prepa
                                          {"lionagi", "fork", .prepare = prepare_id},
                                          {"lionagi", "message", .prepare = prepare_message},
                                          {"lionagi", "amend", .prepare = prepare_message},
-                                         {NULL}};
+                                         {.noun = NULL}};

@@ -39,4 +39,4 @@ const struct verb_code prose_code[] = {
     {"prose", "branch", .prepare = prepare_branch},
     {"prose", "remember", .prepare = prepare_agent},
     {"prose", "segment", .prepare = prepare_agent},
-    {NULL}};
+    {.noun = NULL}};

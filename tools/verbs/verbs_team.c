@@ -471,4 +471,4 @@ const struct verb_code team_code[] = {
     {"team", "rename", .prepare = prepare_team},   {"team", "archive", .prepare = prepare_team},
     {"team", "delete", .prepare = prepare_team},   {"team", "show", .run = run_show},
     {"team", "timeline", .run = run_timeline},     {"team", "import", .run = team_import},
-    {"team", "export", .run = team_export},        {NULL}};
+    {"team", "export", .run = team_export},        {.noun = NULL}};

@@ -401,8 +401,8 @@ START_TEST(any_json_value_is_a_record_of_the_log)
         "{\"type\":{\"a\":1}}",
         "{\"type\":\"user\",\"message\":7}",
         "{\"type\":\"user\",\"message\":{\"content\":[1,\"a\",[]]}}",
-        "{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":1e400,\"output_tokens\":"
-        "\"x\"}}}",
+        ("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":1e400,\"output_tokens\":"
+         "\"x\"}}}"),
         "{\"type\":\"response_item\",\"payload\":\"x\"}",
         "{\"type\":\"event_msg\",\"payload\":null}",
         "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":[]}}",
