@@ -60,6 +60,9 @@ check_elsewhere() {
     for module in sqlite3 libzstd libxxhash libmd libutf8proc libarchive libmicrohttpd zlib check yajl; do
         pkg-config --exists "$module" 2>/dev/null || lacking="$lacking $module"
     done
+    # A header is enough, and its module has one name before 6.0 and another since.
+    { pkg-config --exists msgpack-c || pkg-config --exists msgpack ||
+        echo '#include <msgpack/pack.h>' | cc -E -; } >/dev/null 2>&1 || lacking="$lacking msgpack-c"
     [ -n "$lacking" ] || {
         check_sqlite
         exit 0
@@ -67,7 +70,7 @@ check_elsewhere() {
     cat >&2 <<END
 annal: this system has no apt-get, so nothing was installed. What is missing, as programs and modules of pkg-config:
    $lacking
-and, if you do not have them, the headers of msgpack-c and, for annal ship, of libpq, libcurl and NATS. Install them:
+and, for annal ship, the headers of libpq, libcurl and NATS, if you do not have them. Install them:
     Fedora   dnf install cmake ninja-build gcc pkgconf sqlite-devel libzstd-devel xxhash-devel msgpack-devel libmd-devel
              utf8proc-devel libarchive-devel libmicrohttpd-devel zlib-devel libpq-devel libcurl-devel check-devel yajl-devel
     Arch     pacman -S cmake ninja gcc pkgconf sqlite zstd xxhash msgpack-c libmd libutf8proc libarchive libmicrohttpd zlib

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# setup.sh: on a system without apt-get, cmake/setup.sh prints nothing if everything exists; otherwise it names what is
+# missing and the commands of three systems that install it, and fails.
+set -eu
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/annal-setup-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# without_apt PROGRAM…: run it with these programs and no others.
+without_apt() {
+    rm -rf "${work:?}/bin"
+    mkdir "$work/bin"
+    for program; do
+        ln -s "$(command -v "$program")" "$work/bin/$program"
+    done
+    PATH=$work/bin /bin/sh cmake/setup.sh >"$work/out" 2>&1
+}
+
+fail() {
+    echo "setup.sh: $1; it printed:"
+    cat "$work/out"
+    exit 1
+}
+
+without_apt cat cmake ninja cc pkg-config || fail "it fails where everything exists"
+[ ! -s "$work/out" ] || fail "it is not silent where everything exists"
+
+! without_apt cat cmake || fail "it succeeds without a compiler"
+for words in ' ninja cc pkg-config sqlite3 ' ' msgpack-c$' 'dnf install ' 'pacman -S ' 'apk add ' 'use the image'; do
+    grep -q -e "$words" "$work/out" || fail "it does not name '$words'"
+done
+! grep -q '^ .*cmake ninja cc' "$work/out" || fail "it names cmake, which exists"
