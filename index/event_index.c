@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The index itself as a follower: event_index, the counters, and the rows of the core pack. */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/pack/pack_follower.h"
 #include "journal/base/buf.h"

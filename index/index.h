@@ -58,8 +58,8 @@ struct annal_index {
     struct core_rows rows;        /* under the lock of derived */
     const annal_decider *decider; /* NULL: there is none */
     bool follows;
-    uint64_t changed_since; /* for the chore; see annal__store_changed() */
-    bool behind;            /* the chore left work; for chores alone */
+    uint64_t changed_since; /* for the task; see annal__store_changed() */
+    bool behind;            /* the task left work; for tasks alone */
     struct shape_seen shape;
     struct fallback fallback;
     struct packs packs;
@@ -68,7 +68,7 @@ struct annal_index {
     void *_Atomic on_close_arg;
 };
 
-/* ---- open.c ---- */
+/* ---- index_open.c ---- */
 
 /* A private index in memory of the same store, whatever is on disk. */
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
@@ -79,9 +79,9 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
 extern const struct derived_ops annal__core_ops; /* arg: the index */
 extern const struct follower_ops annal__core_follower;
 
-/* ---- chore.c ---- */
+/* ---- index_task.c ---- */
 
-/* The chore of options.follow. */
+/* The task of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The databases of a store as files: their condition, checkpoints, VACUUM. */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
 #include "index/sys/wipe.h"

@@ -268,7 +268,7 @@ done:
         annal__futex_wake(&group->gathered);
     }
     if (ring)
-        annal__keeper_ring(store);
+        annal__keeper_wake(store);
     return status;
 }
 
@@ -463,7 +463,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
-    annal__keeper_ring(store);
+    annal__keeper_wake(store);
     return ANNAL_OK;
 }
 
@@ -629,16 +629,16 @@ static void apply_records(annal_store *store, struct group *group)
         group->replaced = group->replaced || group->records[i].replaced;
 }
 
-/* Rule (2) of the bell: once the whole group is in the journals. */
+/* Rule (2) of the wakeup page: once the whole group is in the journals. */
 static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
 {
-    struct bell_page *page = annal__bell_page(store, now_us, false);
+    struct wakeup_page *page = annal__wakeup_page(store, now_us, false);
     for (size_t i = 0; i < group->count; i++) {
         const struct group_record *record = &group->records[i];
         if (record->length > record->header_bytes && !record->behind)
-            annal__bell_say(page, annal__session_id(record->session), record->last_seq);
+            annal__wakeup_announce(page, annal__session_id(record->session), record->last_seq);
     }
-    annal__bell_ring(page);
+    annal__wakeup_wake(page);
 }
 
 /* Write a durable group into the journals. */
@@ -651,7 +651,7 @@ static void apply_group(annal_store *store, struct group *group)
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
     atomic_store(&store->appended_us, now_us);
     if (atomic_load(&store->keeper.idle))
-        annal__keeper_ring(store);
+        annal__keeper_wake(store);
 }
 
 static void stop_leading(struct commit *commit)

@@ -212,7 +212,7 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
     if (news) {
         annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
         annal__say(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);
-        annal__keeper_ring(store);
+        annal__keeper_wake(store);
     }
 }
 

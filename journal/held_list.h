@@ -9,14 +9,15 @@
  *     no lock.
  * (3) An entry's id is written before its hash, and the hash validates the entry; hash 0 is a free
  *     entry.
- * (4) A process that wants a session sets the word of its entry to HELD_WANTED, rings the owner's
- *     bell, and sleeps on the word; the owner frees the entry and wakes it.
+ * (4) A process that wants a session sets the word of its entry to HELD_WANTED, raises the owner's
+ *     wakeup word, and sleeps on the word; the owner frees the entry and wakes it.
  * (5) A list is filled before it is bound (1), so that a partial list is never taken for a complete
  *     list.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
- * (7) A process that deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
- *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number
- *     that it saw. If the owner ends before it answers, the slot's log is removed once it is empty.
+ * (7) A process that deleted a session raises `wipe_wanted`, raises the owner's wakeup word, and
+ *     sleeps on `wipe_done`. The owner overwrites what its log does not need, and answers with the
+ *     number that it saw. If the owner ends before it answers, the slot's log is removed once it is
+ *     empty.
  * (8) An owner that gives a session back notes in the entry what the journal looks like now that
  *     all of it is on the disk. The note outlives the name, until another is noted there: a process
  *     that gets the slot in this boot, takes the session and finds the journal as noted, need not
@@ -52,9 +53,9 @@ struct held_header {
     uint64_t device;
     _Atomic uint64_t inode;
     _Atomic uint32_t state;
-    _Atomic uint32_t bell;    /* futex: raised when an entry is wanted */
-    uint32_t pid;             /* of the owner, for messages */
-    _Atomic uint32_t entries; /* how many the file has room for */
+    _Atomic uint32_t wakeup_word; /* futex: raised when an entry is wanted */
+    uint32_t pid;                 /* of the owner, for messages */
+    _Atomic uint32_t entries;     /* how many the file has room for */
     /* The end of the log, valid while EMPTY. */
     uint32_t end_region;
     _Atomic uint32_t

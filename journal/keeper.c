@@ -6,7 +6,7 @@
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/replace.h"
-#include "journal/sys/chore.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/say.h"
 
 #include <sched.h>
@@ -17,22 +17,22 @@
 #define RETRY_US      500000   /* between attempts at what the disk refused */
 #define LONG_SLEEP_US 60000000
 /* A thread that appends gives the processor back sooner than this. Programs that only compute get a
- * tenth of what chores need, no more. */
+ * tenth of what tasks need, no more. */
 #define YIELD_LONG_US 2000
 #define YIELD_REST    10
 
-void annal__keeper_ring(annal_store *store)
+void annal__keeper_wake(annal_store *store)
 {
-    _Atomic uint32_t *bell = atomic_load(&store->keeper.bell);
-    atomic_fetch_add(bell, 1);
-    annal__futex_wake(bell);
+    _Atomic uint32_t *word = atomic_load(&store->keeper.wakeup_word);
+    atomic_fetch_add(word, 1);
+    annal__futex_wake(word);
 }
 
-void annal__keeper_change_bell(annal_store *store, _Atomic uint32_t *bell)
+void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word)
 {
     /* In this order: a keeper that went to sleep on the old word before it saw the new one is
      * woken. */
-    _Atomic uint32_t *old = atomic_exchange(&store->keeper.bell, bell);
+    _Atomic uint32_t *old = atomic_exchange(&store->keeper.wakeup_word, word);
     atomic_fetch_add(old, 1);
     annal__futex_wake(old);
 }
@@ -94,11 +94,11 @@ bool annal__keeper_is_needed(annal_store *store)
     bool needed =
         is_batch_due(store, now_us) || (find_full(store) > 0 && now_us >= keeper->retry_us);
     pthread_mutex_unlock(&store->commit.lock);
-    keeper->chore_makes_way = needed && !keeper->chore_leaves;
-    return keeper->chore_makes_way;
+    keeper->task_made_way = needed && !keeper->is_last_run;
+    return keeper->task_made_way;
 }
 
-void annal__chore_yield(annal_store *store)
+void annal__keeper_yield(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     int64_t begun_us = annal__now_us(store);
@@ -183,58 +183,58 @@ static void wipe_when_asked(annal_store *store, int64_t now_us)
     complain(store, "overwrite the commit log", status, &err);
 }
 
-static void run_chore(annal_store *store, struct chore_state *state, int64_t now_us)
+static void run_task(annal_store *store, struct task_state *state, int64_t now_us)
 {
     annal_error err = {0};
     state->ran_at_change = atomic_load(&store->changes);
-    state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
+    state->due_us = now_us + (int64_t)state->task.period_ms * 1000;
     state->latest_us = 0;
-    store->keeper.chore_makes_way = false;
-    annal_status status = state->chore.run(state->chore.arg, &err);
+    store->keeper.task_made_way = false;
+    annal_status status = state->task.run(state->task.arg, &err);
     if (status > 0) {
         state->ran_at_change--; /* never the current number of changes: it is due again */
-        if (store->keeper.chore_makes_way)
+        if (store->keeper.task_made_way)
             state->due_us = now_us;
         state->latest_us = state->due_us;
     }
-    complain(store, state->chore.name, status, &err);
+    complain(store, state->task.name, status, &err);
 }
 
-/* Whether another task does the work of this task: see annal__chore.single. */
-static bool gives_way(const struct keeper *keeper, const struct chore_state *state)
+/* Whether another task does the work of this task: see annal__keeper_task.single. */
+static bool gives_way(const struct keeper *keeper, const struct task_state *state)
 {
     bool is_earlier = true;
-    for (size_t i = 0; state->chore.single && i < keeper->chore_count; i++) {
-        const struct chore_state *other = &keeper->chores[i];
+    for (size_t i = 0; state->task.single && i < keeper->task_count; i++) {
+        const struct task_state *other = &keeper->tasks[i];
         if (other == state)
             is_earlier = false;
-        else if (strcmp(other->chore.name, state->chore.name) == 0 &&
-                 (is_earlier || !other->chore.single))
+        else if (strcmp(other->task.name, state->task.name) == 0 &&
+                 (is_earlier || !other->task.single))
             return true;
     }
     return false;
 }
 
 /* When there is a change that it has not seen. */
-static int64_t chore_due(const annal_store *store, struct chore_state *state, int64_t now_us)
+static int64_t task_due(const annal_store *store, struct task_state *state, int64_t now_us)
 {
-    const annal__chore *chore = &state->chore;
+    const annal__keeper_task *task = &state->task;
     if (state->latest_us == 0)
-        state->latest_us = now_us + (int64_t)chore->latest_ms * 1000;
-    int64_t quiet_us = atomic_load(&store->appended_us) + (int64_t)chore->quiet_ms * 1000;
+        state->latest_us = now_us + (int64_t)task->latest_ms * 1000;
+    int64_t quiet_us = atomic_load(&store->appended_us) + (int64_t)task->quiet_ms * 1000;
     int64_t due_us = quiet_us < state->latest_us ? quiet_us : state->latest_us;
-    return chore->quiet_ms == 0 || due_us < state->due_us ? state->due_us : due_us;
+    return task->quiet_ms == 0 || due_us < state->due_us ? state->due_us : due_us;
 }
 
-static void run_chores(annal_store *store)
+static void run_tasks(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
-    for (size_t i = 0; i < keeper->chore_count; i++) {
+    for (size_t i = 0; i < keeper->task_count; i++) {
         int64_t now_us = annal__now_us(store);
-        struct chore_state *state = &keeper->chores[i];
+        struct task_state *state = &keeper->tasks[i];
         if (atomic_load(&store->changes) != state->ran_at_change && !gives_way(keeper, state) &&
-            now_us >= chore_due(store, state, now_us))
-            run_chore(store, state, now_us);
+            now_us >= task_due(store, state, now_us))
+            run_task(store, state, now_us);
     }
 }
 
@@ -262,17 +262,17 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         earlier(&log_us, atomic_load(&store->appended_us) + QUIET_US);
         earlier(&log_us, keeper->rotated_us + ROTATE_US);
     }
-    bool to_wipe = atomic_load(&keeper->bell) != &keeper->local_bell &&
+    bool to_wipe = atomic_load(&keeper->wakeup_word) != &keeper->local_word &&
                    annal__held_is_to_wipe(&store->slot.held, NULL);
     if (!commit->failed && (to_wipe || atomic_load(&store->late_sessions) > 0))
         log_us = keeper->retry_us;
     earlier(&wake_us, log_us < keeper->retry_us ? keeper->retry_us : log_us);
     pthread_mutex_unlock(&store->commit.lock);
-    for (size_t i = 0; i < keeper->chore_count; i++) {
-        if (gives_way(keeper, &keeper->chores[i]))
+    for (size_t i = 0; i < keeper->task_count; i++) {
+        if (gives_way(keeper, &keeper->tasks[i]))
             continue;
-        if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
-            earlier(&wake_us, chore_due(store, &keeper->chores[i], annal__now_us(store)));
+        if (atomic_load(&store->changes) != keeper->tasks[i].ran_at_change)
+            earlier(&wake_us, task_due(store, &keeper->tasks[i], annal__now_us(store)));
         else
             idle = true;
     }
@@ -286,12 +286,12 @@ void annal__keeper_round(annal_store *store)
     pthread_mutex_lock(&keeper->round);
     int64_t now_us = annal__now_us(store);
     commit_batches(store, now_us);
-    if (atomic_load(&keeper->bell) != &keeper->local_bell) {
+    if (atomic_load(&keeper->wakeup_word) != &keeper->local_word) {
         release_wanted(store);
         tend_log(store, now_us);
         wipe_when_asked(store, now_us);
     }
-    run_chores(store);
+    run_tasks(store);
     pthread_mutex_unlock(&keeper->round);
 }
 
@@ -319,12 +319,13 @@ static void *keeper_main(void *arg)
     annal_store *store = arg;
     struct keeper *keeper = &store->keeper;
     while (!atomic_load(&keeper->stop)) {
-        _Atomic uint32_t *bell = atomic_load(&keeper->bell);
-        uint32_t value = atomic_load(bell);
+        _Atomic uint32_t *word = atomic_load(&keeper->wakeup_word);
+        uint32_t value = atomic_load(word);
         annal__keeper_round(store);
         int64_t sleep_us = choose_sleep(store);
-        if (sleep_us > 0 && !atomic_load(&keeper->stop) && bell == atomic_load(&keeper->bell))
-            annal__futex_wait(bell, value, sleep_us);
+        if (sleep_us > 0 && !atomic_load(&keeper->stop) &&
+            word == atomic_load(&keeper->wakeup_word))
+            annal__futex_wait(word, value, sleep_us);
         atomic_store(&keeper->idle, false);
     }
     return NULL;
@@ -345,7 +346,7 @@ void annal__keeper_stop(annal_store *store)
     if (!store->keeper.running)
         return;
     atomic_store(&store->keeper.stop, true);
-    annal__keeper_ring(store);
+    annal__keeper_wake(store);
     pthread_join(store->keeper.thread, NULL);
     store->keeper.running = false;
 }
@@ -362,50 +363,51 @@ annal_status annal_keep(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal__chore_add(annal_store *store, const annal__chore *chore, annal_error *err)
+annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task *task,
+                                    annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
     if (status < 0)
         return status;
     struct keeper *keeper = &store->keeper;
-    struct chore_state state = {.chore = *chore, .ran_at_change = atomic_load(&store->changes)};
-    if (chore->early) {
+    struct task_state state = {.task = *task, .ran_at_change = atomic_load(&store->changes)};
+    if (task->early) {
         state.ran_at_change--;
-        state.due_us = annal__now_us(store) + (int64_t)chore->period_ms * 1000;
+        state.due_us = annal__now_us(store) + (int64_t)task->period_ms * 1000;
     }
     pthread_mutex_lock(&keeper->round);
-    if (keeper->chore_count == CHORES_MAX)
+    if (keeper->task_count == TASKS_MAX)
         status = annal__fail(err, ANNAL_ERR_LIMIT,
-                             "add chore '%s': the keeper already has the maximum of %d chores",
-                             chore->name, CHORES_MAX);
+                             "add task '%s': the keeper already has the maximum of %d tasks",
+                             task->name, TASKS_MAX);
     else
-        keeper->chores[keeper->chore_count++] = state;
+        keeper->tasks[keeper->task_count++] = state;
     pthread_mutex_unlock(&keeper->round);
     /* It may be asleep for longer than until then. */
-    if (status == ANNAL_OK && chore->early && atomic_load(&keeper->idle))
-        annal__keeper_ring(store);
+    if (status == ANNAL_OK && task->early && atomic_load(&keeper->idle))
+        annal__keeper_wake(store);
     return status;
 }
 
-void annal__chore_remove(annal_store *store, void *arg)
+void annal__keeper_task_remove(annal_store *store, void *arg)
 {
     struct keeper *keeper = &store->keeper;
     if (annal__store_check(store, NULL) < 0)
         return;
     pthread_mutex_lock(&keeper->round);
-    for (size_t i = 0; i < keeper->chore_count; i++) {
-        if (keeper->chores[i].chore.arg != arg)
+    for (size_t i = 0; i < keeper->task_count; i++) {
+        if (keeper->tasks[i].task.arg != arg)
             continue;
-        keeper->chore_leaves = true;
-        if (!gives_way(keeper, &keeper->chores[i]))
-            run_chore(store, &keeper->chores[i], annal__now_us(store));
-        keeper->chore_leaves = false;
-        keeper->chore_count--;
-        memmove(&keeper->chores[i], &keeper->chores[i + 1],
-                (keeper->chore_count - i) * sizeof *keeper->chores);
+        keeper->is_last_run = true;
+        if (!gives_way(keeper, &keeper->tasks[i]))
+            run_task(store, &keeper->tasks[i], annal__now_us(store));
+        keeper->is_last_run = false;
+        keeper->task_count--;
+        memmove(&keeper->tasks[i], &keeper->tasks[i + 1],
+                (keeper->task_count - i) * sizeof *keeper->tasks);
         break;
     }
     pthread_mutex_unlock(&keeper->round);
-    if (atomic_load(&keeper->idle)) /* a chore that gave way to it may be due */
-        annal__keeper_ring(store);
+    if (atomic_load(&keeper->idle)) /* a task that gave way to it may be due */
+        annal__keeper_wake(store);
 }

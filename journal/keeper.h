@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: the background thread of an open store. It runs checkpoints, commits batches when
- * they are due, releases sessions that other processes want, and runs the chores of the layers
+ * they are due, releases sessions that other processes want, and runs the tasks of the layers
  * above.
  */
 #ifndef JOURNAL_KEEPER_H
@@ -16,9 +16,9 @@ void annal__keeper_stop(annal_store *store);
 void annal__keeper_round(annal_store *store);
 
 /* Make it sleep on another word from now on. */
-void annal__keeper_change_bell(annal_store *store, _Atomic uint32_t *bell);
+void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word);
 
 /* Wake it: there is work. */
-void annal__keeper_ring(annal_store *store);
+void annal__keeper_wake(annal_store *store);
 
 #endif

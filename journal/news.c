@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening to the bell; see wakeup_page.h for what is in the shared memory, and what may go
+/* Listening to the wakeup page; see wakeup_page.h for what is in the shared memory, and what may go
  * wrong there. */
 #include "journal/sys/news.h"
 #include "journal/base/alloc.h"
@@ -7,23 +7,23 @@
 #include "journal/store.h"
 
 #define LOOK_MS_DEFAULT 1000
-#define BLIND_LOOK_US   250000              /* between looks without a bell */
-#define UNSURE_US_MAX   (2 * BELL_CHECK_US) /* rule (7) of the bell */
+#define BLIND_LOOK_US   250000                /* between looks without a wakeup page */
+#define UNSURE_US_MAX   (2 * WAKEUP_CHECK_US) /* rule (7) of the wakeup page */
 
 struct annal__news {
     annal_store *store;
     int64_t look_every_us;
-    struct bell_page *page; /* or NULL */
-    uint64_t ticket;        /* the next ticket to hear */
-    struct bell_entry entry;
+    struct wakeup_page *page; /* or NULL */
+    uint64_t ticket;          /* the next ticket to hear */
+    struct wakeup_entry entry;
     bool missed;
     int64_t look_us;   /* when the next look is due; all of these monotonic */
     int64_t unsure_us; /* until the next look for missed events; 0: none */
     int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
-    int64_t rest_us;   /* before it sleeps where it can be woken: rule (5) of the bell */
+    int64_t rest_us;   /* before it sleeps where it can be woken: rule (5) of the wakeup page */
     int64_t woken_us;  /* when it was woken last */
     uint64_t woken;    /* how often all had been woken at that time */
-    bool quick;        /* the last wait was short: rule (6) of the bell */
+    bool quick;        /* the last wait was short: rule (6) of the wakeup page */
     _Atomic uint32_t interrupts; /* futex if no page exists; a wait clears it */
 };
 
@@ -33,7 +33,7 @@ static void begin_at_end(annal__news *news)
     news->ticket = news->page == NULL ? 0 : atomic_load(&news->page->tickets);
 }
 
-static void use_page(annal__news *news, struct bell_page *page, int64_t now_us)
+static void use_page(annal__news *news, struct wakeup_page *page, int64_t now_us)
 {
     news->page = page;
     news->woken = page == NULL ? 0 : atomic_load(&page->woken);
@@ -65,9 +65,9 @@ annal_status annal__news_open(annal_store *store, const annal__news_options *opt
     uint32_t look_ms = options == NULL ? 0 : options->look_ms;
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
-    use_page(news, annal__bell_page(store, now_us, true), now_us);
+    use_page(news, annal__wakeup_page(store, now_us, true), now_us);
     /* A page without any wakeup yet may be new to future writers. */
-    news->unsure_us = news->ticket == 0 ? BELL_UNSURE_US : 0;
+    news->unsure_us = news->ticket == 0 ? WAKEUP_UNSURE_US : 0;
     put_off_look(news, now_us);
     *out_news = news;
     return ANNAL_OK;
@@ -78,15 +78,15 @@ void annal__news_close(annal__news *news)
     annal__free(news);
 }
 
-/* Rule (7) of the bell. */
+/* Rule (7) of the wakeup page. */
 static void follow_page(annal__news *news, int64_t now_us)
 {
-    struct bell_page *page = annal__bell_page(news->store, now_us, true);
+    struct wakeup_page *page = annal__wakeup_page(news->store, now_us, true);
     if (page == news->page)
         return;
     use_page(news, page, now_us);
     news->missed = true;
-    news->unsure_us = BELL_UNSURE_US;
+    news->unsure_us = WAKEUP_UNSURE_US;
 }
 
 /* The next news; ANNAL_NEWS_SESSION: see news->entry. 0: none. */
@@ -99,22 +99,22 @@ static annal__news_kind find_item(annal__news *news, int64_t now_us)
         return news->page == NULL || news->unsure_us > 0 ? ANNAL_NEWS_MISSED : ANNAL_NEWS_LOOK;
     if (news->page == NULL)
         return 0;
-    switch (annal__bell_hear(news->page, news->ticket, &news->entry)) {
-    case BELL_ENTRY:
+    switch (annal__wakeup_read(news->page, news->ticket, &news->entry)) {
+    case WAKEUP_ENTRY:
         return news->entry.session.len > 0 ? ANNAL_NEWS_SESSION : ANNAL_NEWS_MISSED;
-    case BELL_LOST:
+    case WAKEUP_LOST:
         return ANNAL_NEWS_MISSED;
-    case BELL_NOT_YET:
+    case WAKEUP_NOT_YET:
         if (news->stuck_us == 0)
             news->stuck_us = now_us;
-        return now_us - news->stuck_us >= BELL_STUCK_US ? ANNAL_NEWS_MISSED : 0;
-    case BELL_NOTHING:
+        return now_us - news->stuck_us >= WAKEUP_STUCK_US ? ANNAL_NEWS_MISSED : 0;
+    case WAKEUP_NOTHING:
         break;
     }
     return 0;
 }
 
-/* Rule (7) of the bell: a listener that was unsure has looked. */
+/* Rule (7) of the wakeup page: a listener that was unsure has looked. */
 static void look_again(annal__news *news, int64_t now_us)
 {
     if (news->unsure_us > 0 && now_us >= news->look_us)
@@ -156,13 +156,13 @@ static bool take_interrupt(annal__news *news)
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
-/* Rule (5) of the bell: we were woken, and others were too. */
+/* Rule (5) of the wakeup page: we were woken, and others were too. */
 static void choose_rest(annal__news *news, int64_t now_us)
 {
     uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);
     uint64_t others = woken - news->woken - 1;
-    news->rest_us = others < BELL_REST_US_MAX / BELL_REST_US ? (int64_t)others * BELL_REST_US
-                                                             : BELL_REST_US_MAX;
+    news->rest_us = others < WAKEUP_REST_US_MAX / WAKEUP_REST_US ? (int64_t)others * WAKEUP_REST_US
+                                                                 : WAKEUP_REST_US_MAX;
     news->woken_us = now_us;
     news->woken = woken;
 }
@@ -170,20 +170,20 @@ static void choose_rest(annal__news *news, int64_t now_us)
 /* Sleep until a wakeup, or until something else is due. value is the word before the last look. */
 static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
-    struct bell_page *page = news->page;
+    struct wakeup_page *page = news->page;
     int64_t rested_us = news->woken_us + news->rest_us;
     bool rests = page == NULL || rested_us > now_us;
     if (page != NULL && rests && rested_us < until_us)
         until_us = rested_us;
     if (news->look_us < until_us)
         until_us = news->look_us;
-    if (news->stuck_us != 0 && news->stuck_us + BELL_STUCK_US < until_us)
-        until_us = news->stuck_us + BELL_STUCK_US;
-    if (until_us - now_us > BELL_CHECK_US)
-        until_us = now_us + BELL_CHECK_US;
+    if (news->stuck_us != 0 && news->stuck_us + WAKEUP_STUCK_US < until_us)
+        until_us = news->stuck_us + WAKEUP_STUCK_US;
+    if (until_us - now_us > WAKEUP_CHECK_US)
+        until_us = now_us + WAKEUP_CHECK_US;
     if (rests)
         annal__futex_wait(&news->interrupts, 0, until_us - now_us);
-    else if (annal__bell_sleep(page, value, until_us - now_us))
+    else if (annal__wakeup_sleep(page, value, until_us - now_us))
         choose_rest(news, annal__now_us(news->store));
 }
 
@@ -196,7 +196,7 @@ annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_erro
     int64_t until_us =
         timeout_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
     for (;; now_us = annal__now_us(news->store)) {
-        const struct bell_page *page = news->page;
+        const struct wakeup_page *page = news->page;
         uint32_t value = page == NULL ? 0 : atomic_load(&page->word);
         if (find_item(news, now_us) != 0)
             return ANNAL_OK;
@@ -212,7 +212,7 @@ void annal__news_interrupt(annal__news *news)
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);
     /* Interrupt it where it sleeps with the others. */
-    struct bell_page *page = annal__bell_page(news->store, annal__now_us(news->store), true);
+    struct wakeup_page *page = annal__wakeup_page(news->store, annal__now_us(news->store), true);
     if (page == NULL)
         return;
     atomic_fetch_add(&page->word, 1);

@@ -746,7 +746,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     *out_void = walk.is_void;
 
 done:
-    annal__bell_ring_all(store);
+    annal__wakeup_announce_all(store);
     free_targets(redo);
     annal__free(walk.groups);
     annal__free(redo);
@@ -808,7 +808,7 @@ annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, re
         status = redo_all(redo, &walk, err);
     if (status == ANNAL_OK)
         report(redo, done, arg);
-    annal__bell_ring_all(store);
+    annal__wakeup_announce_all(store);
     free_targets(redo);
     annal__free(walk.groups);
     annal__free(redo);

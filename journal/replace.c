@@ -416,12 +416,12 @@ void annal__change_end(struct change *change)
     if (session == NULL)
         return;
     pthread_mutex_lock(&session->lock);
-    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1; /* chores look at it */
+    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1; /* tasks look at it */
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);
     annal__file_lock_drop(change->store, &change->store->structure_lock);
-    annal__bell_ring_all(change->store);
-    annal__keeper_ring(change->store);
+    annal__wakeup_announce_all(change->store);
+    annal__keeper_wake(change->store);
 }
 
 /* ---- What is in its place ---- */

@@ -822,7 +822,7 @@ static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_er
         return ANNAL_OK;
     status = claim(store, deadline_us, err);
     if (status == ANNAL_OK)
-        annal__keeper_change_bell(store, &slot->held.header->bell);
+        annal__keeper_change_word(store, &slot->held.header->wakeup_word);
     pthread_mutex_lock(&slot->lock);
     slot->claiming = false;
     atomic_store(&slot->claimed, status == ANNAL_OK);
@@ -969,8 +969,8 @@ static void ask_owner(const struct other *other)
 {
     if (other->held.header == NULL)
         return;
-    atomic_fetch_add(&other->held.header->bell, 1);
-    annal__futex_wake(&other->held.header->bell);
+    atomic_fetch_add(&other->held.header->wakeup_word, 1);
+    annal__futex_wake(&other->held.header->wakeup_word);
 }
 
 static void want(const struct other *other, int entry)

@@ -152,7 +152,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->events_dir = -1;
     store->slot.log.fd = store->slot.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
-    atomic_store(&store->keeper.bell, &store->keeper.local_bell);
+    atomic_store(&store->keeper.wakeup_word, &store->keeper.local_word);
     store->keeper.rotated_us = annal__now_us(store);
     atomic_store(&store->appended_us, store->keeper.rotated_us);
     store->descriptors_max = descriptor_limit();
@@ -169,7 +169,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
         annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
         annal__file_lock_init(&store->structure_lock, "structure") < 0 ||
-        annal__bell_init(&store->bell) < 0 || annal__commit_init(&store->commit) < 0)
+        annal__wakeup_init(&store->wakeup) < 0 || annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);
@@ -185,7 +185,7 @@ static void free_store(annal_store *store)
         return;
     annal__sessions_done(store);
     annal__metrics_close(store);
-    annal__bell_done(store);
+    annal__wakeup_done(store);
     annal__log_close(&store->slot.log);
     annal__held_close(&store->slot.held);
     annal__commit_done(&store->commit);

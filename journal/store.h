@@ -15,7 +15,7 @@
 #include "journal/seek_table.h"
 #include "journal/session.h"
 #include "journal/stray.h"
-#include "journal/sys/chore.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/wakeup_page.h"
@@ -27,7 +27,7 @@
 
 #define STORE_VERSION        1
 #define SESSION_BUCKETS      4096u
-#define CHORES_MAX           16
+#define TASKS_MAX            16
 #define PATH_BYTES_MAX       8192
 #define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the program and to SQLite */
 #define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never used */
@@ -51,8 +51,8 @@ struct slot {
     struct held held;
 };
 
-struct chore_state {
-    annal__chore chore;
+struct task_state {
+    annal__keeper_task task;
     int64_t due_us;    /* monotonic: not earlier */
     int64_t latest_us; /* monotonic: not later, although something is appended; 0: no change */
     uint64_t ran_at_change;
@@ -62,18 +62,19 @@ struct keeper {
     pthread_t thread;
     bool running;
     _Atomic bool stop;
-    _Atomic bool idle;              /* it sleeps for long: ring if there is work */
-    _Atomic uint32_t local_bell;    /* futex, until a slot is claimed */
-    _Atomic uint32_t *_Atomic bell; /* the word on which it sleeps: the local word, then the held
+    _Atomic bool idle;           /* it sleeps for long: ring if there is work */
+    _Atomic uint32_t local_word; /* futex, until a slot is claimed */
+    _Atomic uint32_t
+        *_Atomic wakeup_word; /* the word on which it sleeps: the local word, then the held
                                      * list's */
-    pthread_mutex_t round;          /* one round at a time; guards what follows */
-    struct chore_state chores[CHORES_MAX];
-    size_t chore_count;
-    bool chore_leaves;    /* the chore that runs does so for the last time */
-    int64_t no_yield_us;  /* until then chores do not yield the processor */
-    bool chore_makes_way; /* it found that the keeper is needed */
-    int64_t rotated_us;   /* monotonic */
-    int64_t retry_us; /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
+    pthread_mutex_t round;    /* one round at a time; guards what follows */
+    struct task_state tasks[TASKS_MAX];
+    size_t task_count;
+    bool is_last_run;    /* the task that runs does so for the last time */
+    int64_t no_yield_us; /* until then tasks do not yield the processor */
+    bool task_made_way;  /* it found that the keeper is needed */
+    int64_t rotated_us;  /* monotonic */
+    int64_t retry_us;    /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 
@@ -140,7 +141,7 @@ struct annal_store {
     struct strays strays;
     _Atomic uint64_t damages_said; /* events that were missing in an answer */
     struct seek_tables seek_tables;
-    struct bell bell;
+    struct wakeup wakeup;
     struct metrics metrics;
 };
 

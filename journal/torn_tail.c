@@ -79,7 +79,7 @@ annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, ui
         store->io->fsync(store->io->arg, fd) < 0)
         return annal__fail_errno(err, "cut the torn tail of session '%.*s'", ANNAL_FMT(session));
     annal__metrics_add(store, METRIC_TORN_BYTES, to - from);
-    annal__bell_ring_all(store);
+    annal__wakeup_announce_all(store);
     annal__say(store, ANNAL_LOG_WARNING,
                "session '%.*s': %" PRIu64
                " bytes at its end were never whole; they were cut and kept in "

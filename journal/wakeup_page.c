@@ -9,28 +9,28 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define BELL_MAGIC UINT64_C(0x314c4c45424c4e41) /* "ANLBELL1" */
+#define WAKEUP_MAGIC UINT64_C(0x314c4c45424c4e41) /* "ANLBELL1" */
 
-_Static_assert(sizeof(struct bell_slot) == 256, "slots are 256 bytes");
-_Static_assert(offsetof(struct bell_page, slots) == 4096, "the header is one page");
+_Static_assert(sizeof(struct wakeup_slot) == 256, "slots are 256 bytes");
+_Static_assert(offsetof(struct wakeup_page, slots) == 4096, "the header is one page");
 
 /* ---- The page ---- */
 
-annal_status annal__bell_init(struct bell *bell)
+annal_status annal__wakeup_init(struct wakeup *wakeup)
 {
-    return pthread_mutex_init(&bell->lock, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
+    return pthread_mutex_init(&wakeup->lock, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-void annal__bell_done(annal_store *store)
+void annal__wakeup_done(annal_store *store)
 {
-    struct bell_map *map = atomic_exchange(&store->bell.map, NULL);
+    struct wakeup_map *map = atomic_exchange(&store->wakeup.map, NULL);
     while (map != NULL) {
-        struct bell_map *older = map->older;
+        struct wakeup_map *older = map->older;
         store->io->unmap(store->io->arg, map->page, sizeof *map->page);
         annal__free(map);
         map = older;
     }
-    pthread_mutex_destroy(&store->bell.lock);
+    pthread_mutex_destroy(&store->wakeup.lock);
 }
 
 /*
@@ -39,7 +39,7 @@ void annal__bell_done(annal_store *store)
 static bool fill(const annal_store *store, int fd, uint64_t bytes)
 {
     static const char zeros[4096];
-    const uint64_t whole = sizeof(struct bell_page);
+    const uint64_t whole = sizeof(struct wakeup_page);
     if (bytes < whole && store->read_only)
         return false;
     while (bytes < whole) {
@@ -52,25 +52,25 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
 }
 
 /* Rule (6): whether we may use it. */
-static bool claim(const annal_store *store, struct bell_page *page)
+static bool claim(const annal_store *store, struct wakeup_page *page)
 {
     uint64_t boot[2];
     memcpy(boot, store->boot, sizeof boot);
     if (atomic_load(&page->boot[0]) == boot[0] && atomic_load(&page->boot[1]) == boot[1])
-        return atomic_load(&page->magic) == BELL_MAGIC;
+        return atomic_load(&page->magic) == WAKEUP_MAGIC;
     if (store->read_only)
         return false;
-    atomic_store(&page->magic, BELL_MAGIC);
+    atomic_store(&page->magic, WAKEUP_MAGIC);
     atomic_store(&page->boot[0], boot[0]);
     atomic_store(&page->boot[1], boot[1]);
     return true;
 }
 
-static struct bell_map *map_file(const annal_store *store, int fd)
+static struct wakeup_map *map_file(const annal_store *store, int fd)
 {
     const struct io *io = store->io;
     struct stat file;
-    struct bell_map *map = annal__zalloc(sizeof *map);
+    struct wakeup_map *map = annal__zalloc(sizeof *map);
     if (map == NULL || io->fstat(io->arg, fd, &file) < 0 || !S_ISREG(file.st_mode) ||
         !fill(store, fd, (uint64_t)file.st_size))
         goto failed;
@@ -92,7 +92,7 @@ failed:
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;
-    struct bell_map *now = atomic_load(&store->bell.map);
+    struct wakeup_map *now = atomic_load(&store->wakeup.map);
     dev_t device;
     ino_t inode;
     if (now != NULL && io->identify(io->arg, path, &device, &inode) == 0 && device == now->device &&
@@ -101,41 +101,41 @@ static void look_at_name(annal_store *store, const char *path, bool make)
     int fd = io->open(io->arg, path, O_RDWR | (make && !store->read_only ? O_CREAT : 0), 0660);
     if (fd < 0)
         return;
-    struct bell_map *fresh = map_file(store, fd);
+    struct wakeup_map *fresh = map_file(store, fd);
     io->close(io->arg, fd);
     if (fresh == NULL)
         return;
     fresh->older = now;
-    atomic_store(&store->bell.map, fresh);
+    atomic_store(&store->wakeup.map, fresh);
 }
 
 static void check_map(annal_store *store, int64_t now_us, bool make)
 {
-    struct bell *bell = &store->bell;
+    struct wakeup *wakeup = &store->wakeup;
     struct buf path = {0};
-    if (pthread_mutex_trylock(&bell->lock) != 0)
+    if (pthread_mutex_trylock(&wakeup->lock) != 0)
         return; /* another thread is doing it */
     if (annal__store_path(store, &path, "locks", "bell", NULL) == ANNAL_OK)
         look_at_name(store, path.ptr, make);
-    atomic_store(&bell->checked_us, now_us == 0 ? 1 : now_us);
-    pthread_mutex_unlock(&bell->lock);
+    atomic_store(&wakeup->checked_us, now_us == 0 ? 1 : now_us);
+    pthread_mutex_unlock(&wakeup->lock);
     annal__buf_done(&path);
 }
 
-struct bell_page *annal__bell_page(annal_store *store, int64_t now_us, bool make)
+struct wakeup_page *annal__wakeup_page(annal_store *store, int64_t now_us, bool make)
 {
-    struct bell *bell = &store->bell;
-    const struct bell_map *map = atomic_load_explicit(&bell->map, memory_order_acquire);
-    int64_t checked_us = atomic_load_explicit(&bell->checked_us, memory_order_relaxed);
-    int64_t every_us = map == NULL ? BELL_SEEK_US : BELL_CHECK_US;
+    struct wakeup *wakeup = &store->wakeup;
+    const struct wakeup_map *map = atomic_load_explicit(&wakeup->map, memory_order_acquire);
+    int64_t checked_us = atomic_load_explicit(&wakeup->checked_us, memory_order_relaxed);
+    int64_t every_us = map == NULL ? WAKEUP_SEEK_US : WAKEUP_CHECK_US;
     if (checked_us == 0 || now_us - checked_us >= every_us || (map == NULL && make)) {
         check_map(store, now_us, make);
-        map = atomic_load_explicit(&bell->map, memory_order_acquire);
+        map = atomic_load_explicit(&wakeup->map, memory_order_acquire);
     }
     return map == NULL ? NULL : map->page;
 }
 
-/* ---- Ringing ---- */
+/* ---- Announcing ---- */
 
 static uint64_t check_of(const uint64_t *words, size_t count, uint64_t ticket)
 {
@@ -147,9 +147,9 @@ static size_t words_of(uint64_t id_bytes)
     return 2 + (size_t)((id_bytes + 7) / 8);
 }
 
-void annal__bell_say(struct bell_page *page, annal_slice session, uint64_t end_seq)
+void annal__wakeup_announce(struct wakeup_page *page, annal_slice session, uint64_t end_seq)
 {
-    uint64_t words[BELL_ENTRY_WORDS];
+    uint64_t words[WAKEUP_ENTRY_WORDS];
     size_t count = words_of(session.len);
     if (page == NULL)
         return;
@@ -160,14 +160,14 @@ void annal__bell_say(struct bell_page *page, annal_slice session, uint64_t end_s
     if (session.len > 0)
         memcpy(words + 2, session.ptr, session.len);
     uint64_t ticket = atomic_fetch_add(&page->tickets, 1);
-    struct bell_slot *slot = &page->slots[ticket % BELL_SLOTS];
+    struct wakeup_slot *slot = &page->slots[ticket % WAKEUP_SLOTS];
     for (size_t i = 0; i < count; i++)
         atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
     atomic_store_explicit(&slot->check, check_of(words, count, ticket), memory_order_relaxed);
     atomic_store_explicit(&slot->stamp, ticket + 1, memory_order_release);
 }
 
-void annal__bell_ring(struct bell_page *page)
+void annal__wakeup_wake(struct wakeup_page *page)
 {
     if (page == NULL)
         return;
@@ -176,18 +176,18 @@ void annal__bell_ring(struct bell_page *page)
         annal__futex_wake_some(&page->word, 1);
 }
 
-void annal__bell_ring_all(annal_store *store)
+void annal__wakeup_announce_all(annal_store *store)
 {
-    struct bell_page *page = annal__bell_page(store, annal__now_us(store), false);
-    annal__bell_say(page, (annal_slice){NULL, 0}, 0);
-    annal__bell_ring(page);
+    struct wakeup_page *page = annal__wakeup_page(store, annal__now_us(store), false);
+    annal__wakeup_announce(page, (annal_slice){NULL, 0}, 0);
+    annal__wakeup_wake(page);
 }
 
 /* ---- Listening ---- */
 
-static bool read_entry(struct bell_slot *slot, uint64_t ticket, struct bell_entry *out)
+static bool read_entry(struct wakeup_slot *slot, uint64_t ticket, struct wakeup_entry *out)
 {
-    uint64_t words[BELL_ENTRY_WORDS];
+    uint64_t words[WAKEUP_ENTRY_WORDS];
     uint64_t id_bytes = atomic_load_explicit(&slot->words[1], memory_order_relaxed);
     if (id_bytes > ANNAL_SESSION_ID_BYTES_MAX)
         return false;
@@ -203,21 +203,22 @@ static bool read_entry(struct bell_slot *slot, uint64_t ticket, struct bell_entr
     return id_bytes == 0 || annal_session_id_check(out->session, NULL) == ANNAL_OK;
 }
 
-enum bell_heard annal__bell_hear(struct bell_page *page, uint64_t ticket, struct bell_entry *out)
+enum wakeup_found annal__wakeup_read(struct wakeup_page *page, uint64_t ticket,
+                                     struct wakeup_entry *out)
 {
     uint64_t tickets = atomic_load(&page->tickets);
     if (tickets == ticket)
-        return BELL_NOTHING;
-    if (tickets - ticket > BELL_SLOTS)
-        return BELL_LOST;
-    struct bell_slot *slot = &page->slots[ticket % BELL_SLOTS];
+        return WAKEUP_NOTHING;
+    if (tickets - ticket > WAKEUP_SLOTS)
+        return WAKEUP_LOST;
+    struct wakeup_slot *slot = &page->slots[ticket % WAKEUP_SLOTS];
     uint64_t stamp = atomic_load_explicit(&slot->stamp, memory_order_acquire);
     if (stamp != ticket + 1)
-        return stamp > ticket + 1 ? BELL_LOST : BELL_NOT_YET;
-    return read_entry(slot, ticket, out) ? BELL_ENTRY : BELL_LOST;
+        return stamp > ticket + 1 ? WAKEUP_LOST : WAKEUP_NOT_YET;
+    return read_entry(slot, ticket, out) ? WAKEUP_ENTRY : WAKEUP_LOST;
 }
 
-bool annal__bell_sleep(struct bell_page *page, uint32_t value, int64_t timeout_us)
+bool annal__wakeup_sleep(struct wakeup_page *page, uint32_t value, int64_t timeout_us)
 {
     atomic_store(&page->asleep, 1);
     if (atomic_load(&page->word) == value)

@@ -698,9 +698,9 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, append->data_bytes);
     atomic_store(&store->appended_us, session->used_us);
     move_session(append, advance);
-    struct bell_page *page = annal__bell_page(store, session->used_us, false);
-    annal__bell_say(page, annal__session_id(session), session->seq);
-    annal__bell_ring(page);
+    struct wakeup_page *page = annal__wakeup_page(store, session->used_us, false);
+    annal__wakeup_announce(page, annal__session_id(session), session->seq);
+    annal__wakeup_wake(page);
     annal_error failure;
     if (session->loose.len > SESSION_LOOSE_BYTES_MAX &&
         annal__session_sync(store, session, &failure) < 0)

@@ -253,9 +253,9 @@ struct look {
 
 static struct hub_node *node_of(struct hub *hub, annal_slice session, annal_error *err)
 {
-    struct named *named = annal__names_find(&hub->nodes, session);
+    struct named *named = annal__name_table_find(&hub->nodes, session);
     if (named == NULL)
-        named = annal__names_add(&hub->nodes, session, sizeof(struct hub_node));
+        named = annal__name_table_add(&hub->nodes, session, sizeof(struct hub_node));
     if (named == NULL)
         (void)annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
                           ANNAL_FMT(session));
@@ -286,8 +286,8 @@ static annal_status look_at_all(struct look *look)
     annal_status status = annal_store_sessions(hub->store, look_at, look, look->err);
     if (status != ANNAL_OK)
         return look->status < 0 ? look->status : status;
-    for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL;
-         at = annal__names_next(&hub->nodes, at)) {
+    for (struct named *at = annal__name_table_next(&hub->nodes, NULL); at != NULL;
+         at = annal__name_table_next(&hub->nodes, at)) {
         struct hub_node *node = (struct hub_node *)at;
         if (node->look == hub->looks || node->file[0] == '\0')
             continue;
@@ -301,8 +301,8 @@ static annal_status look_at_watched(struct look *look)
 {
     struct hub *hub = look->hub;
     annal_status status = ANNAL_OK;
-    for (struct named *at = annal__names_next(&hub->nodes, NULL); at != NULL && status == ANNAL_OK;
-         at = annal__names_next(&hub->nodes, at)) {
+    for (struct named *at = annal__name_table_next(&hub->nodes, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__name_table_next(&hub->nodes, at)) {
         struct hub_node *node = (struct hub_node *)at;
         if (node->watched > 0)
             status = compare(hub, node, look->missed, look->err);
@@ -320,8 +320,8 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
     if (missed)
         atomic_fetch_add(&hub->misses, 1);
     annal_status status = hub->alls > 0 ? look_at_all(&look) : look_at_watched(&look);
-    for (struct named *at = missed ? annal__names_next(&hub->nodes, NULL) : NULL; at != NULL;
-         at = annal__names_next(&hub->nodes, at))
+    for (struct named *at = missed ? annal__name_table_next(&hub->nodes, NULL) : NULL; at != NULL;
+         at = annal__name_table_next(&hub->nodes, at))
         flag_unwatched((struct hub_node *)at);
     if (hub->log_end != log_end)
         flag_alls(hub);
@@ -332,7 +332,7 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
 
 static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 {
-    struct hub_node *node = (struct hub_node *)annal__names_find(&hub->nodes, session);
+    struct hub_node *node = (struct hub_node *)annal__name_table_find(&hub->nodes, session);
     if (node == NULL && hub->alls == 0)
         return;
     if (node == NULL || (node->file[0] == '\0' && (hub->alls > 0 || node->watched > 0))) {
@@ -562,8 +562,8 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
     pthread_mutex_lock(&hub->lock);
     listener->at = hub->log_end;
     if (listener->all) {
-        for (struct named *at = annal__names_next(&hub->nodes, NULL);
-             at != NULL && status == ANNAL_OK; at = annal__names_next(&hub->nodes, at)) {
+        for (struct named *at = annal__name_table_next(&hub->nodes, NULL);
+             at != NULL && status == ANNAL_OK; at = annal__name_table_next(&hub->nodes, at)) {
             say((struct hub_node *)at, &session);
             status = fn(arg, &session, err);
         }
@@ -719,7 +719,7 @@ static void hub_free(struct hub *hub)
     if (hub == NULL)
         return;
     annal__news_close(hub->news);
-    annal__names_done(&hub->nodes);
+    annal__name_table_done(&hub->nodes);
     annal__free(hub->log);
     pthread_cond_destroy(&hub->heard);
     pthread_mutex_destroy(&hub->lock);

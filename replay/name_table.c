@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-struct named *annal__names_find(const struct names *names, annal_slice name)
+struct named *annal__name_table_find(const struct names *names, annal_slice name)
 {
     if (names->room == 0)
         return NULL;
@@ -37,7 +37,7 @@ static bool grow(struct names *names)
     return true;
 }
 
-struct named *annal__names_add(struct names *names, annal_slice name, size_t bytes)
+struct named *annal__name_table_add(struct names *names, annal_slice name, size_t bytes)
 {
     if (names->count >= names->room && !grow(names))
         return NULL;
@@ -53,7 +53,7 @@ struct named *annal__names_add(struct names *names, annal_slice name, size_t byt
     return named;
 }
 
-void annal__names_drop(struct names *names, struct named *named)
+void annal__name_table_drop(struct names *names, struct named *named)
 {
     struct named **at = &names->buckets[named->hash & (names->room - 1)];
     while (*at != named)
@@ -63,7 +63,7 @@ void annal__names_drop(struct names *names, struct named *named)
     annal__free(named);
 }
 
-struct named *annal__names_next(const struct names *names, const struct named *named)
+struct named *annal__name_table_next(const struct names *names, const struct named *named)
 {
     if (named != NULL && named->next != NULL)
         return named->next;
@@ -73,11 +73,11 @@ struct named *annal__names_next(const struct names *names, const struct named *n
     return bucket < names->room ? names->buckets[bucket] : NULL;
 }
 
-void annal__names_done(struct names *names)
+void annal__name_table_done(struct names *names)
 {
-    struct named *named = annal__names_next(names, NULL);
+    struct named *named = annal__name_table_next(names, NULL);
     while (named != NULL) {
-        struct named *next = annal__names_next(names, named);
+        struct named *next = annal__name_table_next(names, named);
         annal__free(named);
         named = next;
     }

@@ -19,22 +19,22 @@ struct names {
 };
 
 /* NULL if there is none. */
-struct named *annal__names_find(const struct names *names, annal_slice name);
+struct named *annal__name_table_find(const struct names *names, annal_slice name);
 
 /*
  * Add zeroed memory of this many bytes under a name that is not in the table yet. NULL: no memory.
  */
-struct named *annal__names_add(struct names *names, annal_slice name, size_t bytes);
+struct named *annal__name_table_add(struct names *names, annal_slice name, size_t bytes);
 
 /* Remove it and free it. */
-void annal__names_drop(struct names *names, struct named *named);
+void annal__name_table_drop(struct names *names, struct named *named);
 
 /*
  * Walk over all, in no order: begin with NULL. To drop the current one, ask for the next one first.
  */
-struct named *annal__names_next(const struct names *names, const struct named *named);
+struct named *annal__name_table_next(const struct names *names, const struct named *named);
 
 /* Frees all. */
-void annal__names_done(struct names *names);
+void annal__name_table_done(struct names *names);
 
 #endif

@@ -18,8 +18,8 @@
  */
 #include "replay/sys/tail.h"
 #include "journal/base/clock.h"
-#include "replay/stream.h"
 #include "replay/tail_file.h"
+#include "replay/tail_stream.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -109,7 +109,7 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
     while (tail->heap_count > 0) {
         struct stream *top = tail->heap[0];
         bool had_key = top->has_key;
-        annal_status status = annal__stream_peek(&tail->streams, top, err);
+        annal_status status = annal__tail_stream_peek(&tail->streams, top, err);
         tail->current = top;
         if (status == ANNAL_OK && !had_key) {
             top->has_key = true;
@@ -136,7 +136,7 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
 static annal_status told(void *arg, const struct hub_session *session, annal_error *err)
 {
     annal_tail *tail = arg;
-    struct stream *stream = annal__stream_of(&tail->streams, session->session);
+    struct stream *stream = annal__tail_stream_of(&tail->streams, session->session);
     if (stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
                            ANNAL_FMT(session->session));
@@ -159,10 +159,10 @@ static void forget(annal_tail *tail, struct stream *stream)
     if (tail->current == stream)
         tail->current = NULL;
     if (tail->streams.own_only) {
-        annal__stream_drop(&tail->streams, stream);
+        annal__tail_stream_drop(&tail->streams, stream);
         return;
     }
-    annal__stream_close(&tail->streams, stream);
+    annal__tail_stream_close(&tail->streams, stream);
     stream->file[0] = '\0';
     stream->own_first_seq = stream->first_seq = stream->next_seq = 1;
     stream->has_h = stream->has_place = stream->must_prove = false;
@@ -180,7 +180,7 @@ static annal_status follow(annal_tail *tail, struct stream *stream, annal_error 
     if (stream->file[0] == '\0')
         first_seen(tail, stream);
     else if (strcmp(stream->file, stream->told.file) != 0)
-        status = annal__stream_identify(&tail->streams, stream, &anew, err);
+        status = annal__tail_stream_identify(&tail->streams, stream, &anew, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* removed since: that will be announced */
     if (status < 0)
@@ -192,9 +192,9 @@ static annal_status follow(annal_tail *tail, struct stream *stream, annal_error 
 static annal_status follow_all(annal_tail *tail, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    struct named *at = annal__names_next(&tail->streams.names, NULL), *next;
+    struct named *at = annal__name_table_next(&tail->streams.names, NULL), *next;
     for (; at != NULL && status == ANNAL_OK; at = next) {
-        next = annal__names_next(&tail->streams.names, at);
+        next = annal__name_table_next(&tail->streams.names, at);
         status = follow(tail, (struct stream *)at, err);
     }
     return status;
@@ -203,8 +203,8 @@ static annal_status follow_all(annal_tail *tail, annal_error *err)
 /* It has fallen out of the log of the hub: take the table. */
 static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
-    for (struct named *at = annal__names_next(&tail->streams.names, NULL); at != NULL;
-         at = annal__names_next(&tail->streams.names, at))
+    for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
+         at = annal__name_table_next(&tail->streams.names, at))
         ((struct stream *)at)->told.file[0] = '\0';
     annal_status status = annal__hub_table(&tail->listener, told, tail, err);
     return status == ANNAL_OK ? follow_all(tail, err) : status;
@@ -225,7 +225,8 @@ static annal_status take_news(annal_tail *tail, annal_error *err)
         status = told(tail, &session, err);
         if (status == ANNAL_OK)
             status = follow(
-                tail, (struct stream *)annal__names_find(&tail->streams.names, session.session),
+                tail,
+                (struct stream *)annal__name_table_find(&tail->streams.names, session.session),
                 err);
         round = session.round;
         if (round == 0 && tail->heap_count > 0)
@@ -287,7 +288,7 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
     bool anew;
     if (stream->file[0] == '\0') {
         uint64_t next_seq = stream->next_seq;
-        status = annal__stream_identify(&tail->streams, stream, &anew, err);
+        status = annal__tail_stream_identify(&tail->streams, stream, &anew, err);
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
         stream->next_seq = next_seq;
@@ -300,7 +301,7 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
     annal_error gone = {0};
     annal_status still = check_journal(tail, &gone);
     if (still == ANNAL_OK) /* a copy may be in its place: open the name again */
-        annal__stream_close(&tail->streams, stream);
+        annal__tail_stream_close(&tail->streams, stream);
     status = read_single(tail, out_event, err); /* what was written before comes first */
     if (status == ANNAL_END && still < 0 && err != NULL)
         *err = gone;
@@ -314,7 +315,7 @@ static void pass(annal_tail *tail)
 {
     if (tail->given == NULL)
         return;
-    annal__stream_advance(tail->given);
+    annal__tail_stream_advance(tail->given);
     tail->given->has_key = false; /* it is still at the top */
     tail->given = NULL;
 }
@@ -330,9 +331,9 @@ static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *
 static void rest(annal_tail *tail)
 {
     for (struct stream *at = tail->streams.open_first; at != NULL; at = at->open_behind)
-        annal__stream_rest(at);
+        annal__tail_stream_rest(at);
     while (tail->streams.open_count > 1)
-        annal__stream_close(&tail->streams, tail->streams.open_last);
+        annal__tail_stream_close(&tail->streams, tail->streams.open_last);
 }
 
 static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
@@ -384,9 +385,9 @@ void annal__tail_rest(annal_tail *tail)
     for (struct stream *at = tail->streams.open_first; at != NULL; at = behind) {
         behind = at->open_behind;
         if (at->has_head)
-            annal__stream_close(&tail->streams, at);
+            annal__tail_stream_close(&tail->streams, at);
         else
-            annal__stream_rest(at);
+            annal__tail_stream_rest(at);
     }
 }
 
@@ -421,7 +422,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
 {
     annal_tail *tail = arg;
     struct stream *stream =
-        (struct stream *)annal__names_find(&tail->streams.names, entry->session);
+        (struct stream *)annal__name_table_find(&tail->streams.names, entry->session);
     (void)committed_us;
     (void)err;
     if (stream == NULL || stream->told.file[0] == '\0')
@@ -437,7 +438,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     if (strcmp(entry->file, now->file) == 0 &&
         (entry->seq > now->end_seq ||
          (entry->seq == now->end_seq && entry->has_h && now->has_end_h && entry->h != now->end_h)))
-        annal__stream_restart(&tail->streams, stream);
+        annal__tail_stream_restart(&tail->streams, stream);
     return ANNAL_OK;
 }
 
@@ -453,9 +454,9 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
                            tail->cursor, annal_store_path(tail->store));
     if (!tail->is_dirty)
         return ANNAL_OK;
-    annal_status status = annal__cursor_begin(&text, name, clock->wall_us(clock->arg));
-    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
-         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+    annal_status status = annal__tail_file_begin(&text, name, clock->wall_us(clock->arg));
+    for (struct named *at = annal__name_table_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__name_table_next(&tail->streams.names, at)) {
         const struct stream *stream = (struct stream *)at;
         bool given = stream == tail->given;
         struct cursor_entry entry = {.session = {at->name, at->len},
@@ -464,12 +465,12 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
                                      .has_h = given || stream->has_h};
         memcpy(entry.file, stream->file, sizeof entry.file);
         if (entry.file[0] != '\0')
-            status = annal__cursor_add(&text, &entry);
+            status = annal__tail_file_add(&text, &entry);
     }
     if (status < 0)
         status = annal__fail(err, status, "commit cursor '%s'", tail->cursor);
     else
-        status = annal__cursor_publish(tail->store, name, &text, err);
+        status = annal__tail_file_publish(tail->store, name, &text, err);
     tail->is_dirty = status < 0;
     annal__buf_done(&text);
     return status;
@@ -533,10 +534,11 @@ static annal_status begin_with_last(annal_tail *tail, uint64_t want, annal_error
     if (lasts.heap == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "tail: no memory for the last %zu events",
                            lasts.want);
-    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
-         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+    for (struct named *at = annal__name_table_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__name_table_next(&tail->streams.names, at)) {
         struct stream *stream = (struct stream *)at;
-        status = annal__stream_seek_last(&tail->streams, stream, stream->told.end_seq, &lasts, err);
+        status =
+            annal__tail_stream_seek_last(&tail->streams, stream, stream->told.end_seq, &lasts, err);
         begin_at_end(stream);
     }
     for (size_t i = 0; i < lasts.count && status == ANNAL_OK; i++) {
@@ -554,14 +556,14 @@ static annal_status begin_each(annal_tail *tail, const annal_tail_options *optio
                                annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    for (struct named *at = annal__names_next(&tail->streams.names, NULL);
-         at != NULL && status == ANNAL_OK; at = annal__names_next(&tail->streams.names, at)) {
+    for (struct named *at = annal__name_table_next(&tail->streams.names, NULL);
+         at != NULL && status == ANNAL_OK; at = annal__name_table_next(&tail->streams.names, at)) {
         struct stream *stream = (struct stream *)at;
         if (options->from_now)
             begin_at_end(stream);
         else if (options->from_us != 0)
-            status = annal__stream_seek_time(&tail->streams, stream, stream->told.end_seq,
-                                             options->from_us, err);
+            status = annal__tail_stream_seek_time(&tail->streams, stream, stream->told.end_seq,
+                                                  options->from_us, err);
         else if (options->from_seq > 0)
             stream->next_seq = options->from_seq;
     }
@@ -572,16 +574,16 @@ static annal_status begin_each(annal_tail *tail, const annal_tail_options *optio
 static annal_status begin(annal_tail *tail, const annal_tail_options *options, annal_error *err)
 {
     annal_status status = ANNAL_ERR_NOTFOUND;
-    for (struct named *at = annal__names_next(&tail->streams.names, NULL); at != NULL;
-         at = annal__names_next(&tail->streams.names, at)) {
+    for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
+         at = annal__name_table_next(&tail->streams.names, at)) {
         struct stream *stream = (struct stream *)at;
         if (stream->told.file[0] != '\0')
             first_seen(tail, stream);
     }
     tail->is_dirty = true;
     if (tail->cursor[0] != '\0')
-        status = annal__cursor_read(tail->store, annal_slice_of(tail->cursor), load_entry, tail,
-                                    NULL, err);
+        status = annal__tail_file_read(tail->store, annal_slice_of(tail->cursor), load_entry, tail,
+                                       NULL, err);
     if (status != ANNAL_ERR_NOTFOUND) {
         tail->is_dirty = false;
         return status;
@@ -594,7 +596,7 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
 {
     annal_status status = take_types(tail, options, err);
     if (status == ANNAL_OK && options->cursor.len > 0) {
-        status = annal__cursor_lock(tail->store, options->cursor, &tail->cursor_lock, err);
+        status = annal__tail_file_lock(tail->store, options->cursor, &tail->cursor_lock, err);
         if (status == ANNAL_OK)
             memcpy(tail->cursor, options->cursor.ptr, options->cursor.len);
     }
@@ -609,13 +611,13 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
         return status;
     if (!tail->is_single)
         return follow_all(tail, err);
-    tail->single = (struct stream *)annal__names_next(&tail->streams.names, NULL);
+    tail->single = (struct stream *)annal__name_table_next(&tail->streams.names, NULL);
     tail->single->upto = UINT64_MAX;
     tail->looked_us = annal__monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
     bool anew;
     if (tail->single->is_known && strcmp(tail->single->file, tail->single->told.file) != 0)
-        status = annal__stream_identify(&tail->streams, tail->single, &anew, err);
+        status = annal__tail_stream_identify(&tail->streams, tail->single, &anew, err);
     return status;
 }
 
@@ -652,7 +654,7 @@ void annal_tail_close(annal_tail *tail)
         return;
     const struct io *io = annal__store_io(tail->store);
     annal__hub_leave(&tail->listener);
-    annal__streams_done(&tail->streams);
+    annal__tail_streams_done(&tail->streams);
     if (tail->cursor_lock >= 0)
         io->close(io->arg, tail->cursor_lock);
     annal__free(tail->heap);

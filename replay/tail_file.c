@@ -40,7 +40,8 @@ static annal_status check_name(annal_slice name, annal_error *err)
 
 /* ---- The lock, rule (4) ---- */
 
-annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_fd, annal_error *err)
+annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *out_fd,
+                                   annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct buf path = {.limit = PATH_LIMIT};
@@ -207,8 +208,8 @@ static bool take_end(struct buf *text)
     return true;
 }
 
-annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_entry_fn fn, void *arg,
-                                int64_t *out_committed_us, annal_error *err)
+annal_status annal__tail_file_read(annal_store *store, annal_slice name, cursor_entry_fn fn,
+                                   void *arg, int64_t *out_committed_us, annal_error *err)
 {
     struct buf text = {0};
     annal_status status = check_name(name, err);
@@ -226,7 +227,7 @@ annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_ent
 
 /* ---- Writing, rule (2) ---- */
 
-annal_status annal__cursor_begin(struct buf *out, annal_slice name, int64_t now_us)
+annal_status annal__tail_file_begin(struct buf *out, annal_slice name, int64_t now_us)
 {
     char now[ANNAL_TIME_BYTES];
     annal_time_format(now_us, now);
@@ -235,7 +236,7 @@ annal_status annal__cursor_begin(struct buf *out, annal_slice name, int64_t now_
                              ANNAL_FMT(name), now);
 }
 
-annal_status annal__cursor_add(struct buf *out, const struct cursor_entry *entry)
+annal_status annal__tail_file_add(struct buf *out, const struct cursor_entry *entry)
 {
     char h[24] = "null";
     if (entry->has_h)
@@ -245,8 +246,8 @@ annal_status annal__cursor_add(struct buf *out, const struct cursor_entry *entry
                              entry->seq, h, entry->file);
 }
 
-annal_status annal__cursor_publish(annal_store *store, annal_slice name, struct buf *text,
-                                   annal_error *err)
+annal_status annal__tail_file_publish(annal_store *store, annal_slice name, struct buf *text,
+                                      annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct buf path = {.limit = PATH_LIMIT};
@@ -315,14 +316,14 @@ static annal_status visit(annal_store *store, const char *name, annal_tail_curso
     const struct io *io = annal__store_io(store);
     int fd = -1;
     annal_status status =
-        annal__cursor_read(store, cursor.name, count_entry, &cursor, &cursor.committed_us, err);
+        annal__tail_file_read(store, cursor.name, count_entry, &cursor, &cursor.committed_us, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* dropped meanwhile */
     if (status == ANNAL_ERR_CORRUPT)
         cursor = (annal_tail_cursor){.name = cursor.name, .damaged = true};
     else if (status < 0)
         return status;
-    cursor.taken = annal__cursor_lock(store, cursor.name, &fd, NULL) == ANNAL_ERR_BUSY;
+    cursor.taken = annal__tail_file_lock(store, cursor.name, &fd, NULL) == ANNAL_ERR_BUSY;
     if (fd >= 0)
         io->close(io->arg, fd);
     return fn(arg, &cursor);
@@ -378,7 +379,7 @@ annal_status annal_tail_cursor_show(annal_store *store, annal_slice name, annal_
                                     void *arg, annal_error *err)
 {
     struct shown shown = {name, fn, arg};
-    return annal__cursor_read(store, name, show_entry, &shown, NULL, err);
+    return annal__tail_file_read(store, name, show_entry, &shown, NULL, err);
 }
 
 annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_error *err)
@@ -389,7 +390,7 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
     annal_status status = annal__store_is_read_only(store)
                               ? annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                                             annal_store_path(store))
-                              : annal__cursor_lock(store, name, &fd, err);
+                              : annal__tail_file_lock(store, name, &fd, err);
     if (status == ANNAL_OK)
         status = path_of(store, name, &path, err);
     if (status == ANNAL_OK && io->unlink(io->arg, path.ptr) < 0)

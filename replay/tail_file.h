@@ -31,17 +31,17 @@ typedef annal_status (*cursor_entry_fn)(void *arg, const struct cursor_entry *en
                                         int64_t committed_us, annal_error *err);
 
 /* Rule (4). Close *out_fd to release the lock; -1 in a store that is open for reading only. */
-annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_fd,
-                                annal_error *err);
+annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *out_fd,
+                                   annal_error *err);
 
 /* ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. fn may be NULL. */
-annal_status annal__cursor_read(annal_store *store, annal_slice name, cursor_entry_fn fn, void *arg,
-                                int64_t *out_committed_us, annal_error *err);
+annal_status annal__tail_file_read(annal_store *store, annal_slice name, cursor_entry_fn fn,
+                                   void *arg, int64_t *out_committed_us, annal_error *err);
 
 /* Writing: begin, an entry for each session, publish. */
-annal_status annal__cursor_begin(struct buf *out, annal_slice name, int64_t now_us);
-annal_status annal__cursor_add(struct buf *out, const struct cursor_entry *entry);
-annal_status annal__cursor_publish(annal_store *store, annal_slice name, struct buf *text,
-                                   annal_error *err);
+annal_status annal__tail_file_begin(struct buf *out, annal_slice name, int64_t now_us);
+annal_status annal__tail_file_add(struct buf *out, const struct cursor_entry *entry);
+annal_status annal__tail_file_publish(annal_store *store, annal_slice name, struct buf *text,
+                                      annal_error *err);
 
 #endif

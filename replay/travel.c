@@ -2,17 +2,17 @@
 /*
  * Travel: one state that moves to any event of a session's past, and back.
  *
- * (1) No event can be undone. So on the way to a place it leaves rungs: states that stay as they
- *     are, one every RUNG_EVENTS over the last WINDOW_EVENTS before that place, and, where the way
- *     there is long, FAR_RUNGS spread over it. A rung is a database over the pages of the one
- *     below, and contains only what was written since; the state that is shown is over the top
- *     rung.
- * (2) To go to a place is to fold from the nearest of three: the state that is shown, the top rung
- *     that is not after the place, a snapshot. If one of the first two is within WINDOW_EVENTS, it
- *     is taken without looking for a snapshot.
- * (3) Rungs after the place are dropped, so that they stay in order. Stepping back event by event
- *     folds at most RUNG_EVENTS for each step, and more than that once in WINDOW_EVENTS steps; a
- *     leap back folds about the FAR_RUNGS-th part of the way.
+ * (1) No event can be undone. So on the way to a place it leaves keyframes: states that stay as
+ *     they are, one every KEYFRAME_EVENTS over the last WINDOW_EVENTS before that place, and, where
+ *     the way there is long, FAR_KEYFRAMES spread over it. A keyframe is a database over the pages
+ *     of the one below, and contains only what was written since; the state that is shown is over
+ *     the top keyframe.
+ * (2) To go to a place is to fold from the nearest of three: the state that is shown, the top
+ *     keyframe that is not after the place, a snapshot. If one of the first two is within
+ *     WINDOW_EVENTS, it is taken without looking for a snapshot.
+ * (3) Keyframes after the place are dropped, so that they stay in order. Stepping back event by
+ *     event folds at most KEYFRAME_EVENTS for each step, and more than that once in WINDOW_EVENTS
+ *     steps; a leap back folds about the FAR_KEYFRAMES-th part of the way.
  */
 #include "index/sys/open.h"
 #include "index/sys/pack.h"
@@ -25,15 +25,15 @@
 #include <string.h>
 
 enum {
-    RUNG_EVENTS = 64,
+    KEYFRAME_EVENTS = 64,
     WINDOW_EVENTS = 512,
-    NEAR_RUNGS = WINDOW_EVENTS / RUNG_EVENTS,
-    FAR_EVENTS = 2048, /* between two of FAR_RUNGS, at least */
-    FAR_RUNGS = 8,
-    RUNGS_MAX = 2 * (NEAR_RUNGS + FAR_RUNGS)
+    NEAR_KEYFRAMES = WINDOW_EVENTS / KEYFRAME_EVENTS,
+    FAR_EVENTS = 2048, /* between two of FAR_KEYFRAMES, at least */
+    FAR_KEYFRAMES = 8,
+    KEYFRAMES_MAX = 2 * (NEAR_KEYFRAMES + FAR_KEYFRAMES)
 };
 
-struct rung {
+struct keyframe {
     annal_state *state;
     uint64_t seq;
 };
@@ -45,8 +45,8 @@ struct annal_travel {
     const annal_pack *core;
     struct folding here; /* without a state: nowhere, after a failure */
     uint64_t seq;
-    struct rung rungs[RUNGS_MAX];
-    size_t rung_count;
+    struct keyframe keyframes[KEYFRAMES_MAX];
+    size_t keyframe_count;
 };
 
 static annal_slice session_of(const annal_travel *travel)
@@ -54,11 +54,11 @@ static annal_slice session_of(const annal_travel *travel)
     return annal_slice_of(travel->session);
 }
 
-/* ---- Rungs ---- */
+/* ---- Keyframes ---- */
 
-static const struct rung *top_rung(const annal_travel *travel)
+static const struct keyframe *newest_keyframe(const annal_travel *travel)
 {
-    return travel->rung_count == 0 ? NULL : &travel->rungs[travel->rung_count - 1];
+    return travel->keyframe_count == 0 ? NULL : &travel->keyframes[travel->keyframe_count - 1];
 }
 
 static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
@@ -66,35 +66,36 @@ static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *
     return annal__state_page(arg, page, out, err);
 }
 
-/* Show a state over the top rung from now on. */
-static annal_status show_rung(annal_travel *travel, annal_error *err)
+/* Show a state over the top keyframe from now on. */
+static annal_status show_keyframe(annal_travel *travel, annal_error *err)
 {
-    const struct rung *rung = top_rung(travel);
-    annal__state_source source = {.read = read_page, .arg = rung->state};
-    annal_status status = annal__state_page_count(rung->state, &source.page_count, err);
+    const struct keyframe *keyframe = newest_keyframe(travel);
+    annal__state_source source = {.read = read_page, .arg = keyframe->state};
+    annal_status status = annal__state_page_count(keyframe->state, &source.page_count, err);
     if (status >= 0)
         status =
-            annal__state_open_over(annal__state_session(rung->state), travel->options.packs,
+            annal__state_open_over(annal__state_session(keyframe->state), travel->options.packs,
                                    travel->options.pack_count, &source, &travel->here.state, err);
     return status;
 }
 
-/* The state that is shown becomes a rung, and a new one over it is shown. */
-static annal_status leave_rung(annal_travel *travel, annal_error *err)
+/* The state that is shown becomes a keyframe, and a new one over it is shown. */
+static annal_status set_keyframe(annal_travel *travel, annal_error *err)
 {
-    if (travel->rung_count == RUNGS_MAX)
+    if (travel->keyframe_count == KEYFRAMES_MAX)
         return ANNAL_OK;
-    travel->rungs[travel->rung_count++] =
-        (struct rung){annal__folding_take(&travel->here), travel->seq};
-    return show_rung(travel, err);
+    travel->keyframes[travel->keyframe_count++] =
+        (struct keyframe){annal__folding_take(&travel->here), travel->seq};
+    return show_keyframe(travel, err);
 }
 
-/* Stop showing a state, and drop all rungs except the first `keep`, and those after seq. */
+/* Stop showing a state, and drop all keyframes except the first `keep`, and those after seq. */
 static void drop(annal_travel *travel, uint64_t seq, size_t keep)
 {
     annal__folding_done(&travel->here);
-    while (travel->rung_count > keep || (travel->rung_count > 0 && top_rung(travel)->seq > seq))
-        annal_state_free(travel->rungs[--travel->rung_count].state);
+    while (travel->keyframe_count > keep ||
+           (travel->keyframe_count > 0 && newest_keyframe(travel)->seq > seq))
+        annal_state_free(travel->keyframes[--travel->keyframe_count].state);
 }
 
 /* ---- Going ---- */
@@ -107,59 +108,59 @@ static annal_status fold_to(annal_travel *travel, uint64_t seq, annal_error *err
     return status;
 }
 
-static annal_status leave_far_rungs(annal_travel *travel, uint64_t seq, annal_error *err)
+static annal_status set_far_keyframes(annal_travel *travel, uint64_t seq, annal_error *err)
 {
-    uint64_t step = (seq - travel->seq) / (FAR_RUNGS + 1);
+    uint64_t step = (seq - travel->seq) / (FAR_KEYFRAMES + 1);
     annal_status status = ANNAL_OK;
     if (step < FAR_EVENTS)
         step = FAR_EVENTS;
     while (status >= 0 && seq - travel->seq > step) {
         status = fold_to(travel, travel->seq + step, err);
         if (status >= 0)
-            status = leave_rung(travel, err);
+            status = set_keyframe(travel, err);
     }
     return status;
 }
 
 /* Rule (1). */
-static annal_status fold_with_rungs(annal_travel *travel, uint64_t seq, annal_error *err)
+static annal_status fold_with_keyframes(annal_travel *travel, uint64_t seq, annal_error *err)
 {
     uint64_t at = seq - travel->seq > WINDOW_EVENTS ? seq - WINDOW_EVENTS : travel->seq;
-    annal_status status = leave_far_rungs(travel, at, err);
+    annal_status status = set_far_keyframes(travel, at, err);
     if (status >= 0)
         status = fold_to(travel, at, err);
     while (status >= 0 && at < seq) {
-        if (seq - at > RUNG_EVENTS)
-            status = leave_rung(travel, err);
-        at = seq - at > RUNG_EVENTS ? at + RUNG_EVENTS : seq;
+        if (seq - at > KEYFRAME_EVENTS)
+            status = set_keyframe(travel, err);
+        at = seq - at > KEYFRAME_EVENTS ? at + KEYFRAME_EVENTS : seq;
         if (status >= 0)
             status = fold_to(travel, at, err);
     }
     return status;
 }
 
-static annal_status go_from_rung(annal_travel *travel, uint64_t seq, annal_error *err)
+static annal_status go_from_keyframe(annal_travel *travel, uint64_t seq, annal_error *err)
 {
-    drop(travel, seq, RUNGS_MAX - NEAR_RUNGS - FAR_RUNGS);
-    const struct rung *rung = top_rung(travel);
+    drop(travel, seq, KEYFRAMES_MAX - NEAR_KEYFRAMES - FAR_KEYFRAMES);
+    const struct keyframe *keyframe = newest_keyframe(travel);
     annal_store *store = annal__index_store(travel->index);
-    annal_status status = show_rung(travel, err);
+    annal_status status = show_keyframe(travel, err);
     if (status >= 0)
-        status =
-            annal_cursor_open(store, session_of(travel), rung->seq + 1, &travel->here.cursor, err);
+        status = annal_cursor_open(store, session_of(travel), keyframe->seq + 1,
+                                   &travel->here.cursor, err);
     travel->here.store = store;
-    travel->seq = rung->seq;
-    return status < 0 ? status : fold_with_rungs(travel, seq, err);
+    travel->seq = keyframe->seq;
+    return status < 0 ? status : fold_with_keyframes(travel, seq, err);
 }
 
 static annal_status go_from_snapshot(annal_travel *travel, struct folding *begun, uint64_t seq,
                                      annal_error *err)
 {
-    drop(travel, seq, RUNGS_MAX - NEAR_RUNGS - FAR_RUNGS);
+    drop(travel, seq, KEYFRAMES_MAX - NEAR_KEYFRAMES - FAR_KEYFRAMES);
     travel->here = *begun;
     travel->seq = begun->from_seq;
     *begun = (struct folding){0};
-    return fold_with_rungs(travel, seq, err);
+    return fold_with_keyframes(travel, seq, err);
 }
 
 /* Rule (2). */
@@ -168,18 +169,18 @@ static annal_status go(annal_travel *travel, uint64_t seq, annal_error *err)
     struct folding begun = {0};
     bool shown = travel->here.state != NULL && travel->seq <= seq;
     if (!shown)
-        drop(travel, seq, RUNGS_MAX);
-    const struct rung *rung = top_rung(travel);
-    uint64_t near = shown ? travel->seq : rung != NULL ? rung->seq : 0;
+        drop(travel, seq, KEYFRAMES_MAX);
+    const struct keyframe *keyframe = newest_keyframe(travel);
+    uint64_t near = shown ? travel->seq : keyframe != NULL ? keyframe->seq : 0;
     annal_status status = ANNAL_OK;
-    if ((!shown && rung == NULL) || seq - near > WINDOW_EVENTS)
+    if ((!shown && keyframe == NULL) || seq - near > WINDOW_EVENTS)
         status = annal__folding_begin(&begun, travel->index, session_of(travel), &travel->options,
                                       seq, err);
     if (status >= 0)
-        status = begun.state != NULL && (begun.from_seq > near || (!shown && rung == NULL))
+        status = begun.state != NULL && (begun.from_seq > near || (!shown && keyframe == NULL))
                      ? go_from_snapshot(travel, &begun, seq, err)
                  : shown ? fold_to(travel, seq, err)
-                         : go_from_rung(travel, seq, err);
+                         : go_from_keyframe(travel, seq, err);
     annal__folding_done(&begun);
     return status;
 }

@@ -112,7 +112,7 @@ static void cache_fill(const struct cache *cache, struct msgpack_value *place, u
 
 static void layer_done(const struct io *io, struct layer *layer)
 {
-    annal__directory_done(&layer->directory);
+    annal__container_directory_done(&layer->directory);
     annal_free(layer->row.ptr);
     annal__buf_done(&layer->bytes);
     if (layer->fd >= 0)
@@ -125,7 +125,7 @@ static void chain_free(struct chain *chain)
         layer_done(chain->io, &chain->layers[i]);
     cache_done(&chain->deltas);
     cache_done(&chain->whole);
-    annal__body_reader_free(chain->unpacker);
+    annal__container_body_reader_free(chain->unpacker);
     annal__free(chain->layers);
     annal__free(chain);
 }
@@ -147,7 +147,7 @@ annal_status annal__chain_new(const struct storage *shelf, struct chain **out_ch
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%.*s'",
                              ANNAL_FMT(shelf->session));
     else
-        status = annal__body_reader_new(&chain->unpacker, err);
+        status = annal__container_body_reader_new(&chain->unpacker, err);
     if (status < 0) {
         if (chain != NULL)
             chain_free(chain);
@@ -241,7 +241,7 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
             status = damaged(layer, "its body is damaged", err);
     }
     if (status >= 0)
-        status = annal__directory_read(header, bytes, &layer->directory, err);
+        status = annal__container_directory_read(header, bytes, &layer->directory, err);
     annal__buf_done(&directory);
     return status;
 }
@@ -353,7 +353,8 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
             return annal__fail(err, ANNAL_ERR_NOMEM, "a page of a snapshot");
         annal_status status = frame_bytes(chain, layer, frame, &bytes, err);
         if (status >= 0)
-            status = annal__body_read_frame(chain->unpacker, frame, bytes, NULL, room, err);
+            status =
+                annal__container_body_read_frame(chain->unpacker, frame, bytes, NULL, room, err);
         if (status < 0)
             return status;
         cache_fill(&chain->whole, place, layer->id, entry->frame);
@@ -384,7 +385,7 @@ static annal_status unpack_delta(struct chain *chain, size_t at, const struct sn
     if (status >= 0)
         status = frame_bytes(chain, layer, frame, &bytes, err);
     if (status >= 0)
-        status = annal__body_read_frame(chain->unpacker, frame, bytes, prefix, out, err);
+        status = annal__container_body_read_frame(chain->unpacker, frame, bytes, prefix, out, err);
     return status;
 }
 
@@ -418,7 +419,7 @@ static annal_status page_within(struct chain *chain, size_t layer, uint32_t page
     const struct snapshot_entry *entry = NULL;
     size_t at = layer;
     for (; at < chain->count; at++) {
-        entry = annal__directory_find(&chain->layers[at].directory, page);
+        entry = annal__container_directory_find(&chain->layers[at].directory, page);
         if (entry != NULL)
             break;
     }
@@ -448,7 +449,7 @@ annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
         return damaged(&layer, "it has too many bases", err);
     annal_slice directory = {body->ptr + (body->len - header->directory_bytes),
                              (size_t)header->directory_bytes};
-    annal_status status = annal__directory_read(header, directory, &layer.directory, err);
+    annal_status status = annal__container_directory_read(header, directory, &layer.directory, err);
     if (status >= 0 && header->in_file)
         status = annal__storage_open_file(shelf, header, &layer.fd, err);
     if (status < 0) {
@@ -483,7 +484,7 @@ static void close_source(void *arg)
 
 annal__state_source annal__chain_source(struct chain *chain)
 {
-    return (annal__state_source){.page_count = annal__snapshot_pages(&chain->layers[0].header),
+    return (annal__state_source){.page_count = annal__container_pages(&chain->layers[0].header),
                                  .read = read_page,
                                  .close = close_source,
                                  .arg = chain};

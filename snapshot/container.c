@@ -69,7 +69,7 @@
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
 #define PAGE          ((size_t)SNAPSHOT_PAGE_BYTES)
 
-uint64_t annal__snapshot_base_number(uint64_t number)
+uint64_t annal__container_base_number(uint64_t number)
 {
     uint64_t digit = 1;
     while (number != 0 && number / digit % SNAPSHOT_RADIX == 0)
@@ -77,7 +77,7 @@ uint64_t annal__snapshot_base_number(uint64_t number)
     return number == 0 ? 0 : number - digit;
 }
 
-uint64_t annal__snapshot_pages(const struct snapshot_header *header)
+uint64_t annal__container_pages(const struct snapshot_header *header)
 {
     return header->raw_bytes / SNAPSHOT_PAGE_BYTES + (header->raw_bytes % SNAPSHOT_PAGE_BYTES != 0);
 }
@@ -116,7 +116,7 @@ static void get_file_id(const char *in, char *out)
     out[SNAPSHOT_FILE_ID_BYTES] = '\0';
 }
 
-void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES])
+void annal__container_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES])
 {
     memcpy(out, MAGIC, 8);
     put(out + 8, VERSION, 4);
@@ -139,7 +139,7 @@ void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPS
     put(out + HEADER_HASHED, header->header_hash, 8);
 }
 
-const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header *out_header)
+const char *annal__container_header_read(annal_slice row, struct snapshot_header *out_header)
 {
     const char *in = row.ptr;
     if (row.len < 12 || memcmp(in, MAGIC, 8) != 0)
@@ -165,7 +165,7 @@ const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header 
                                      .created_us = (int64_t)get(in + 128, 8),
                                      .header_hash = get(in + HEADER_HASHED, 8)};
     get_file_id(in + 40, header.file);
-    if (annal__snapshot_pages(&header) > SNAPSHOT_PAGES_MAX ||
+    if (annal__container_pages(&header) > SNAPSHOT_PAGES_MAX ||
         header.body_bytes > SNAPSHOT_BODY_BYTES_MAX || header.directory_bytes > header.body_bytes ||
         row.len != SNAPSHOT_HEADER_BYTES + (header.in_file ? 0 : header.body_bytes))
         return "it has another length than it says";
@@ -184,7 +184,7 @@ struct body_writer {
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
 
-annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error *err)
+annal_status annal__container_body_writer_new(struct body_writer **out_packer, annal_error *err)
 {
     struct body_writer *packer = annal__zalloc(sizeof *packer);
     ZSTD_CCtx *zstd = packer == NULL ? NULL : ZSTD_createCCtx();
@@ -199,7 +199,7 @@ annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error
     return ANNAL_OK;
 }
 
-void annal__body_writer_free(struct body_writer *packer)
+void annal__container_body_writer_free(struct body_writer *packer)
 {
     if (packer == NULL)
         return;
@@ -240,9 +240,10 @@ static size_t compress(struct body_writer *packer, const char *raw, size_t len, 
     return ZSTD_isError(code) ? 0 : code;
 }
 
-annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
-                                      const struct packer_base *bases, size_t count, size_t most,
-                                      bool *out_added, annal_error *err)
+annal_status annal__container_body_writer_delta(struct body_writer *packer, uint32_t page,
+                                                const char *bytes, const struct packer_base *bases,
+                                                size_t count, size_t most, bool *out_added,
+                                                annal_error *err)
 {
     uint64_t cost = 1;
     for (size_t i = 0; i < count; i++) {
@@ -272,8 +273,8 @@ annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page,
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
-                                      annal_error *err)
+annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
+                                                const char *bytes, annal_error *err)
 {
     size_t len = compress(packer, bytes, PAGE, 0);
     annal_status status = len == 0 ? ANNAL_ERR_NOMEM : ANNAL_OK;
@@ -288,8 +289,9 @@ annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page,
     return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
 }
 
-annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
-                                    struct buf *out, annal_error *err)
+annal_status annal__container_body_writer_end(struct body_writer *packer,
+                                              struct snapshot_header *header, struct buf *out,
+                                              annal_error *err)
 {
     size_t start = out->len;
     annal_status status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
@@ -369,7 +371,7 @@ static void read_frame(struct numbers *numbers, const struct snapshot_header *he
     }
     for (uint32_t i = 0; !numbers->bad && i < frame.pages; i++) {
         uint32_t page = next_page(numbers, last);
-        numbers->bad = numbers->bad || page >= annal__snapshot_pages(header);
+        numbers->bad = numbers->bad || page >= annal__container_pages(header);
         directory->entries[directory->entry_count++] = (struct snapshot_entry){
             .page = page, .frame = (uint32_t)directory->frame_count, .at = i};
     }
@@ -395,8 +397,10 @@ static int compare_entries(const void *left, const void *right)
     return (a->page > b->page) - (a->page < b->page);
 }
 
-annal_status annal__directory_read(const struct snapshot_header *header, annal_slice bytes,
-                                   struct snapshot_directory *out_directory, annal_error *err)
+annal_status annal__container_directory_read(const struct snapshot_header *header,
+                                             annal_slice bytes,
+                                             struct snapshot_directory *out_directory,
+                                             annal_error *err)
 {
     struct snapshot_directory directory = {0};
     struct numbers numbers = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
@@ -406,7 +410,7 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
     directory.entries = annal__zalloc((bytes.len + 1) * sizeof *directory.entries);
     directory.bases = annal__zalloc((bytes.len + 1) * sizeof *directory.bases);
     if (directory.frames == NULL || directory.entries == NULL || directory.bases == NULL) {
-        annal__directory_done(&directory);
+        annal__container_directory_done(&directory);
         return annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
                            (unsigned long long)header->seq);
     }
@@ -416,9 +420,9 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
     for (size_t i = 1; good && i < directory.entry_count; i++)
         good = directory.entries[i - 1].page < directory.entries[i].page;
     if (good && header->base_seq == 0)
-        good = directory.entry_count == annal__snapshot_pages(header);
+        good = directory.entry_count == annal__container_pages(header);
     if (!good) {
-        annal__directory_done(&directory);
+        annal__container_directory_done(&directory);
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu has a bad directory",
                            (unsigned long long)header->seq);
     }
@@ -426,7 +430,7 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
     return ANNAL_OK;
 }
 
-void annal__directory_done(struct snapshot_directory *directory)
+void annal__container_directory_done(struct snapshot_directory *directory)
 {
     annal__free(directory->frames);
     annal__free(directory->entries);
@@ -434,8 +438,8 @@ void annal__directory_done(struct snapshot_directory *directory)
     *directory = (struct snapshot_directory){0};
 }
 
-const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
-                                                   uint32_t page)
+const struct snapshot_entry *
+annal__container_directory_find(const struct snapshot_directory *directory, uint32_t page)
 {
     size_t low = 0, high = directory->entry_count;
     while (low < high) {
@@ -456,7 +460,7 @@ struct body_reader {
     ZSTD_DCtx *zstd;
 };
 
-annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_error *err)
+annal_status annal__container_body_reader_new(struct body_reader **out_unpacker, annal_error *err)
 {
     struct body_reader *unpacker = annal__zalloc(sizeof *unpacker);
     if (unpacker != NULL)
@@ -469,7 +473,7 @@ annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_err
     return ANNAL_OK;
 }
 
-void annal__body_reader_free(struct body_reader *unpacker)
+void annal__container_body_reader_free(struct body_reader *unpacker)
 {
     if (unpacker == NULL)
         return;
@@ -484,9 +488,9 @@ static bool is_dictionary(const char *prefix, size_t len)
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;
 }
 
-annal_status annal__body_read_frame(struct body_reader *unpacker,
-                                    const struct snapshot_frame *frame, const char *bytes,
-                                    const char *prefix, char *out, annal_error *err)
+annal_status annal__container_body_read_frame(struct body_reader *unpacker,
+                                              const struct snapshot_frame *frame, const char *bytes,
+                                              const char *prefix, char *out, annal_error *err)
 {
     size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;
     if (!is_dictionary(prefix, prefix_len)) { /* saves a dictionary object for each frame */

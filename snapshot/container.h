@@ -39,25 +39,25 @@ struct snapshot_header {
     uint64_t base_hash; /* header_hash of the base */
     uint64_t body_hash;
     int64_t created_us;
-    uint64_t header_hash; /* set by annal__snapshot_header_write() and _read() */
+    uint64_t header_hash; /* set by annal__container_header_write() and _read() */
 };
 
 /* The number of the snapshot that this number is stored against; 0: none. Rule (3). */
-uint64_t annal__snapshot_base_number(uint64_t number);
+uint64_t annal__container_base_number(uint64_t number);
 
-uint64_t annal__snapshot_pages(const struct snapshot_header *header);
+uint64_t annal__container_pages(const struct snapshot_header *header);
 
-void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
+void annal__container_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
 
 /* NULL, or a phrase that says why this is not the header of a snapshot. */
-const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header *out_header);
+const char *annal__container_header_read(annal_slice row, struct snapshot_header *out_header);
 
 /* ---- Writing a body ---- */
 
 struct body_writer;
 
-annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error *err);
-void annal__body_writer_free(struct body_writer *packer);
+annal_status annal__container_body_writer_new(struct body_writer **out_packer, annal_error *err);
+void annal__container_body_writer_free(struct body_writer *packer);
 
 /* A page of the base that another page may be stored against. */
 struct packer_base {
@@ -71,17 +71,19 @@ struct packer_base {
  * that it shares most with should be last). If that takes more than `most` bytes or
  * SNAPSHOT_PACK_COST frames, nothing is added and *out_added is false. Do not add a page twice.
  */
-annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
-                                      const struct packer_base *bases, size_t count, size_t most,
-                                      bool *out_added, annal_error *err);
+annal_status annal__container_body_writer_delta(struct body_writer *packer, uint32_t page,
+                                                const char *bytes, const struct packer_base *bases,
+                                                size_t count, size_t most, bool *out_added,
+                                                annal_error *err);
 
 /* Add a whole page. */
-annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
-                                      annal_error *err);
+annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
+                                                const char *bytes, annal_error *err);
 
 /* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
-annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_header *header,
-                                    struct buf *out, annal_error *err);
+annal_status annal__container_body_writer_end(struct body_writer *packer,
+                                              struct snapshot_header *header, struct buf *out,
+                                              annal_error *err);
 
 /* ---- Reading a body ---- */
 
@@ -112,25 +114,27 @@ struct snapshot_directory {
 };
 
 /* bytes: the last directory_bytes of the body. */
-annal_status annal__directory_read(const struct snapshot_header *header, annal_slice bytes,
-                                   struct snapshot_directory *out_directory, annal_error *err);
-void annal__directory_done(struct snapshot_directory *directory);
+annal_status annal__container_directory_read(const struct snapshot_header *header,
+                                             annal_slice bytes,
+                                             struct snapshot_directory *out_directory,
+                                             annal_error *err);
+void annal__container_directory_done(struct snapshot_directory *directory);
 
 /* NULL: the body does not contain that page. */
-const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
-                                                   uint32_t page);
+const struct snapshot_entry *
+annal__container_directory_find(const struct snapshot_directory *directory, uint32_t page);
 
 struct body_reader;
 
-annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_error *err);
-void annal__body_reader_free(struct body_reader *unpacker);
+annal_status annal__container_body_reader_new(struct body_reader **out_unpacker, annal_error *err);
+void annal__container_body_reader_free(struct body_reader *unpacker);
 
 /*
  * Unpack the pages of a frame from its bytes; prefix is its bases, one after the other.
  * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
-annal_status annal__body_read_frame(struct body_reader *unpacker,
-                                    const struct snapshot_frame *frame, const char *bytes,
-                                    const char *prefix, char *out, annal_error *err);
+annal_status annal__container_body_read_frame(struct body_reader *unpacker,
+                                              const struct snapshot_frame *frame, const char *bytes,
+                                              const char *prefix, char *out, annal_error *err);
 
 #endif

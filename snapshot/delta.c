@@ -31,9 +31,9 @@ struct packing {
     size_t base;
     uint64_t base_pages; /* of the base; 0: there is none */
     struct body_writer *packer;
-    struct similar_pages *donors;
+    struct similar_pages *similar;
     struct page_set changed;
-    struct page_set moved; /* to be looked at again when all donors are known */
+    struct page_set moved; /* to be looked at again when all similar are known */
     annal_error *err;
 };
 
@@ -111,9 +111,9 @@ static annal_status first_look(struct packing *packing, uint32_t page)
         status = read_base(packing, page, before, &own);
     if (status < 0 || memcmp(now, before, PAGE) == 0)
         return status;
-    annal__similar_pages_add(packing->donors, page, before);
-    status = annal__body_writer_delta(packing->packer, page, now, &own, 1, OWN_BYTES_MAX, &added,
-                                      packing->err);
+    annal__similar_pages_add(packing->similar, page, before);
+    status = annal__container_body_writer_delta(packing->packer, page, now, &own, 1, OWN_BYTES_MAX,
+                                                &added, packing->err);
     if (status >= 0 && !added)
         set_add(&packing->moved, page);
     return status;
@@ -133,7 +133,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
     if (page < packing->base_pages)
         pages[found++] = page;
     if (packing->base_pages > 0)
-        found += annal__similar_pages_find(packing->donors, page, now, pages + found,
+        found += annal__similar_pages_find(packing->similar, page, now, pages + found,
                                            SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
         /* The best one goes last, where the others do not push it away. */
@@ -159,11 +159,11 @@ static annal_status second_look(struct packing *packing, uint32_t page)
     if (status >= 0)
         status = find_bases(packing, page, now, bases, before, &count);
     if (status >= 0)
-        status = annal__body_writer_delta(packing->packer, page, now,
-                                          bases + (SNAPSHOT_BASES_MAX - count), count,
-                                          DELTA_BYTES_MAX, &added, packing->err);
+        status = annal__container_body_writer_delta(packing->packer, page, now,
+                                                    bases + (SNAPSHOT_BASES_MAX - count), count,
+                                                    DELTA_BYTES_MAX, &added, packing->err);
     if (status >= 0 && !added)
-        status = annal__body_writer_whole(packing->packer, page, now, packing->err);
+        status = annal__container_body_writer_whole(packing->packer, page, now, packing->err);
     return status;
 }
 
@@ -172,15 +172,15 @@ annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t 
 {
     struct packing packing = {.state = state, .chain = chain, .base = base, .err = err};
     if (base < annal__chain_layers(chain))
-        packing.base_pages = annal__snapshot_pages(annal__chain_header(chain, base));
+        packing.base_pages = annal__container_pages(annal__chain_header(chain, base));
     uint64_t count = 0;
     annal_status status = find_changed(&packing);
     for (uint64_t page = 0; status >= 0 && page < packing.changed.count; page++)
         count += set_has(&packing.changed, page) && page < packing.base_pages;
     if (status >= 0)
-        status = annal__similar_pages_new(count, &packing.donors, err);
+        status = annal__similar_pages_new(count, &packing.similar, err);
     if (status >= 0)
-        status = annal__body_writer_new(&packing.packer, err);
+        status = annal__container_body_writer_new(&packing.packer, err);
     for (uint64_t page = 0; status >= 0 && page < packing.changed.count; page++)
         if (set_has(&packing.changed, page))
             status = first_look(&packing, (uint32_t)page);
@@ -190,9 +190,9 @@ annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t 
     header->raw_bytes = packing.changed.count * PAGE;
     annal__buf_clear(body);
     if (status >= 0)
-        status = annal__body_writer_end(packing.packer, header, body, err);
-    annal__body_writer_free(packing.packer);
-    annal__similar_pages_free(packing.donors);
+        status = annal__container_body_writer_end(packing.packer, header, body, err);
+    annal__container_body_writer_free(packing.packer);
+    annal__similar_pages_free(packing.similar);
     annal__free(packing.changed.bits);
     annal__free(packing.moved.bits);
     return status;

@@ -9,7 +9,7 @@
  * Pack the state as it is now against layer base of the chain; with base = annal__chain_layers() it
  * is stored whole. Layer 0 is what the state was opened over or rebased to. So the pages that may
  * differ from the base are those in the bodies above it, and those that the state has changed
- * since. Sets raw_bytes and what annal__body_writer_end() sets. body is cleared first.
+ * since. Sets raw_bytes and what annal__container_body_writer_end() sets. body is cleared first.
  */
 annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
                                 struct snapshot_header *header, struct buf *body, annal_error *err);

@@ -59,7 +59,7 @@ static int note_header(void *arg, const annal__snapshot_row *row)
     struct snapshot_header *header = arg;
     annal_slice whole = {row->head.ptr, (size_t)row->bytes}; /* only a header is read */
     if (row->head.len < SNAPSHOT_HEADER_BYTES ||
-        annal__snapshot_header_read(whole, header) != NULL || header->seq != row->seq)
+        annal__container_header_read(whole, header) != NULL || header->seq != row->seq)
         *header = (struct snapshot_header){0};
     return 0;
 }
@@ -79,7 +79,7 @@ static annal_status look_up_since(annal_store *store, annal_slice session,
         status = annal_cursor_next(cursor, &event, err);
     *out_us = status == ANNAL_OK && event.ts_us > info->created_us ? event.ts_us : info->created_us;
     annal_cursor_close(cursor);
-    /* The taker reports damage, and a snapshot of another journal. */
+    /* The writer reports damage, and a snapshot of another journal. */
     return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
                    status == ANNAL_ERR_NOTFOUND
                ? ANNAL_OK
@@ -100,9 +100,9 @@ static bool passes(uint64_t distance, uint64_t grown, uint64_t end)
 static bool may_be_due(const annal_snapshot_policy *policy, const struct due *due,
                        const struct snapshot_mark *grown, int64_t now_us)
 {
-    if (!annal__snapshot_due(policy, due->last, due->end))
-        return grown == NULL && annal__snapshot_due_by_time(policy, due->last, due->end,
-                                                            waited_ms(due->since_us, now_us));
+    if (!annal__policy_is_due(policy, due->last, due->end))
+        return grown == NULL && annal__policy_is_due_by_time(policy, due->last, due->end,
+                                                             waited_ms(due->since_us, now_us));
     return grown == NULL ||
            passes(policy->every_events, grown->seq, due->end.seq - due->last.seq) ||
            passes(policy->every_bytes, grown->offset, due->end.offset);
@@ -143,11 +143,10 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
     if (status >= 0 && due.end.seq > due.last.seq)
         status = look_up_since(store, session, &header, &info, &due.since_us, err);
     for (int round = 0; status >= 0 && round < 2; round++) {
-        const annal_snapshot_policy far =
-            annal__snapshot_stretch(policy, due.stride * due.patience);
+        const annal_snapshot_policy far = annal__policy_stretch(policy, due.stride * due.patience);
         due.now =
-            annal__snapshot_due(&far, due.last, due.end) ||
-            annal__snapshot_due_by_time(&far, due.last, due.end, waited_ms(due.since_us, now_us));
+            annal__policy_is_due(&far, due.last, due.end) ||
+            annal__policy_is_due_by_time(&far, due.last, due.end, waited_ms(due.since_us, now_us));
         if (due.now && round == 0)
             status = look_up_refused(index, session, &due, err);
     }
@@ -184,6 +183,6 @@ annal_status annal__snapshot_each_overdue(annal_index *index, const annal_snapsh
                                           annal__snapshot_overdue_fn fn, void *arg,
                                           annal_error *err)
 {
-    struct overdue_call call = {index, annal__snapshot_policy(policy), fn, arg};
+    struct overdue_call call = {index, annal__policy_fill(policy), fn, arg};
     return annal__store_list(annal__index_store(index), tell_overdue, &call, err);
 }

@@ -16,8 +16,8 @@ static const char GONE[] = "it was deleted just now";
 
 /* ---- Loading ---- */
 
-annal_status annal__snapshot_state(const struct storage *shelf, const annal__state_source *source,
-                                   annal_state **out_state, annal_error *err)
+annal_status annal__load_state(const struct storage *shelf, const annal__state_source *source,
+                               annal_state **out_state, annal_error *err)
 {
     annal_slice root = annal_slice_of(shelf->root);
     annal_state *spare = shelf->spare == NULL ? NULL : *shelf->spare;
@@ -39,7 +39,7 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
 {
     annal_state *state = NULL;
     annal__state_source source = annal__chain_source(annal__chain_ref(chain));
-    annal_status status = annal__snapshot_state(shelf, &source, &state, err);
+    annal_status status = annal__load_state(shelf, &source, &state, err);
     if (status < 0) {
         annal__chain_unref(chain);
         return status;
@@ -117,7 +117,7 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/* Go on to the ancestor that a session was forked from; shelf is one of annal__snapshot_load(). */
+/* Go on to the ancestor that a session was forked from; shelf is one of annal__load_newest(). */
 static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_BYTES_MAX + 1],
                              annal_error *err)
 {
@@ -132,8 +132,8 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
 
 /* Fork points get smaller from ancestor to ancestor, so this ends where the lineage does, and only
  * the last one can be that of the snapshot. */
-annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
-                                  uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
+annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
+                                uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct storage at = *shelf;
@@ -168,8 +168,8 @@ annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most,
     return ANNAL_OK;
 }
 
-annal_status annal__snapshot_cursor(const struct storage *shelf, const struct loaded *loaded,
-                                    annal_cursor **out_cursor, annal_error *err)
+annal_status annal__load_cursor(const struct storage *shelf, const struct loaded *loaded,
+                                annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
     if (loaded->inherited && header->seq == shelf->info.fork_seq) /* its own journal is enough */
@@ -195,13 +195,13 @@ annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint
     annal_status found = ANNAL_ERR_NOTFOUND;
     bool of_core = shelf.pack_version == annal__packs_version(&shelf.core, 1); /* as all are */
     if (at_most > 0 && of_core)
-        found = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, NULL);
+        found = annal__load_newest(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
-        found = annal__snapshot_cursor(&shelf, &loaded, &cursor, NULL);
+        found = annal__load_cursor(&shelf, &loaded, &cursor, NULL);
     if (found < 0) { /* whatever is wrong with snapshots, the journal has everything */
         annal_state_free(loaded.state);
         loaded.state = NULL;
-        status = annal__snapshot_state(&shelf, NULL, &loaded.state, err);
+        status = annal__load_state(&shelf, NULL, &loaded.state, err);
         if (status >= 0)
             status = annal_cursor_open(shelf.store, session, 1, &cursor, err);
     }

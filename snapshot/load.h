@@ -18,17 +18,17 @@ struct loaded {
  * are deleted on the way; each deletion waits up to wait_ms for other writers of the index.
  * ANNAL_ERR_NOTFOUND: there is none.
  */
-annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
-                                  uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
+annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
+                                uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
 
 /* A state of the session over source, or before its first event if that is NULL; of shelf->spare if
  * there is one. On success the state owns source. */
-annal_status annal__snapshot_state(const struct storage *shelf, const annal__state_source *source,
-                                   annal_state **out_state, annal_error *err);
+annal_status annal__load_state(const struct storage *shelf, const annal__state_source *source,
+                               annal_state **out_state, annal_error *err);
 
 /* Open a cursor after the snapshot that was loaded. */
-annal_status annal__snapshot_cursor(const struct storage *shelf, const struct loaded *loaded,
-                                    annal_cursor **out_cursor, annal_error *err);
+annal_status annal__load_cursor(const struct storage *shelf, const struct loaded *loaded,
+                                annal_cursor **out_cursor, annal_error *err);
 
 /* How long a caller waits for other writers of the index; the keeper does not wait so long. */
 #define SNAPSHOT_WAIT_MS 10000

@@ -96,8 +96,8 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     return look->fn(look->arg, session, bytes);
 }
 
-void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
-                      annal_session_fn fn, void *arg)
+void annal__missing_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
+                         annal_session_fn fn, void *arg)
 {
     annal_store *store = annal__index_store(index);
     const struct io *io = annal__store_io(store);

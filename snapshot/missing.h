@@ -19,7 +19,7 @@
  * microseconds, counted from the first session on, which is looked at in any case. policy has no
  * zeros. Errors are left for the next look.
  */
-void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
-                      annal_session_fn fn, void *arg);
+void annal__missing_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
+                         annal_session_fn fn, void *arg);
 
 #endif

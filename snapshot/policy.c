@@ -10,7 +10,7 @@
 #define FAR_BEHIND    8
 #define GAP_EVENTS    16000 /* folded in about a tenth of a second */
 
-annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy)
+annal_snapshot_policy annal__policy_fill(const annal_snapshot_policy *policy)
 {
     annal_snapshot_policy filled = {0};
     if (policy != NULL)
@@ -29,7 +29,7 @@ static uint64_t times(uint64_t value, uint64_t factor)
     return value > UINT64_MAX / factor ? UINT64_MAX : value * factor;
 }
 
-annal_snapshot_policy annal__snapshot_stretch(const annal_snapshot_policy *policy, uint64_t stride)
+annal_snapshot_policy annal__policy_stretch(const annal_snapshot_policy *policy, uint64_t stride)
 {
     annal_snapshot_policy stretched = *policy;
     stretched.every_events = times(policy->every_events, stride);
@@ -38,43 +38,43 @@ annal_snapshot_policy annal__snapshot_stretch(const annal_snapshot_policy *polic
     return stretched;
 }
 
-bool annal__snapshot_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                         struct snapshot_mark here)
+bool annal__policy_is_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                          struct snapshot_mark here)
 {
     return here.seq > last.seq && (here.seq - last.seq >= policy->every_events ||
                                    here.offset - last.offset >= policy->every_bytes);
 }
 
-bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                                 struct snapshot_mark here, uint64_t waited_ms)
+bool annal__policy_is_due_by_time(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                                  struct snapshot_mark here, uint64_t waited_ms)
 {
     return here.seq > last.seq && waited_ms >= policy->every_ms;
 }
 
-bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                               struct snapshot_mark here, struct snapshot_mark end,
-                               uint64_t changed_bytes)
+bool annal__policy_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                             struct snapshot_mark here, struct snapshot_mark end,
+                             uint64_t changed_bytes)
 {
-    return !annal__snapshot_due(policy, here, end) ||
+    return !annal__policy_is_due(policy, here, end) ||
            here.offset - last.offset >= changed_bytes / CHANGED_SHARE;
 }
 
-bool annal__snapshot_far_behind(const annal_snapshot_policy *policy, struct snapshot_mark here,
-                                struct snapshot_mark end)
+bool annal__policy_is_far_from_end(const annal_snapshot_policy *policy, struct snapshot_mark here,
+                                   struct snapshot_mark end)
 {
-    const annal_snapshot_policy far = annal__snapshot_stretch(policy, FAR_BEHIND);
-    return annal__snapshot_due(&far, here, end);
+    const annal_snapshot_policy far = annal__policy_stretch(policy, FAR_BEHIND);
+    return annal__policy_is_due(&far, here, end);
 }
 
-bool annal__snapshot_hurry_on(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                              struct snapshot_mark here, struct snapshot_mark end)
+bool annal__policy_skips_in_hurry(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                                  struct snapshot_mark here, struct snapshot_mark end)
 {
     uint64_t passed = here.seq - last.seq;
-    return annal__snapshot_far_behind(policy, here, end) && passed < end.seq - here.seq &&
+    return annal__policy_is_far_from_end(policy, here, end) && passed < end.seq - here.seq &&
            passed < GAP_EVENTS;
 }
 
-uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes)
+uint64_t annal__policy_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes)
 {
     if (policy->bytes_max != 0)
         return policy->bytes_max;

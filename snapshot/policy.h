@@ -29,22 +29,22 @@ struct snapshot_mark {
 };
 
 /* The policy with its zeros filled in; NULL yields all defaults. */
-annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy);
+annal_snapshot_policy annal__policy_fill(const annal_snapshot_policy *policy);
 
 /* As above, with the distances multiplied by stride. */
-annal_snapshot_policy annal__snapshot_stretch(const annal_snapshot_policy *policy, uint64_t stride);
+annal_snapshot_policy annal__policy_stretch(const annal_snapshot_policy *policy, uint64_t stride);
 
 /*
  * Whether here is so far from last (the last snapshot or due place, or all zero) that one is due.
  */
-bool annal__snapshot_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                         struct snapshot_mark here);
+bool annal__policy_is_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                          struct snapshot_mark here);
 
 /*
  * As above, by time: there are events after last, and the oldest of them has waited for waited_ms.
  */
-bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                                 struct snapshot_mark here, uint64_t waited_ms);
+bool annal__policy_is_due_by_time(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                                  struct snapshot_mark here, uint64_t waited_ms);
 
 /*
  * At a due place on the way to end: whether one is to be taken here. The newest place that is due
@@ -52,19 +52,19 @@ bool annal__snapshot_due_by_time(const annal_snapshot_policy *policy, struct sna
  * than a quarter of the pages that changed since (changed_bytes): so during a burst, or after a
  * large import, writing snapshots costs no more than reading the journal.
  */
-bool annal__snapshot_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                               struct snapshot_mark here, struct snapshot_mark end,
-                               uint64_t changed_bytes);
+bool annal__policy_take_here(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                             struct snapshot_mark here, struct snapshot_mark end,
+                             uint64_t changed_bytes);
 
 /* Whether so much is left to fold that the keeper hurries. */
-bool annal__snapshot_far_behind(const annal_snapshot_policy *policy, struct snapshot_mark here,
-                                struct snapshot_mark end);
+bool annal__policy_is_far_from_end(const annal_snapshot_policy *policy, struct snapshot_mark here,
+                                   struct snapshot_mark end);
 
 /* Whether the keeper, in a hurry, skips a due place. */
-bool annal__snapshot_hurry_on(const annal_snapshot_policy *policy, struct snapshot_mark last,
-                              struct snapshot_mark here, struct snapshot_mark end);
+bool annal__policy_skips_in_hurry(const annal_snapshot_policy *policy, struct snapshot_mark last,
+                                  struct snapshot_mark here, struct snapshot_mark end);
 
 /* How many bytes the snapshots of a journal of this size may take. */
-uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);
+uint64_t annal__policy_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);
 
 #endif

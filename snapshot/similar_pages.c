@@ -28,31 +28,31 @@ struct similar_pages {
     size_t used;
 };
 
-annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors,
+annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_similar,
                                       annal_error *err)
 {
-    struct similar_pages *donors = annal__zalloc(sizeof *donors);
+    struct similar_pages *similar = annal__zalloc(sizeof *similar);
     size_t count = 1024;
     while (count < pages * STRINGS_A_PAGE * 5 / 4)
         count *= 2;
-    if (donors != NULL)
-        donors->slots = annal__realloc_array(NULL, count, sizeof *donors->slots);
-    if (donors == NULL || donors->slots == NULL) {
-        annal__similar_pages_free(donors);
+    if (similar != NULL)
+        similar->slots = annal__realloc_array(NULL, count, sizeof *similar->slots);
+    if (similar == NULL || similar->slots == NULL) {
+        annal__similar_pages_free(similar);
         return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
     }
-    memset(donors->slots, 0xff, count * sizeof *donors->slots); /* NO_PAGE */
-    donors->mask = count - 1;
-    *out_donors = donors;
+    memset(similar->slots, 0xff, count * sizeof *similar->slots); /* NO_PAGE */
+    similar->mask = count - 1;
+    *out_similar = similar;
     return ANNAL_OK;
 }
 
-void annal__similar_pages_free(struct similar_pages *donors)
+void annal__similar_pages_free(struct similar_pages *similar)
 {
-    if (donors == NULL)
+    if (similar == NULL)
         return;
-    annal__free(donors->slots);
-    annal__free(donors);
+    annal__free(similar->slots);
+    annal__free(similar);
 }
 
 /* The next chosen string from *at on; false: there is none. */
@@ -70,23 +70,23 @@ static bool next_string(const char *bytes, size_t *at, uint32_t *out_key)
     return false;
 }
 
-static struct slot *find(const struct similar_pages *donors, uint32_t key)
+static struct slot *find(const struct similar_pages *similar, uint32_t key)
 {
-    size_t at = (key * UINT32_C(2654435761)) & donors->mask;
-    while (donors->slots[at].page != NO_PAGE && donors->slots[at].key != key)
-        at = (at + 1) & donors->mask;
-    return &donors->slots[at];
+    size_t at = (key * UINT32_C(2654435761)) & similar->mask;
+    while (similar->slots[at].page != NO_PAGE && similar->slots[at].key != key)
+        at = (at + 1) & similar->mask;
+    return &similar->slots[at];
 }
 
-void annal__similar_pages_add(struct similar_pages *donors, uint32_t page, const char *bytes)
+void annal__similar_pages_add(struct similar_pages *similar, uint32_t page, const char *bytes)
 {
     uint32_t key;
     size_t at = 0;
-    while (donors->used < donors->mask - donors->mask / 8 && next_string(bytes, &at, &key)) {
-        struct slot *slot = find(donors, key);
+    while (similar->used < similar->mask - similar->mask / 8 && next_string(bytes, &at, &key)) {
+        struct slot *slot = find(similar, key);
         if (slot->page == NO_PAGE) {
             *slot = (struct slot){key, page};
-            donors->used++;
+            similar->used++;
         } else if (slot->page != page) {
             slot->page = MANY_PAGES;
         }
@@ -111,14 +111,14 @@ static size_t vote(struct candidate *candidates, size_t count, uint32_t page)
     return count;
 }
 
-size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page,
+size_t annal__similar_pages_find(const struct similar_pages *similar, uint32_t page,
                                  const char *bytes, uint32_t *out_pages, size_t most)
 {
     struct candidate candidates[CANDIDATES];
     size_t count = 0, found = 0, at = 0;
     uint32_t key;
     while (next_string(bytes, &at, &key)) {
-        const struct slot *slot = find(donors, key);
+        const struct slot *slot = find(similar, key);
         if (slot->page < MANY_PAGES && slot->page != page)
             count = vote(candidates, count, slot->page);
     }

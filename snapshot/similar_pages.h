@@ -15,15 +15,15 @@
 struct similar_pages;
 
 /* Create it for this many pages of the base. */
-annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors,
+annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_similar,
                                       annal_error *err);
-void annal__similar_pages_free(struct similar_pages *donors);
+void annal__similar_pages_free(struct similar_pages *similar);
 
 /* Remember a page of the base. */
-void annal__similar_pages_add(struct similar_pages *donors, uint32_t page, const char *bytes);
+void annal__similar_pages_add(struct similar_pages *similar, uint32_t page, const char *bytes);
 
 /* The pages that share most with bytes, except `page` itself, the best first. Returns how many. */
-size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page,
+size_t annal__similar_pages_find(const struct similar_pages *similar, uint32_t page,
                                  const char *bytes, uint32_t *out_pages, size_t most);
 
 #endif

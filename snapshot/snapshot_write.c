@@ -19,120 +19,120 @@
 /* ---- Beginning ---- */
 
 /* The newest snapshot, or NULL. */
-static const struct snapshot_header *newest(const struct taker *taker)
+static const struct snapshot_header *newest(const struct snapshot_writer *writer)
 {
-    return taker->chain == NULL || annal__chain_layers(taker->chain) == 0
+    return writer->chain == NULL || annal__chain_layers(writer->chain) == 0
                ? NULL
-               : annal__chain_header(taker->chain, 0);
+               : annal__chain_header(writer->chain, 0);
 }
 
 /*
  * A fork's own snapshots come after its fork point. So marks begin there, and what comes before is
  * only folded, from a snapshot of an ancestor if there is one.
  */
-static annal_status begin_fold(struct taker *taker, annal_error *err)
+static annal_status begin_fold(struct snapshot_writer *writer, annal_error *err)
 {
     struct loaded loaded = {0};
-    struct storage *shelf = &taker->shelf;
+    struct storage *shelf = &writer->shelf;
     annal_status status =
-        annal__snapshot_load(shelf, UINT64_MAX, true, taker->wait_ms, &loaded, err);
+        annal__load_newest(shelf, UINT64_MAX, true, writer->wait_ms, &loaded, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
     bool found = status >= 0;
-    taker->listed = taker->leftovers = false;
-    taker->stride = 1;
-    taker->last = taker->due = taker->here = (struct snapshot_mark){shelf->info.fork_seq, 0};
+    writer->listed = writer->leftovers = false;
+    writer->stride = 1;
+    writer->last = writer->due = writer->here = (struct snapshot_mark){shelf->info.fork_seq, 0};
     if (found && !loaded.inherited) {
         const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
-        taker->stride = header->stride == 0 ? 1 : header->stride;
-        taker->last = taker->due = taker->here =
+        writer->stride = header->stride == 0 ? 1 : header->stride;
+        writer->last = writer->due = writer->here =
             (struct snapshot_mark){header->seq, header->offset};
     }
     if (found) {
-        taker->state = loaded.state;
-        status = annal__snapshot_cursor(shelf, &loaded, &taker->cursor, err);
+        writer->state = loaded.state;
+        status = annal__load_cursor(shelf, &loaded, &writer->cursor, err);
     } else {
-        status = annal__snapshot_state(shelf, NULL, &taker->state, err);
+        status = annal__load_state(shelf, NULL, &writer->state, err);
         if (status >= 0)
-            status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
+            status = annal_cursor_open(shelf->store, shelf->session, 1, &writer->cursor, err);
     }
     if (found && !loaded.inherited)
-        taker->chain = loaded.chain;
+        writer->chain = loaded.chain;
     else
         annal__chain_unref(loaded.chain);
-    if (status >= 0 && taker->chain == NULL)
-        status = annal__chain_new(shelf, &taker->chain, err);
+    if (status >= 0 && writer->chain == NULL)
+        status = annal__chain_new(shelf, &writer->chain, err);
     return status;
 }
 
-static void end_fold(struct taker *taker)
+static void end_fold(struct snapshot_writer *writer)
 {
-    annal_state **spare = taker->shelf.spare;
-    annal_cursor_close(taker->cursor);
-    if (spare != NULL && *spare == NULL && annal__state_rest(taker->state))
-        *spare = taker->state;
+    annal_state **spare = writer->shelf.spare;
+    annal_cursor_close(writer->cursor);
+    if (spare != NULL && *spare == NULL && annal__state_rest(writer->state))
+        *spare = writer->state;
     else
-        annal_state_free(taker->state);
-    annal__chain_unref(taker->chain);
-    taker->cursor = NULL;
-    taker->state = NULL;
-    taker->chain = NULL;
+        annal_state_free(writer->state);
+    annal__chain_unref(writer->chain);
+    writer->cursor = NULL;
+    writer->state = NULL;
+    writer->chain = NULL;
 }
 
-annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
-                               const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
-                               annal_state **spare, annal_error *err)
+annal_status annal__snapshot_write_init(struct snapshot_writer *writer, annal_index *index,
+                                        annal_slice session, const annal_snapshot_policy *policy,
+                                        bool at_end, uint32_t wait_ms, annal_state **spare,
+                                        annal_error *err)
 {
-    *taker = (struct taker){.policy = annal__snapshot_policy(policy),
-                            .at_end = at_end,
-                            .wait_ms = wait_ms,
-                            .patience = 1};
+    *writer = (struct snapshot_writer){
+        .policy = annal__policy_fill(policy), .at_end = at_end, .wait_ms = wait_ms, .patience = 1};
     annal_status status = annal_session_id_check(session, err);
     if (status < 0)
         return status;
-    memcpy(taker->id, session.ptr, session.len);
-    status = annal__storage_init(&taker->shelf, index, annal_slice_of(taker->id), NULL, 0, err);
+    memcpy(writer->id, session.ptr, session.len);
+    status = annal__storage_init(&writer->shelf, index, annal_slice_of(writer->id), NULL, 0, err);
     if (status < 0)
         return status;
-    taker->shelf.spare = spare;
-    taker->end = (struct snapshot_mark){taker->shelf.info.last_seq, taker->shelf.info.end_offset};
-    return begin_fold(taker, err);
+    writer->shelf.spare = spare;
+    writer->end =
+        (struct snapshot_mark){writer->shelf.info.last_seq, writer->shelf.info.end_offset};
+    return begin_fold(writer, err);
 }
 
-void annal__taker_done(struct taker *taker)
+void annal__snapshot_write_done(struct snapshot_writer *writer)
 {
-    end_fold(taker);
-    *taker = (struct taker){0};
+    end_fold(writer);
+    *writer = (struct snapshot_writer){0};
 }
 
 /* ---- Packing one ---- */
 
 /* The layer that a snapshot with this number is stored against, or the number of layers: none. */
-static size_t find_base(const struct taker *taker, uint64_t number)
+static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
 {
-    size_t count = annal__chain_layers(taker->chain);
-    uint64_t base = annal__snapshot_base_number(number);
+    size_t count = annal__chain_layers(writer->chain);
+    uint64_t base = annal__container_base_number(number);
     size_t at = 0;
-    while (at < count && annal__chain_header(taker->chain, at)->number != base)
+    while (at < count && annal__chain_header(writer->chain, at)->number != base)
         at++;
     return at;
 }
 
 /* Number the snapshot, and pack its body. *out_base is the layer that it is stored against. */
-static annal_status pack(const struct taker *taker, struct snapshot_header *header,
+static annal_status pack(const struct snapshot_writer *writer, struct snapshot_header *header,
                          struct buf *body, size_t *out_base, annal_error *err)
 {
-    uint64_t last = newest(taker) == NULL ? 0 : newest(taker)->number;
-    header->stride = taker->stride;
-    header->number = (last / taker->stride + 1) * taker->stride;
-    size_t base = find_base(taker, header->number);
+    uint64_t last = newest(writer) == NULL ? 0 : newest(writer)->number;
+    header->stride = writer->stride;
+    header->number = (last / writer->stride + 1) * writer->stride;
+    size_t base = find_base(writer, header->number);
     header->base_seq = header->base_hash = 0;
-    if (base < annal__chain_layers(taker->chain)) {
-        header->base_seq = annal__chain_header(taker->chain, base)->seq;
-        header->base_hash = annal__chain_header(taker->chain, base)->header_hash;
+    if (base < annal__chain_layers(writer->chain)) {
+        header->base_seq = annal__chain_header(writer->chain, base)->seq;
+        header->base_hash = annal__chain_header(writer->chain, base)->header_hash;
     }
     *out_base = base;
-    return annal__delta_write(taker->state, taker->chain, base, header, body, err);
+    return annal__delta_write(writer->state, writer->chain, base, header, body, err);
 }
 
 /* ---- Staying within the limit of bytes ---- */
@@ -161,25 +161,27 @@ static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
  * Raise the stride until the snapshots that stay leave room for one of this size, or until none
  * stays. *out_fits: there is room.
  */
-static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fits, annal_error *err)
+static annal_status make_room(struct snapshot_writer *writer, uint64_t bytes, bool *out_fits,
+                              annal_error *err)
 {
     struct shelf_list list = {0};
-    uint64_t most = annal__snapshot_bytes_max(&taker->policy, taker->here.offset);
-    if (taker->listed && taker->total_bytes + bytes <= most) {
+    uint64_t most = annal__policy_bytes_max(&writer->policy, writer->here.offset);
+    if (writer->listed && writer->total_bytes + bytes <= most) {
         *out_fits = true;
         return ANNAL_OK;
     }
-    annal_status status = annal__storage_list(taker->shelf.index, taker->shelf.session, &list, err);
+    annal_status status =
+        annal__storage_list(writer->shelf.index, writer->shelf.session, &list, err);
     if (status >= 0) {
-        uint64_t total = total_of(&list, taker->stride);
+        uint64_t total = total_of(&list, writer->stride);
         while (total > 0 && total + bytes > most) {
-            taker->stride *= SNAPSHOT_RADIX;
-            total = total_of(&list, taker->stride);
+            writer->stride *= SNAPSHOT_RADIX;
+            total = total_of(&list, writer->stride);
         }
         *out_fits = total + bytes <= most;
-        taker->total_bytes = total;
-        taker->leftovers = has_leftovers(&list, taker->stride);
-        taker->listed = true;
+        writer->total_bytes = total;
+        writer->leftovers = has_leftovers(&list, writer->stride);
+        writer->listed = true;
     }
     annal__storage_list_done(&list);
     return status;
@@ -189,45 +191,46 @@ static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fit
  * Pack, and make room. With a larger stride it is stored against an older snapshot, takes more
  * bytes, and needs room again. If it does not even fit alone, the existing ones stay.
  */
-static annal_status pack_to_fit(struct taker *taker, struct snapshot_header *header,
+static annal_status pack_to_fit(struct snapshot_writer *writer, struct snapshot_header *header,
                                 struct buf *body, size_t *out_base, bool *out_fits,
                                 annal_error *err)
 {
-    uint64_t first = taker->stride, packed = 0;
+    uint64_t first = writer->stride, packed = 0;
     annal_status status = ANNAL_OK;
     *out_fits = true;
-    while (status >= 0 && *out_fits && packed != taker->stride) {
-        packed = taker->stride;
-        status = pack(taker, header, body, out_base, err);
+    while (status >= 0 && *out_fits && packed != writer->stride) {
+        packed = writer->stride;
+        status = pack(writer, header, body, out_base, err);
         if (status >= 0)
-            status = make_room(taker, SNAPSHOT_HEADER_BYTES + header->body_bytes, out_fits, err);
+            status = make_room(writer, SNAPSHOT_HEADER_BYTES + header->body_bytes, out_fits, err);
     }
     if (status >= 0 && *out_fits)
         return status;
-    taker->stride = first;
-    taker->listed = taker->leftovers = false;
+    writer->stride = first;
+    writer->listed = writer->leftovers = false;
     bool room = false; /* the limit may have been lowered */
-    return status < 0 ? status : make_room(taker, 0, &room, err);
+    return status < 0 ? status : make_room(writer, 0, &room, err);
 }
 
 static bool is_leftover(void *arg, const struct shelf_item *item)
 {
-    const struct taker *taker = arg;
-    return item->problem != NULL || item->header.number % taker->stride != 0;
+    const struct snapshot_writer *writer = arg;
+    return item->problem != NULL || item->header.number % writer->stride != 0;
 }
 
 /* Nothing needs them any more. If another process writes the index, the next step tries again. */
-static annal_status remove_leftovers(struct taker *taker, annal_error *err)
+static annal_status remove_leftovers(struct snapshot_writer *writer, annal_error *err)
 {
     struct shelf_list list = {0};
-    if (!taker->leftovers)
+    if (!writer->leftovers)
         return ANNAL_OK;
-    annal_status status = annal__storage_list(taker->shelf.index, taker->shelf.session, &list, err);
+    annal_status status =
+        annal__storage_list(writer->shelf.index, writer->shelf.session, &list, err);
     if (status >= 0)
         status =
-            annal__storage_delete(&taker->shelf, &list, is_leftover, taker, taker->wait_ms, err);
+            annal__storage_delete(&writer->shelf, &list, is_leftover, writer, writer->wait_ms, err);
     if (status >= 0)
-        taker->leftovers = false;
+        writer->leftovers = false;
     annal__storage_list_done(&list);
     return status;
 }
@@ -238,93 +241,94 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
  * Another process may have taken one at this place meanwhile. Then that one stays: its state is the
  * same, but later snapshots may be stored against its bytes, which may differ from ours.
  */
-static annal_status is_taken(const struct taker *taker, bool *out_taken, annal_error *err)
+static annal_status is_taken(const struct snapshot_writer *writer, bool *out_taken,
+                             annal_error *err)
 {
     struct shelf_row row = {0};
-    annal_status status = annal__storage_row(&taker->shelf, taker->here.seq, &row, err);
+    annal_status status = annal__storage_row(&writer->shelf, writer->here.seq, &row, err);
     if (status == ANNAL_ERR_NOTFOUND)
         status = ANNAL_OK;
     bool sound =
-        status >= 0 && row.bytes.ptr != NULL && row.seq == taker->here.seq && row.problem == NULL;
+        status >= 0 && row.bytes.ptr != NULL && row.seq == writer->here.seq && row.problem == NULL;
     const char *why = NULL;
     if (sound)
-        status = annal__storage_stale(&taker->shelf, &row.header, &why, err);
+        status = annal__storage_stale(&writer->shelf, &row.header, &why, err);
     *out_taken = sound && status >= 0 && why == NULL;
     annal__storage_row_done(&row);
     return status;
 }
 
 /* The snapshot is stored: the state continues over it. */
-static annal_status go_on_over(struct taker *taker, const struct snapshot_header *header,
+static annal_status go_on_over(struct snapshot_writer *writer, const struct snapshot_header *header,
                                struct buf *body, size_t base, annal_error *err)
 {
-    annal_status status = annal__chain_push(taker->chain, &taker->shelf, header, body, base, err);
+    annal_status status = annal__chain_push(writer->chain, &writer->shelf, header, body, base, err);
     if (status < 0)
         return status;
-    annal__state_source source = annal__chain_source(annal__chain_ref(taker->chain));
-    status = annal__state_rebase(taker->state, &source, err);
+    annal__state_source source = annal__chain_source(annal__chain_ref(writer->chain));
+    status = annal__state_rebase(writer->state, &source, err);
     if (status < 0)
-        annal__chain_unref(taker->chain);
+        annal__chain_unref(writer->chain);
     return status;
 }
 
 /* It is stored. */
-static void note_taken(struct taker *taker, const struct snapshot_header *header)
+static void note_taken(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
-    taker->last = taker->due = taker->here;
-    taker->taken++;
-    taker->patience = 1;
-    taker->total_bytes += SNAPSHOT_HEADER_BYTES + header->body_bytes;
+    writer->last = writer->due = writer->here;
+    writer->taken++;
+    writer->patience = 1;
+    writer->total_bytes += SNAPSHOT_HEADER_BYTES + header->body_bytes;
 }
 
 /* It is larger than all together may be: four times as far from here one may fit, or be smaller. */
-static void note_refused(struct taker *taker, const struct snapshot_header *header)
+static void note_refused(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
-    taker->due = taker->here;
-    taker->refused_seq = taker->here.seq;
-    taker->refused_bytes = SNAPSHOT_HEADER_BYTES + header->body_bytes;
-    if (taker->patience < PATIENCE_MAX)
-        taker->patience *= SNAPSHOT_RADIX;
+    writer->due = writer->here;
+    writer->refused_seq = writer->here.seq;
+    writer->refused_bytes = SNAPSHOT_HEADER_BYTES + header->body_bytes;
+    if (writer->patience < PATIENCE_MAX)
+        writer->patience *= SNAPSHOT_RADIX;
 }
 
-static const struct snapshot_header *base_of(const struct taker *taker, size_t layer)
+static const struct snapshot_header *base_of(const struct snapshot_writer *writer, size_t layer)
 {
-    return layer < annal__chain_layers(taker->chain) ? annal__chain_header(taker->chain, layer)
-                                                     : NULL;
+    return layer < annal__chain_layers(writer->chain) ? annal__chain_header(writer->chain, layer)
+                                                      : NULL;
 }
 
-static annal_status take_here(struct taker *taker, annal_error *err)
+static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
 {
     bool taken = false, fits = false;
     size_t base = 0;
     struct buf body = {.limit = SNAPSHOT_BODY_BYTES_MAX};
-    const struct clock *clock = annal__store_clock(taker->shelf.store);
-    struct snapshot_header header = {.seq = taker->here.seq,
-                                     .offset = taker->here.offset,
-                                     .h = taker->here_h,
-                                     .pack_version = taker->shelf.pack_version,
+    const struct clock *clock = annal__store_clock(writer->shelf.store);
+    struct snapshot_header header = {.seq = writer->here.seq,
+                                     .offset = writer->here.offset,
+                                     .h = writer->here_h,
+                                     .pack_version = writer->shelf.pack_version,
                                      .created_us = clock->wall_us(clock->arg)};
-    memcpy(header.file, taker->shelf.info.file, sizeof header.file);
-    annal_status status = is_taken(taker, &taken, err);
+    memcpy(header.file, writer->shelf.info.file, sizeof header.file);
+    annal_status status = is_taken(writer, &taken, err);
     if (status >= 0 && taken) {
-        end_fold(taker);
-        return begin_fold(taker, err);
+        end_fold(writer);
+        return begin_fold(writer, err);
     }
     if (status >= 0)
-        status = pack_to_fit(taker, &header, &body, &base, &fits, err);
+        status = pack_to_fit(writer, &header, &body, &base, &fits, err);
     if (status >= 0 && !fits)
-        note_refused(taker, &header);
+        note_refused(writer, &header);
     if (status >= 0 && fits)
-        status = annal__storage_put(&taker->shelf, &header, base_of(taker, base),
-                                    annal__buf_slice(&body), taker->wait_ms, err);
+        status = annal__storage_put(&writer->shelf, &header, base_of(writer, base),
+                                    annal__buf_slice(&body), writer->wait_ms, err);
     if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt: use what it has */
         annal__buf_done(&body);
-        end_fold(taker);
-        return begin_fold(taker, err);
+        end_fold(writer);
+        return begin_fold(writer, err);
     }
     if (status >= 0 && fits) {
-        note_taken(taker, &header);
-        status = go_on_over(taker, &header, &body, base, err);
+        note_taken(writer, &header);
+        status = go_on_over(writer, &header, &body, base, err);
     }
     annal__buf_done(&body);
     return status;
@@ -340,79 +344,80 @@ static int count_changed(void *arg, uint64_t page)
 }
 
 /* At a due place: whether a snapshot is taken here. */
-static annal_status is_worth_it(struct taker *taker, const annal_snapshot_policy *policy,
+static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snapshot_policy *policy,
                                 bool *out_take, annal_error *err)
 {
     const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
     /* The first snapshot of a fork is whole, and those of its ancestors are near: no hurry. */
-    bool whole = taker->shelf.info.fork_seq > 0 && newest(taker) == NULL;
+    bool whole = writer->shelf.info.fork_seq > 0 && newest(writer) == NULL;
     uint64_t changed = 0;
     *out_take = false;
-    if (taker->hurries && annal__snapshot_hurry_on(policy, taker->last, taker->here, taker->end))
+    if (writer->hurries &&
+        annal__policy_skips_in_hurry(policy, writer->last, writer->here, writer->end))
         return ANNAL_OK;
-    annal_status status = annal__state_changed(taker->state, count_changed, &changed, err);
-    *out_take = annal__snapshot_take_here(policy, taker->last, taker->here,
-                                          whole ? far : taker->end, changed * SNAPSHOT_PAGE_BYTES);
+    annal_status status = annal__state_changed(writer->state, count_changed, &changed, err);
+    *out_take = annal__policy_take_here(policy, writer->last, writer->here,
+                                        whole ? far : writer->end, changed * SNAPSHOT_PAGE_BYTES);
     return status;
 }
 
 /* Take one here if it is due. If that fails, the next step tries here again. */
-static annal_status take_if_due(struct taker *taker, annal_error *err)
+static annal_status take_if_due(struct snapshot_writer *writer, annal_error *err)
 {
-    annal_status status = remove_leftovers(taker, err);
+    annal_status status = remove_leftovers(writer, err);
     const annal_snapshot_policy policy =
-        annal__snapshot_stretch(&taker->policy, taker->stride * taker->patience);
-    bool due = annal__snapshot_due(&policy, taker->due, taker->here);
-    bool behind = taker->here.seq > taker->last.seq;
-    bool take = taker->at_end && taker->here.seq >= taker->end.seq;
+        annal__policy_stretch(&writer->policy, writer->stride * writer->patience);
+    bool due = annal__policy_is_due(&policy, writer->due, writer->here);
+    bool behind = writer->here.seq > writer->last.seq;
+    bool take = writer->at_end && writer->here.seq >= writer->end.seq;
     if (status >= 0 && behind && due && !take)
-        status = is_worth_it(taker, &policy, &take, err);
+        status = is_worth_it(writer, &policy, &take, err);
     if (status >= 0 && take && behind)
-        status = take_here(taker, err);
+        status = take_here(writer, err);
     if (status >= 0)
-        status = remove_leftovers(taker, err);
+        status = remove_leftovers(writer, err);
     if (status >= 0 && due)
-        taker->due = taker->here;
+        writer->due = writer->here;
     return status;
 }
 
-annal_status annal__taker_step(struct taker *taker, annal_error *err)
+annal_status annal__snapshot_write_step(struct snapshot_writer *writer, annal_error *err)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < STEP_EVENTS && bytes < STEP_BYTES; i++) {
         annal_event event;
-        annal_status status = take_if_due(taker, err);
+        annal_status status = take_if_due(writer, err);
         if (status < 0)
             return status;
-        if (taker->here.seq >= taker->end.seq)
+        if (writer->here.seq >= writer->end.seq)
             return ANNAL_END;
-        status = annal__cursor_next_json(taker->cursor, &event, err);
+        status = annal__cursor_next_json(writer->cursor, &event, err);
         if (status == ANNAL_DAMAGE)
             continue;
         if (status == ANNAL_OK)
-            status = annal_state_apply(taker->state, &event, err);
+            status = annal_state_apply(writer->state, &event, err);
         if (status != ANNAL_OK)
             return status;
         bytes += event.length;
-        if (event.seq <= taker->shelf.info.fork_seq)
+        if (event.seq <= writer->shelf.info.fork_seq)
             continue;
-        taker->here = (struct snapshot_mark){event.seq, event.offset + event.length};
-        taker->here_h = event.h;
+        writer->here = (struct snapshot_mark){event.seq, event.offset + event.length};
+        writer->here_h = event.h;
     }
-    return annal__state_put_away(taker->state, annal_store_path(taker->shelf.store), PUT_AWAY_BYTES,
-                                 err);
+    return annal__state_put_away(writer->state, annal_store_path(writer->shelf.store),
+                                 PUT_AWAY_BYTES, err);
 }
 
 /* ---- By hand ---- */
 
 static annal_status run(annal_index *index, annal_slice session,
-                        const annal_snapshot_policy *policy, bool at_end, struct taker *taker,
-                        annal_error *err)
+                        const annal_snapshot_policy *policy, bool at_end,
+                        struct snapshot_writer *writer, annal_error *err)
 {
-    annal_status status =
-        annal__taker_init(taker, index, session, policy, at_end, SNAPSHOT_WAIT_MS, NULL, err);
+    annal_status status = annal__snapshot_write_init(writer, index, session, policy, at_end,
+                                                     SNAPSHOT_WAIT_MS, NULL, err);
     while (status == ANNAL_OK)
-        status = annal__taker_step(taker, err);
+        status = annal__snapshot_write_step(writer, err);
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -420,20 +425,20 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
                                  const annal_snapshot_policy *policy, annal_snapshot_info *out_info,
                                  annal_error *err)
 {
-    struct taker taker;
-    annal_status status = run(index, session, policy, true, &taker, err);
-    if (status >= 0 && taker.refused_seq != 0 && taker.refused_seq == taker.end.seq)
+    struct snapshot_writer writer;
+    annal_status status = run(index, session, policy, true, &writer, err);
+    if (status >= 0 && writer.refused_seq != 0 && writer.refused_seq == writer.end.seq)
         status = annal__fail(
             err, ANNAL_ERR_LIMIT,
             "a snapshot of session '%.*s' takes %llu bytes, and all together may"
             " take %llu",
-            ANNAL_FMT(session), (unsigned long long)taker.refused_bytes,
-            (unsigned long long)annal__snapshot_bytes_max(&taker.policy, taker.end.offset));
-    if (status >= 0 && newest(&taker) == NULL)
+            ANNAL_FMT(session), (unsigned long long)writer.refused_bytes,
+            (unsigned long long)annal__policy_bytes_max(&writer.policy, writer.end.offset));
+    if (status >= 0 && newest(&writer) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no events of its own",
                              ANNAL_FMT(session));
     if (status >= 0) {
-        const struct snapshot_header *header = newest(&taker);
+        const struct snapshot_header *header = newest(&writer);
         *out_info = (annal_snapshot_info){
             .seq = header->seq,
             .bytes = SNAPSHOT_HEADER_BYTES + header->body_bytes,
@@ -443,7 +448,7 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
             .in_file = header->in_file,
         };
     }
-    annal__taker_done(&taker);
+    annal__snapshot_write_done(&writer);
     return status;
 }
 
@@ -451,10 +456,10 @@ annal_status annal__snapshot_catch_up(annal_index *index, annal_slice session,
                                       const annal_snapshot_policy *policy, uint64_t *out_count,
                                       annal_error *err)
 {
-    struct taker taker;
-    annal_status status = run(index, session, policy, false, &taker, err);
+    struct snapshot_writer writer;
+    annal_status status = run(index, session, policy, false, &writer, err);
     if (status >= 0 && out_count != NULL)
-        *out_count = taker.taken;
-    annal__taker_done(&taker);
+        *out_count = writer.taken;
+    annal__snapshot_write_done(&writer);
     return status;
 }

@@ -10,7 +10,7 @@
 #include "snapshot/load.h"
 #include "snapshot/policy.h"
 
-struct taker {
+struct snapshot_writer {
     struct storage shelf; /* its session points to id */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
@@ -41,19 +41,20 @@ struct taker {
 };
 
 /*
- * spare (may be NULL) has a state at rest or NULL, and gets the taker's at its end.
- * ANNAL_ERR_NOTFOUND: no such session. Free the taker in any case.
+ * spare (may be NULL) has a state at rest or NULL, and gets the writer's at its end.
+ * ANNAL_ERR_NOTFOUND: no such session. Free the writer in any case.
  */
-annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
-                               const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
-                               annal_state **spare, annal_error *err);
+annal_status annal__snapshot_write_init(struct snapshot_writer *writer, annal_index *index,
+                                        annal_slice session, const annal_snapshot_policy *policy,
+                                        bool at_end, uint32_t wait_ms, annal_state **spare,
+                                        annal_error *err);
 
 /*
  * Fold some hundred events, or some hundred KiB of them. ANNAL_END: done. ANNAL_ERR_BUSY: another
  * process writes the index; the next step tries again.
  */
-annal_status annal__taker_step(struct taker *taker, annal_error *err);
+annal_status annal__snapshot_write_step(struct snapshot_writer *writer, annal_error *err);
 
-void annal__taker_done(struct taker *taker);
+void annal__snapshot_write_done(struct snapshot_writer *writer);
 
 #endif

@@ -119,7 +119,7 @@ annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                                                        &row.seq, &row.bytes, err);
     if (status < 0)
         return status;
-    row.problem = annal__snapshot_header_read(row.bytes, &row.header);
+    row.problem = annal__container_header_read(row.bytes, &row.header);
     if (row.problem == NULL && row.header.seq != row.seq)
         row.problem = OTHER_SEQ;
     *out_row = row;
@@ -167,10 +167,10 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     struct snapshot_header below = {0};
     if (base != NULL) {
         below = *base;
-        annal__snapshot_header_write(&below, base_bytes);
+        annal__container_header_write(&below, base_bytes);
     }
     annal_slice base_begins = {base_bytes, base == NULL ? 0 : sizeof base_bytes};
-    annal__snapshot_header_write(header, bytes);
+    annal__container_header_write(header, bytes);
     annal_status status = annal__buf_append(&row, bytes, sizeof bytes);
     if (status >= 0 && !header->in_file)
         status = annal__buf_append_slice(&row, body);
@@ -205,7 +205,7 @@ static int list_add(void *arg, const annal__snapshot_row *row)
     annal_slice whole = {row->head.ptr, (size_t)row->bytes};
     item->problem = row->head.len < SNAPSHOT_HEADER_BYTES
                         ? "it is too short"
-                        : annal__snapshot_header_read(whole, &item->header);
+                        : annal__container_header_read(whole, &item->header);
     if (item->problem == NULL && item->header.seq != row->seq)
         item->problem = OTHER_SEQ;
     if (item->problem == NULL)

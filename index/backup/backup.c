@@ -68,14 +68,14 @@ static annal_status copy_listed(struct backup *backup, struct backup_file *file,
 {
     const struct io *io = backup->copying.io;
     annal_status status =
-        annal__join(&backup->from, annal_store_path(backup->store), file->path, backup->err);
+        annal__backup_join(&backup->from, annal_store_path(backup->store), file->path, backup->err);
     if (status >= 0)
-        status = annal__join(&backup->to, backup->directory, file->path, backup->err);
+        status = annal__backup_join(&backup->to, backup->directory, file->path, backup->err);
     if (status >= 0)
-        status = annal__make_parents(io, backup->directory, file->path, backup->err);
+        status = annal__backup_make_parents(io, backup->directory, file->path, backup->err);
     if (status == ANNAL_OK)
-        status = annal__copy_file(&backup->copying, backup->from.ptr, backup->to.ptr, bytes, file,
-                                  backup->err);
+        status = annal__backup_copy_file(&backup->copying, backup->from.ptr, backup->to.ptr, bytes,
+                                         file, backup->err);
     return status;
 }
 
@@ -83,7 +83,7 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
 {
     backup->result.files++;
     backup->result.bytes += file->bytes;
-    annal_status status = annal__manifest_add(&backup->manifest, file);
+    annal_status status = annal__backup_manifest_add(&backup->manifest, file);
     return status < 0 ? annal__fail(backup->err, status, "the manifest of a backup") : ANNAL_OK;
 }
 
@@ -209,7 +209,8 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
 {
     const struct io *io = backup->copying.io;
     struct buf path = {0};
-    annal_status status = annal__join(&path, annal_store_path(backup->store), folder, backup->err);
+    annal_status status =
+        annal__backup_join(&path, annal_store_path(backup->store), folder, backup->err);
     if (status >= 0) {
         bool listed = io->list(io->arg, path.ptr, copy, backup) >= 0;
         if (!listed && errno != ENOENT)
@@ -255,14 +256,15 @@ static annal_status finish(struct backup *backup)
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < 5 && status >= 0; i++) {
         struct stat file;
-        status = annal__join(&backup->to, backup->directory, directories[i], backup->err);
+        status = annal__backup_join(&backup->to, backup->directory, directories[i], backup->err);
         if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
             status = annal__sync_dir(io, backup->to.ptr, backup->err);
     }
     if (status >= 0)
-        status = annal__manifest_end(&backup->manifest, backup->result.files, backup->result.bytes);
+        status = annal__backup_manifest_end(&backup->manifest, backup->result.files,
+                                            backup->result.bytes);
     if (status >= 0)
-        status = annal__join(&backup->to, backup->directory, BACKUP_MANIFEST, backup->err);
+        status = annal__backup_join(&backup->to, backup->directory, BACKUP_MANIFEST, backup->err);
     if (status >= 0)
         status = annal__publish_file(io, backup->to.ptr, backup->manifest.ptr, backup->manifest.len,
                                      backup->err);
@@ -276,7 +278,7 @@ static int sync_artifacts_of(void *arg, const char *name)
     struct buf path = {0};
     char within[BACKUP_PATH_MAX];
     snprintf(within, sizeof within, "artifacts/%.300s", name);
-    backup->failed = annal__join(&path, backup->directory, within, backup->err);
+    backup->failed = annal__backup_join(&path, backup->directory, within, backup->err);
     if (backup->failed >= 0)
         backup->failed = annal__sync_dir(backup->copying.io, path.ptr, backup->err);
     annal__buf_done(&path);
@@ -290,11 +292,11 @@ static annal_status copy_all(struct backup *backup)
     bool there = false;
     const struct clock *clock = annal__store_clock(backup->store);
     annal_time_format(clock->wall_us(clock->arg), created);
-    annal_status status = annal__must_be_empty(io, backup->directory, &there, backup->err);
+    annal_status status = annal__backup_must_be_empty(io, backup->directory, &there, backup->err);
     if (status >= 0 && !there)
         status = annal__make_private_dir(io, backup->directory, backup->err);
     if (status >= 0)
-        status = annal__manifest_begin(&backup->manifest, created);
+        status = annal__backup_manifest_begin(&backup->manifest, created);
     if (status >= 0)
         status = prepare(backup);
     if (status == ANNAL_OK)
@@ -307,7 +309,7 @@ static annal_status copy_all(struct backup *backup)
     if (status == ANNAL_OK)
         status = copy_folder(backup, "packs", copy_pack);
     if (status == ANNAL_OK && backup->result.artifacts > 0) {
-        status = annal__join(&backup->to, backup->directory, "artifacts", backup->err);
+        status = annal__backup_join(&backup->to, backup->directory, "artifacts", backup->err);
         if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)
             status = annal__fail_errno(backup->err, "list %s", backup->to.ptr);
         else if (status >= 0)
@@ -327,14 +329,14 @@ annal_status annal_backup(annal_index *index, const char *directory,
                             .err = err == NULL ? &own : err};
     annal__artifact_hold *hold = NULL;
     backup.err->status = ANNAL_OK;
-    annal_status status =
-        annal__copying_init(&backup.copying, annal__store_io(backup.store), options, backup.err);
+    annal_status status = annal__backup_copying_init(&backup.copying, annal__store_io(backup.store),
+                                                     options, backup.err);
     if (status >= 0 && !annal__store_is_read_only(backup.store))
         status = annal__artifact_hold_new(backup.store, &hold, backup.err);
     if (status >= 0)
         status = copy_all(&backup);
     annal__artifact_hold_free(hold);
-    annal__copying_done(&backup.copying);
+    annal__backup_copying_done(&backup.copying);
     annal__buf_done(&backup.manifest);
     annal__buf_done(&backup.from);
     annal__buf_done(&backup.to);
@@ -351,14 +353,14 @@ static annal_status restore_file(struct copying *copying, const char *directory,
 {
     struct buf from = {0}, to = {0};
     struct backup_file copied = {0};
-    annal_status status = annal__join(&from, directory, file->path, err);
+    annal_status status = annal__backup_join(&from, directory, file->path, err);
     if (status >= 0 && target != NULL)
-        status = annal__join(&to, target, file->path, err);
+        status = annal__backup_join(&to, target, file->path, err);
     if (status >= 0 && target != NULL)
-        status = annal__make_parents(copying->io, target, file->path, err);
+        status = annal__backup_make_parents(copying->io, target, file->path, err);
     if (status >= 0) /* one byte more, to see that the file ends there */
-        status = annal__copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
-                                  file->bytes + 1, &copied, err);
+        status = annal__backup_copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
+                                         file->bytes + 1, &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
     else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
@@ -381,7 +383,7 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     annal_status status = ANNAL_OK;
     copying->bytes_total = manifest->bytes;
     while (status == ANNAL_OK) {
-        status = annal__manifest_next(manifest, &file, err);
+        status = annal__backup_manifest_next(manifest, &file, err);
         if (status == ANNAL_END)
             break;
         if (status == ANNAL_OK)
@@ -397,7 +399,8 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
 }
 
 /*
- * Sync directories that contain files; what annal__make_parents() created is synced in its parent.
+ * Sync directories that contain files; what annal__backup_make_parents() created is synced in its
+ * parent.
  */
 static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
                               annal_error *err)
@@ -408,14 +411,14 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
     annal_status status = ANNAL_OK;
     manifest->at = strchr(manifest->text.ptr, '\n') + 1;
     while (status == ANNAL_OK) {
-        status = annal__manifest_next(manifest, &file, err);
+        status = annal__backup_manifest_next(manifest, &file, err);
         if (status != ANNAL_OK)
             break;
         *strrchr(file.path, '/') = '\0';
         if (strcmp(file.path, last) == 0)
             continue; /* they come in order */
         memcpy(last, file.path, sizeof last);
-        status = annal__join(&path, target, file.path, err);
+        status = annal__backup_join(&path, target, file.path, err);
         if (status >= 0)
             status = annal__sync_dir(io, path.ptr, err);
     }
@@ -434,7 +437,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     struct buf target = {.limit = 8192}, parent = {.limit = 8192};
     uint64_t random = 0;
     bool there = false;
-    annal_status status = annal__must_be_empty(io, path, &there, err);
+    annal_status status = annal__backup_must_be_empty(io, path, &there, err);
     if (status < 0)
         return status;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -449,7 +452,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     }
     status = annal__make_private_dir(io, target.ptr, err);
     if (status >= 0) /* it is what makes a directory a store */
-        status = annal__make_parents(io, target.ptr, "events/", err);
+        status = annal__backup_make_parents(io, target.ptr, "events/", err);
     if (status >= 0)
         status = restore_files(copying, manifest, directory, target.ptr, result, err);
     if (status == ANNAL_OK)
@@ -457,7 +460,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status == ANNAL_OK && io->rename(io->arg, target.ptr, path) < 0)
         status = annal__fail_errno(err, "rename %s to %s", target.ptr, path);
     if (status == ANNAL_OK)
-        status = annal__join(&parent, path, "..", err);
+        status = annal__backup_join(&parent, path, "..", err);
     if (status == ANNAL_OK)
         status = annal__sync_dir(io, parent.ptr, err);
 
@@ -474,15 +477,15 @@ annal_status annal__restore(const struct io *io, const char *directory, const ch
     struct copying copying = {0};
     struct manifest manifest = {0};
     annal_backup_result result = {0};
-    annal_status status = annal__copying_init(&copying, io, options, err);
+    annal_status status = annal__backup_copying_init(&copying, io, options, err);
     if (status >= 0)
-        status = annal__manifest_open(&manifest, io, directory, err);
+        status = annal__backup_manifest_open(&manifest, io, directory, err);
     if (status >= 0 && path == NULL)
         status = restore_files(&copying, &manifest, directory, NULL, &result, err);
     else if (status >= 0)
         status = restore_beside(&copying, &manifest, directory, path, &result, err);
-    annal__manifest_done(&manifest);
-    annal__copying_done(&copying);
+    annal__backup_manifest_done(&manifest);
+    annal__backup_copying_done(&copying);
     if (status == ANNAL_OK)
         *out_result = result;
     return status;

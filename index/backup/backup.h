@@ -19,9 +19,9 @@ struct backup_file {
 
 /* ---- The manifest, rule (2) of backup.c ---- */
 
-annal_status annal__manifest_begin(struct buf *out, const char *created);
-annal_status annal__manifest_add(struct buf *out, const struct backup_file *file);
-annal_status annal__manifest_end(struct buf *out, uint64_t files, uint64_t bytes);
+annal_status annal__backup_manifest_begin(struct buf *out, const char *created);
+annal_status annal__backup_manifest_add(struct buf *out, const struct backup_file *file);
+annal_status annal__backup_manifest_end(struct buf *out, uint64_t files, uint64_t bytes);
 
 struct manifest {
     struct buf text;
@@ -31,12 +31,12 @@ struct manifest {
 };
 
 /* Read and prove it; directory is also for messages. */
-annal_status annal__manifest_open(struct manifest *manifest, const struct io *io,
-                                  const char *directory, annal_error *err);
+annal_status annal__backup_manifest_open(struct manifest *manifest, const struct io *io,
+                                         const char *directory, annal_error *err);
 /* The next file; ANNAL_END after the last. */
-annal_status annal__manifest_next(struct manifest *manifest, struct backup_file *out,
-                                  annal_error *err);
-void annal__manifest_done(struct manifest *manifest);
+annal_status annal__backup_manifest_next(struct manifest *manifest, struct backup_file *out,
+                                         annal_error *err);
+void annal__backup_manifest_done(struct manifest *manifest);
 
 /* ---- Copying ---- */
 
@@ -47,28 +47,29 @@ struct copying {
     uint64_t bytes_done, bytes_total;
 };
 
-annal_status annal__copying_init(struct copying *copying, const struct io *io,
-                                 const annal_backup_options *options, annal_error *err);
-void annal__copying_done(struct copying *copying);
+annal_status annal__backup_copying_init(struct copying *copying, const struct io *io,
+                                        const annal_backup_options *options, annal_error *err);
+void annal__backup_copying_done(struct copying *copying);
 
 /*
  * Copy the first bytes of one file (all if UINT64_MAX) to another, which must not exist, and sync
  * it; if `to` is NULL only read. Fewer bytes are not a failure: see out->bytes. ANNAL_ERR_NOTFOUND
  * if from does not exist.
  */
-annal_status annal__copy_file(struct copying *copying, const char *from, const char *to,
-                              uint64_t bytes, struct backup_file *out, annal_error *err);
+annal_status annal__backup_copy_file(struct copying *copying, const char *from, const char *to,
+                                     uint64_t bytes, struct backup_file *out, annal_error *err);
 
 /* Create directories below root for path, a file in it, and sync what was created. */
-annal_status annal__make_parents(const struct io *io, const char *root, const char *path,
-                                 annal_error *err);
+annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
+                                        annal_error *err);
 
 /* root/path in out, which is cleared first. */
-annal_status annal__join(struct buf *out, const char *root, const char *path, annal_error *err);
+annal_status annal__backup_join(struct buf *out, const char *root, const char *path,
+                                annal_error *err);
 
 /* ANNAL_ERR_CONFLICT if there is something at path that is not an empty directory. */
-annal_status annal__must_be_empty(const struct io *io, const char *path, bool *out_there,
-                                  annal_error *err);
+annal_status annal__backup_must_be_empty(const struct io *io, const char *path, bool *out_there,
+                                         annal_error *err);
 
 /* annal_restore() and annal_backup_check() (path NULL) with another struct io. */
 annal_status annal__restore(const struct io *io, const char *directory, const char *path,

@@ -18,20 +18,20 @@
 
 /* ---- The manifest ---- */
 
-annal_status annal__manifest_begin(struct buf *out, const char *created)
+annal_status annal__backup_manifest_begin(struct buf *out, const char *created)
 {
     out->limit = MANIFEST_BYTES;
     return annal__buf_printf(out, "{\"annal_backup\":1,\"created\":\"%s\"}\n", created);
 }
 
-annal_status annal__manifest_add(struct buf *out, const struct backup_file *file)
+annal_status annal__backup_manifest_add(struct buf *out, const struct backup_file *file)
 {
     return annal__buf_printf(out,
                              "{\"path\":\"%s\",\"bytes\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}\n",
                              file->path, file->bytes, file->h);
 }
 
-annal_status annal__manifest_end(struct buf *out, uint64_t files, uint64_t bytes)
+annal_status annal__backup_manifest_end(struct buf *out, uint64_t files, uint64_t bytes)
 {
     uint64_t h = annal__hash(out->ptr, out->len, 0);
     return annal__buf_printf(
@@ -70,12 +70,12 @@ done:
     return status;
 }
 
-annal_status annal__manifest_open(struct manifest *manifest, const struct io *io,
-                                  const char *directory, annal_error *err)
+annal_status annal__backup_manifest_open(struct manifest *manifest, const struct io *io,
+                                         const char *directory, annal_error *err)
 {
     struct buf path = {0};
     *manifest = (struct manifest){0};
-    annal_status status = annal__join(&path, directory, BACKUP_MANIFEST, err);
+    annal_status status = annal__backup_join(&path, directory, BACKUP_MANIFEST, err);
     if (status >= 0)
         status = read_manifest(manifest, io, path.ptr, err);
     if (status < 0)
@@ -109,8 +109,8 @@ static bool is_path(const char *path)
            path[strlen(path) - 1] != '/';
 }
 
-annal_status annal__manifest_next(struct manifest *manifest, struct backup_file *out,
-                                  annal_error *err)
+annal_status annal__backup_manifest_next(struct manifest *manifest, struct backup_file *out,
+                                         annal_error *err)
 {
     int length = 0;
     if (strncmp(manifest->at, LAST, strlen(LAST)) == 0)
@@ -125,14 +125,15 @@ annal_status annal__manifest_next(struct manifest *manifest, struct backup_file 
     return ANNAL_OK;
 }
 
-void annal__manifest_done(struct manifest *manifest)
+void annal__backup_manifest_done(struct manifest *manifest)
 {
     annal__buf_done(&manifest->text);
 }
 
 /* ---- Directories ---- */
 
-annal_status annal__join(struct buf *out, const char *root, const char *path, annal_error *err)
+annal_status annal__backup_join(struct buf *out, const char *root, const char *path,
+                                annal_error *err)
 {
     annal__buf_clear(out);
     out->limit = PATH_LIMIT;
@@ -140,11 +141,11 @@ annal_status annal__join(struct buf *out, const char *root, const char *path, an
     return status < 0 ? annal__fail(err, status, "a path in %.200s is too long", root) : ANNAL_OK;
 }
 
-annal_status annal__make_parents(const struct io *io, const char *root, const char *path,
-                                 annal_error *err)
+annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
+                                        annal_error *err)
 {
     struct buf full = {0};
-    annal_status status = annal__join(&full, root, path, err);
+    annal_status status = annal__backup_join(&full, root, path, err);
     for (char *slash = status < 0 ? NULL : strchr(full.ptr + strlen(root) + 1, '/'); slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -164,8 +165,8 @@ static int count_name(void *arg, const char *name)
     return 1;
 }
 
-annal_status annal__must_be_empty(const struct io *io, const char *path, bool *out_there,
-                                  annal_error *err)
+annal_status annal__backup_must_be_empty(const struct io *io, const char *path, bool *out_there,
+                                         annal_error *err)
 {
     bool some = false;
     struct stat file;
@@ -181,8 +182,8 @@ annal_status annal__must_be_empty(const struct io *io, const char *path, bool *o
 
 /* ---- Copying ---- */
 
-annal_status annal__copying_init(struct copying *copying, const struct io *io,
-                                 const annal_backup_options *options, annal_error *err)
+annal_status annal__backup_copying_init(struct copying *copying, const struct io *io,
+                                        const annal_backup_options *options, annal_error *err)
 {
     static const annal_backup_options defaults = {0};
     *copying = (struct copying){.io = io, .options = options == NULL ? &defaults : options};
@@ -190,7 +191,7 @@ annal_status annal__copying_init(struct copying *copying, const struct io *io,
     return status < 0 ? annal__fail(err, status, "copy a store: no memory") : ANNAL_OK;
 }
 
-void annal__copying_done(struct copying *copying)
+void annal__backup_copying_done(struct copying *copying)
 {
     annal__buf_done(&copying->piece);
 }
@@ -222,8 +223,8 @@ static annal_status copy_pieces(struct copying *copying, int in, int out, const 
     return ANNAL_OK;
 }
 
-annal_status annal__copy_file(struct copying *copying, const char *from, const char *to,
-                              uint64_t bytes, struct backup_file *out, annal_error *err)
+annal_status annal__backup_copy_file(struct copying *copying, const char *from, const char *to,
+                                     uint64_t bytes, struct backup_file *out, annal_error *err)
 {
     const struct io *io = copying->io;
     struct hash_stream *hash = NULL;

@@ -7,7 +7,7 @@
  * (2) No function here reads or writes a file, takes or returns an address, or changes SQLite.
  * (3) A pragma reads the schema. None tells where a file is.
  * (4) The virtual tables are those that connect.c leaves, and ours.
- * (5) EXPLAIN prints addresses (EXPLAIN QUERY PLAN does not), so it is refused in database.c.
+ * (5) EXPLAIN prints addresses (EXPLAIN QUERY PLAN does not), so it is refused in db.c.
  */
 #include "index/db/allowed.h"
 

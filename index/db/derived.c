@@ -2,8 +2,9 @@
 /*
  * How a derived database is opened, created and rebuilt.
  *
- * (1) Only the holder of its lock writes or checkpoints (lock.h). The writer's connection stays
- *     open between transactions; before each, it asks SQLite whether the file was moved or deleted.
+ * (1) Only the holder of its lock writes or checkpoints (index_lock.h). The writer's connection
+ *     stays open between transactions; before each, it asks SQLite whether the file was moved or
+ *     deleted.
  * (2) A reader opens the file for each question, so it never reads a deleted one.
  * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
  *     WAL of the file that replaced it.
@@ -13,8 +14,8 @@
  *     the writer compares all three with what it opened, and if only a part is gone, removes the
  *     rest, too. A reader compares the stamp of what it opened with that of what was caught up.
  * (6) A file that is ours by application_id and user_version is kept. One of ours with another
- *     version, or found corrupt (proof.h), is deleted. Any other file belongs to somebody else,
- *     and is moved to <name>.foreign.
+ *     version, or found corrupt (page_proof.h), is deleted. Any other file belongs to somebody
+ *     else, and is moved to <name>.foreign.
  * (7) A link in the place of a database is refused, not followed: its target is not ours. (Not by
  *     SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
  * (8) If other programs write the file too, there is no WAL (in SQLite before 3.51.3 two
@@ -24,8 +25,8 @@
  */
 #include "index/db/derived_file.h"
 
-#include "index/db/database.h"
-#include "index/db/proof.h"
+#include "index/db/db.h"
+#include "index/db/page_proof.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
@@ -94,7 +95,7 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
              "PRAGMA secure_delete = ON", /* nothing of a deleted session may stay */
              derived->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     if (!derived->private && !derived->rollback)
-        (void)annal__proof_reserve(derived->db);
+        (void)annal__page_proof_reserve(derived->db);
     sqlite3_wal_hook(derived->db, note_wal_pages, derived);
     return annal__db_exec(derived->db, sql, err);
 }

@@ -8,7 +8,7 @@
 #define INDEX_DB_DERIVED_H
 
 #include "index/db/files.h"
-#include "index/db/lock.h"
+#include "index/db/index_lock.h"
 #include "index/db/patience.h"
 #include "index/db/readers.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/derived_file.h"
 
-#include "index/db/database.h"
-#include "index/db/proof.h"
+#include "index/db/db.h"
+#include "index/db/page_proof.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
@@ -56,7 +56,7 @@ annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, 
         *out = version == derived->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
-    if (*out != FOREIGN && !annal__proof_holds(db)) /* of an older program */
+    if (*out != FOREIGN && !annal__page_proof_holds(db)) /* of an older program */
         *out = STALE;
     return ANNAL_OK;
 }

@@ -20,7 +20,7 @@ static inline const struct io *derived_io(const struct derived *derived)
 annal_status annal__derived_open_db(struct derived *derived, const char *uri, int flags,
                                     sqlite3 **out_db, annal_error *err);
 
-/* Whether somebody found damage in it (proof.h, rule 3). */
+/* Whether somebody found damage in it (page_proof.h, rule 3). */
 bool annal__derived_is_marked(const struct derived *derived);
 
 enum whose { OURS, STALE, EMPTY, FOREIGN };

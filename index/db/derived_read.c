@@ -5,7 +5,7 @@
  */
 #include "index/db/derived_file.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -160,9 +160,9 @@ static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 }
 
 /*
- * A page that is read must prove itself (proof.h); without proofs the rows are compared with the
- * indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID whose key
- * is not its first columns, and report a NULL that does not exist: each such report is checked
+ * A page that is read must prove itself (page_proof.h); without proofs the rows are compared with
+ * the indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID whose
+ * key is not its first columns, and report a NULL that does not exist: each such report is checked
  * against the rows.
  */
 static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/files.h"
 
-#include "index/db/proof.h"
+#include "index/db/page_proof.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/patience.h"
 
-#include "index/db/lock.h"
-#include "index/db/proof.h"
+#include "index/db/index_lock.h"
+#include "index/db/page_proof.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -55,7 +55,7 @@ static int open_proven(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, i
     struct patience *patience = patience_of(vfs);
     int rc = patience->open(vfs, name, file, flags, out_flags);
     if (rc == SQLITE_OK && patience->proves && (flags & SQLITE_OPEN_MAIN_DB) != 0)
-        annal__proof_begin(vfs, file, name);
+        annal__page_proof_begin(vfs, file, name);
     return rc;
 }
 
@@ -103,7 +103,7 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
     patience->vfs.xSleep = sleep_within;
     patience->open = patience->vfs.xOpen;
     patience->vfs.xOpen = open_proven;
-    annal__proof_init(&patience->vfs);
+    annal__page_proof_init(&patience->vfs);
     sqlite3_vfs_register(&patience->vfs, 0);
     return ANNAL_OK;
 }

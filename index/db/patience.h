@@ -37,7 +37,7 @@ struct patience {
     char name[40];
     annal_store *store;      /* NULL: a foreign database, of no store */
     const uint32_t *wait_ms; /* NULL: nothing was set up */
-    atomic_bool proves;      /* pages of files that are opened from now on have proofs: proof.h */
+    atomic_bool proves; /* pages of files that are opened from now on have proofs: page_proof.h */
     int (*sleep)(sqlite3_vfs *vfs, int us); /* NULL: without rule (2) */
     int (*open)(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags);
     _Atomic int64_t begun_us; /* monotonic: the series of tries that is running */

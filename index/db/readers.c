@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/readers.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/error.h"
 
 #include <string.h>

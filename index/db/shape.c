@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/shape.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/hash.h"
 
 /* A file that an older version made has no such table. */

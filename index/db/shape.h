@@ -6,7 +6,8 @@
  *
  * (1) _shape has the SQL of every object that was created, as sqlite_schema had it then. Objects
  *     that others add (an index, a view) are not in it. They stay until the database is rebuilt,
- *     which also happens if a page of theirs reaches the file without a hash (proof.h, rule 4).
+ *     which also happens if a page of theirs reaches the file without a hash (page_proof.h, rule
+ *     4).
  * (2) The comparison is needed only if SQLite's schema cookie differs from the one with which the
  *     shape was last correct, in the same database.
  * (3) Rows are not looked at: annal verify compares those.

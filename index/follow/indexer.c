@@ -11,8 +11,8 @@
  *     are deleted, and it is read from its first event.
  * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever comes
  *     first: large enough to be fast, short enough that others get the lock. If others asked for
- *     the lock, it is left alone for a moment (lock.h, rule 6). The keeper's ends earlier if a
- *     batch or a checkpoint is due.
+ *     the lock, it is left alone for a moment (index_lock.h, rule 6). The keeper's ends earlier if
+ *     a batch or a checkpoint is due.
  * (5) A journal that cannot be read (permission, a format of a newer version) does not stop the
  *     others: its session stays as it is, all others are done, and then the failure is reported.
  * (6) Only what is in a session's own journal is indexed: of a fork, the events after its fork
@@ -27,12 +27,12 @@
  *     keeps up to where the session was settled before, with seq 0 if it never was, so that verify
  *     can make the same tables.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/sys/chore.h"
 #include "journal/sys/cursor.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@
 struct batch {
     struct follower *follower;
     int64_t deadline_us;
-    bool in_chore;
+    bool in_task;
     uint64_t rows;
     uint64_t bytes;
     uint64_t turn_rows; /* where the turn of the current session ends; rule 8 */
@@ -75,18 +75,18 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
     return annal__follower_finding(batch->follower, &finding, err);
 }
 
-/* A chore makes way only after some rows, so that each call makes progress. */
+/* A task makes way only after some rows, so that each call makes progress. */
 static bool must_end(const struct batch *batch)
 {
     return annal__deadline_passed(batch->deadline_us) ||
-           (batch->in_chore && batch->rows > 0 &&
+           (batch->in_task && batch->rows > 0 &&
             annal__keeper_is_needed(batch->follower->derived->store));
 }
 
 static bool batch_full(struct batch *batch)
 {
-    if (batch->in_chore && batch->rows % ROWS_PER_YIELD == 0)
-        annal__chore_yield(batch->follower->derived->store);
+    if (batch->in_task && batch->rows % ROWS_PER_YIELD == 0)
+        annal__keeper_yield(batch->follower->derived->store);
     return batch->rows >= ROWS_MAX || batch->bytes >= BYTES_MAX ||
            batch->rows >= batch->turn_rows ||
            (batch->rows % ROWS_PER_CLOCK == 0 && must_end(batch));
@@ -242,20 +242,20 @@ annal_status annal__follower_catch_up(struct follower *follower, annal_slice ses
 
 /* ---- Working through a plan ---- */
 
-/* Rule 8. *next: tasks before it are done. */
+/* Rule 8. *next: entries before it are done. */
 static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
                               annal_error *err)
 {
     if (plan->turn < *next || plan->turn >= plan->count)
         plan->turn = *next;
-    struct task task = plan->tasks[plan->turn];
+    struct plan_entry entry = plan->entries[plan->turn];
     batch->turn_rows = batch->rows + ROWS_PER_TURN;
     bool done = true;
-    annal_status status = index_session(batch, annal__task_session(plan, &task), task.target,
+    annal_status status = index_session(batch, annal__plan_session(plan, &entry), entry.target,
                                         !plan->unsettled, &done, err);
     if (done) {
-        plan->tasks[plan->turn] = plan->tasks[*next];
-        plan->tasks[(*next)++] = task;
+        plan->entries[plan->turn] = plan->entries[*next];
+        plan->entries[(*next)++] = entry;
     }
     plan->turn++;
     return status;
@@ -279,7 +279,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     }
     int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
-                          .in_chore = plan->in_chore,
+                          .in_task = plan->in_task,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
     size_t next = plan->next;
     bool full = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/follow/plan.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -9,30 +9,30 @@
 #include <stdio.h>
 #include <string.h>
 
-annal_slice annal__task_session(const struct plan *plan, const struct task *task)
+annal_slice annal__plan_session(const struct plan *plan, const struct plan_entry *entry)
 {
-    return (annal_slice){plan->names.ptr + task->name_at, task->name_bytes};
+    return (annal_slice){plan->names.ptr + entry->name_at, entry->name_bytes};
 }
 
 void annal__plan_done(struct plan *plan)
 {
     annal__buf_done(&plan->names);
-    annal__free(plan->tasks);
-    plan->tasks = NULL;
+    annal__free(plan->entries);
+    plan->entries = NULL;
     plan->count = plan->next = 0;
 }
 
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone)
 {
-    struct task *task = annal__array_add(&plan->tasks, &plan->count, sizeof *task);
-    if (task == NULL)
+    struct plan_entry *entry = annal__array_add(&plan->entries, &plan->count, sizeof *entry);
+    if (entry == NULL)
         return ANNAL_ERR_NOMEM;
-    *task = (struct task){.name_at = plan->names.len,
-                          .name_bytes = session.len,
-                          .from = from,
-                          .target = target,
-                          .gone = gone};
+    *entry = (struct plan_entry){.name_at = plan->names.len,
+                                 .name_bytes = session.len,
+                                 .from = from,
+                                 .target = target,
+                                 .gone = gone};
     annal_status status = annal__buf_append_slice(&plan->names, session);
     plan->count -= status < 0;
     return status;
@@ -110,8 +110,9 @@ static annal_status merge_list(struct merge *merge, const struct plan *journals)
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < journals->count; i++)
-        status = (annal_status)merge_journal(
-            merge, annal__task_session(journals, &journals->tasks[i]), journals->tasks[i].target);
+        status =
+            (annal_status)merge_journal(merge, annal__plan_session(journals, &journals->entries[i]),
+                                        journals->entries[i].target);
     return status;
 }
 
@@ -189,17 +190,18 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
  * A journal whose end does not prove itself stays longer than its cursor, and a stray never gets a
  * cursor: look before locking.
  */
-static bool has_more(const struct follower *follower, annal_slice session, const struct task *task)
+static bool has_more(const struct follower *follower, annal_slice session,
+                     const struct plan_entry *entry)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
-    if (task->from.seq == 0 && !task->gone)
+    if (entry->from.seq == 0 && !entry->gone)
         return !annal__store_is_stray(follower->derived->store, session);
-    if (task->gone || task->from.offset > task->target)
+    if (entry->gone || entry->from.offset > entry->target)
         return true;
     annal_status status =
-        annal_cursor_open_at(follower->derived->store, session, task->from.seq, task->from.offset,
-                             task->from.h_before, &cursor, NULL);
+        annal_cursor_open_at(follower->derived->store, session, entry->from.seq, entry->from.offset,
+                             entry->from.h_before, &cursor, NULL);
     if (status == ANNAL_ERR_IO && annal__store_is_stray(follower->derived->store, session))
         return false;
     if (status >= 0)
@@ -230,12 +232,12 @@ void annal__plan_look_ahead(const struct follower *follower, struct plan *plan, 
     size_t kept = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < plan->count; i++) {
-        struct task task = plan->tasks[i];
-        if (!has_more(follower, annal__task_session(plan, &task), &task))
+        struct plan_entry entry = plan->entries[i];
+        if (!has_more(follower, annal__plan_session(plan, &entry), &entry))
             continue;
-        plan->tasks[kept++] = task;
-        if (task.target > task.from.offset)
-            bytes += task.target - task.from.offset;
+        plan->entries[kept++] = entry;
+        if (entry.target > entry.from.offset)
+            bytes += entry.target - entry.from.offset;
     }
     plan->count = kept;
     *out_bytes = bytes;
@@ -253,8 +255,8 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
     if (status >= 0)
         annal__plan_look_ahead(follower, &left, out_left);
     for (size_t i = 0; i < all.count; i++)
-        if (annal__follower_feeds(follower, annal__task_session(&all, &all.tasks[i])))
-            bytes += all.tasks[i].target;
+        if (annal__follower_feeds(follower, annal__plan_session(&all, &all.entries[i])))
+            bytes += all.entries[i].target;
     if (status >= 0)
         snprintf(out, PLAN_PROGRESS_BYTES, "hold %.1f of %.1f MB of the journals so far",
                  (double)(bytes - (*out_left < bytes ? *out_left : bytes)) / 1e6,

@@ -13,7 +13,7 @@
 #include "journal/base/buf.h"
 
 /* A session that is not up to date, or (gone) whose journal does not exist any more. */
-struct task {
+struct plan_entry {
     size_t name_at; /* in plan.names */
     size_t name_bytes;
     annal_position from; /* seq 0: the index does not know the session */
@@ -24,13 +24,13 @@ struct task {
 struct plan {
     struct stamp stamp; /* of the database whose cursors it was made from */
     struct buf names;
-    struct task *tasks;
+    struct plan_entry *entries;
     size_t count;
-    size_t next;            /* tasks before it are done */
-    size_t turn;            /* the task whose turn it is; indexer.c */
+    size_t next;            /* entries before it are done */
+    size_t turn;            /* the entry whose turn it is; indexer.c */
     bool unsettled;         /* for verify: nothing is settled at the targets (indexer.c, rule 9) */
-    bool in_chore;          /* a transaction ends early if the keeper is needed */
-    bool wanted;            /* others waited for the lock meanwhile: lock.h, rule 6 */
+    bool in_task;           /* a transaction ends early if the keeper is needed */
+    bool wanted;            /* others waited for the lock meanwhile: index_lock.h, rule 6 */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
@@ -42,18 +42,18 @@ annal_status annal__plan_make(const struct follower *follower, const annal_slice
                               size_t count, const struct plan *journals, uint32_t wait_ms,
                               struct plan *plan, annal_error *err);
 
-/* Every journal of the store as a task, sorted by session id: its target is the size that it has
+/* Every journal of the store as an entry, sorted by session id: its target is the size that it has
  * now. */
 annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
-/* Add a task. ANNAL_ERR_NOMEM without a message. */
+/* Add an entry. ANNAL_ERR_NOMEM without a message. */
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone);
 
-annal_slice annal__task_session(const struct plan *plan, const struct task *task);
+annal_slice annal__plan_session(const struct plan *plan, const struct plan_entry *entry);
 
-/* Drop the tasks for which there is nothing to read; *out_bytes is how much the others have. */
+/* Drop the entries for which there is nothing to read; *out_bytes is how much the others have. */
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
@@ -67,7 +67,7 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
                                   annal_error *err);
 
 /*
- * Do tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
+ * Do entries from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
  * tries the lock. With must_match, returns ANNAL_ERR_CONFLICT, without a message, if the database
  * is no longer the one that the plan was made for.
  */

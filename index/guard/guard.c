@@ -34,9 +34,9 @@
  * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
  */
 #include "index/guard/guard.h"
-#include "index/pack/apply.h"
+#include "index/pack/applier.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -9,7 +9,7 @@
  */
 #include "index/guard/guard.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"

@@ -8,7 +8,7 @@
  * (2) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
  *     tables before anybody else is answered, with three exceptions: its process died between the
  *     append and the commit of the tables, a power cut removed the transaction, or the pack was not
- *     on. The note of the database's lock shows them (lock.h, rule 5): what may be missing is
+ *     on. The note of the database's lock shows them (index_lock.h, rule 5): what may be missing is
  *     caught up first, in slices like every catch-up, until nothing is missing under the lock. In
  *     all other cases this costs reading the note, and writing it before and after the append. A
  *     journal that cannot be read is logged and skipped, as in every catch-up.
@@ -21,7 +21,7 @@
  */
 #include "index/guard/guard.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/plan.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
@@ -52,7 +52,7 @@ static annal_status read_many(const struct guard_call *call, const struct guard_
     struct plan plan = {0};
     annal_status status = annal__plan_make(follower, NULL, 0, NULL, 0, &plan, err);
     for (size_t i = 0; status >= 0 && i < plan.count; i++) {
-        annal_slice session = annal__task_session(&plan, &plan.tasks[i]);
+        annal_slice session = annal__plan_session(&plan, &plan.entries[i]);
         if (session.len >= prefix.len && memcmp(session.ptr, prefix.ptr, prefix.len) == 0)
             status = catch_up(call, database, session, err);
     }

@@ -23,7 +23,7 @@
 #include "index/import/import.h"
 
 #include "index/db/connect.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/import/import_lines.h"
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"

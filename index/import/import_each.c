@@ -149,9 +149,9 @@ static enum json_found find_items(struct each *each, sqlite3_value *text)
     if (found == JSON_FOUND && each->root != NULL && sqlite3_value_type(each->root) != SQLITE_TEXT)
         found = JSON_ASK;
     if (found == JSON_FOUND)
-        found =
-            annal__json_find(each->place.text, each->root != NULL ? bytes_of(each->root) : whole,
-                             &around, &each->place.token);
+        found = annal__json_tokens_find(each->place.text,
+                                        each->root != NULL ? bytes_of(each->root) : whole, &around,
+                                        &each->place.token);
     if (found != JSON_FOUND)
         return found;
     char first = *annal__json_token_raw(each->place.text, each->place.token).ptr;

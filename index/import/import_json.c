@@ -329,7 +329,7 @@ static enum json_found find(struct import_json *json, int count, sqlite3_value *
     if (!find_text(json, values[0], out_place))
         return JSON_ASK;
     annal_slice path = count > 1 ? path_of(values[1]) : (annal_slice){"$", 1};
-    return annal__json_find(out_place->text, path, &around, &out_place->token);
+    return annal__json_tokens_find(out_place->text, path, &around, &out_place->token);
 }
 
 static void sql_json(sqlite3_context *context, int count, sqlite3_value **values)
@@ -403,7 +403,7 @@ static bool add_hole(const struct json_place *place, annal_slice path, struct ho
                      size_t *count)
 {
     uint32_t around, token = place->token;
-    enum json_found found = annal__json_find(place->text, path, &around, &token);
+    enum json_found found = annal__json_tokens_find(place->text, path, &around, &token);
     if (found == JSON_MISSING)
         return true;
     if (found == JSON_ASK || token == place->token || *count == HOLES_MAX ||

@@ -2,7 +2,7 @@
 /* What becomes of a line: rules 2, 3, 5 and 6 of import.c. */
 #include "index/import/import_lines.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/import/import.h"
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"

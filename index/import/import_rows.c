@@ -13,7 +13,7 @@
  */
 #include "index/db/bound.h"
 #include "index/db/connect.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/db/patience.h"
 #include "index/import/import.h"
 #include "index/sys/import.h"

@@ -9,7 +9,7 @@
  */
 #include "index/import/import.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"

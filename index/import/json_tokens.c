@@ -131,8 +131,8 @@ static enum json_found find_item(const struct json_tokens *text, size_t index, u
     return JSON_MISSING;
 }
 
-enum json_found annal__json_find(const struct json_tokens *text, annal_slice path,
-                                 uint32_t *out_around, uint32_t *out_token)
+enum json_found annal__json_tokens_find(const struct json_tokens *text, annal_slice path,
+                                        uint32_t *out_around, uint32_t *out_token)
 {
     enum json_found found = JSON_FOUND;
     *out_around = *out_token;

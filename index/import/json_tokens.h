@@ -38,7 +38,7 @@ enum json_found { JSON_MISSING, JSON_FOUND, JSON_ASK };
  * The token of the value at a path like $.a."b c"[0], which begins at *inout_token; *out_around is
  * that of the array or object around it.
  */
-enum json_found annal__json_find(const struct json_tokens *tokens, annal_slice path,
-                                 uint32_t *out_around, uint32_t *inout_token);
+enum json_found annal__json_tokens_find(const struct json_tokens *tokens, annal_slice path,
+                                        uint32_t *out_around, uint32_t *inout_token);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "index/pack/builtin.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "index/pack/builtin.h"
 #include "index/pack/packs.h"
 
-#include "index/db/lock.h"
+#include "index/db/index_lock.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"

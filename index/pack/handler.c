@@ -4,12 +4,12 @@
  *
  * A parameter is looked up once, when its statement is compiled: it is a part of the event's
  * envelope, or field number N of data. The fields that the statements of a section name are found
- * in one pass over the data (fields.c), before the first statement runs.
+ * in one pass over the data (pack_fields.c), before the first statement runs.
  */
 #include "index/pack/handler.h"
 
-#include "index/db/database.h"
-#include "index/pack/fields.h"
+#include "index/db/db.h"
+#include "index/pack/pack_fields.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -135,7 +135,7 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
     if (status >= 0 && source->guard != NULL)
         handler->asks = sqlite3_stmt_readonly(handler->statements[0].stmt) != 0;
     if (status >= 0)
-        status = annal__fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
+        status = annal__pack_fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
     annal__buf_done(&fields);
     return status;
 }
@@ -147,7 +147,7 @@ void annal__handler_done(struct handler *handler)
         annal__free(handler->statements[i].params);
     }
     annal__free(handler->statements);
-    annal__fields_free(handler->fields);
+    annal__pack_fields_free(handler->fields);
 }
 
 /* ---- Running ---- */
@@ -189,7 +189,7 @@ void annal__handler_bind(const struct handler *handler, const struct statement *
             annal__db_bind_text(stmt, i + 1, event->data);
             break;
         case FIELD:
-            annal__fields_bind(handler->fields, param->field, stmt, i + 1);
+            annal__pack_fields_bind(handler->fields, param->field, stmt, i + 1);
             break;
         }
     }
@@ -221,7 +221,7 @@ int annal__handler_run(const struct handler *handler, annal_slice session, const
 {
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(event->ts_us, ts);
-    int rc = annal__fields_read(handler->fields, event->data);
+    int rc = annal__pack_fields_read(handler->fields, event->data);
     size_t i = out_holds == NULL && handler->asks ? 1 : 0;
     for (; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
         sqlite3_stmt *stmt = handler->statements[i].stmt;

@@ -27,8 +27,8 @@ struct handler {
     const annal_pack *pack;             /* not NULL: it is compiled when it is run */
     struct statement *statements;
     size_t count;
-    bool asks;             /* guarded, and the first statement only asks: it is not run at replay */
-    struct fields *fields; /* that the statements name */
+    bool asks; /* guarded, and the first statement only asks: it is not run at replay */
+    struct pack_fields *fields; /* that the statements name */
 };
 
 /* *handler is all zero; annal__handler_done() must follow, also after a failure. */
@@ -37,7 +37,7 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
                                     annal_error *err);
 void annal__handler_done(struct handler *handler);
 
-/* After annal__fields_read() of the event's data; ts is the event's time as text. */
+/* After annal__pack_fields_read() of the event's data; ts is the event's time as text. */
 void annal__handler_bind(const struct handler *handler, const struct statement *statement,
                          annal_slice session, const annal_event *event, const char *ts);
 

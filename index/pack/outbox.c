@@ -25,8 +25,8 @@
  */
 #include "index/pack/outbox.h"
 
-#include "index/db/database.h"
-#include "index/db/lock.h"
+#include "index/db/db.h"
+#include "index/db/index_lock.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/buf.h"

@@ -13,7 +13,7 @@
  */
 #include "index/pack/outbox.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

@@ -46,7 +46,7 @@
  */
 #include "index/pack/pack.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

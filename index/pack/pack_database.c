@@ -17,11 +17,11 @@
  * (7) If users write too, each transaction begins with what they wrote since the last one:
  *     outbox.c. Tables are not rebuilt before it is in the journal.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
 #include "index/pack/pack_follower.h"
-#include "index/pack/pack_tables.h"
+#include "index/pack/pack_schema.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -101,7 +101,7 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
         return status;
     status = drain(fill, &drained, err);
     if (status >= 0 && drained.anew)
-        status = annal__pack_tables_remake(fill, err);
+        status = annal__pack_schema_remake(fill, err);
     if (status >= 0 && (drained.anew || drained.changes > 0))
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
@@ -112,7 +112,7 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
     struct made made = {0};
-    annal_status status = annal__pack_made_read(fill, pack_fill_db(fill), &made, err);
+    annal_status status = annal__pack_schema_made_read(fill, pack_fill_db(fill), &made, err);
     if (status < 0)
         return status;
     if (made.known && made.version > pack->version)
@@ -121,8 +121,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                            "version %u; they stay as they are",
                            pack->name, (long long)made.version, (unsigned)pack->version);
     bool whole = false;
-    status = annal__pack_tables_whole(fill, pack_fill_db(fill), &whole, err);
-    if (status < 0 || (annal__pack_made_is_same(&made, pack) && whole))
+    status = annal__pack_schema_whole(fill, pack_fill_db(fill), &whole, err);
+    if (status < 0 || (annal__pack_schema_made_is_same(&made, pack) && whole))
         return status;
     if (made.known && !whole)
         annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
@@ -134,8 +134,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
     if (made.known && pack->writable) /* what users changed in the tables is in the journal, too */
         status = drain(fill, &unused, err);
     else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
-        status = annal__pack_tables_mend(fill, &made, &mended, err);
-    return status < 0 || mended ? status : annal__pack_tables_remake(fill, err);
+        status = annal__pack_schema_mend(fill, &made, &mended, err);
+    return status < 0 || mended ? status : annal__pack_schema_remake(fill, err);
 }
 
 /* Whether a failure is the pack's fault, and stops only that pack. */
@@ -170,7 +170,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
                fill->slot->name, why.message);
     status = drain(fill, &unused, err);
     if (status >= 0)
-        status = annal__pack_tables_remake(fill, err);
+        status = annal__pack_schema_remake(fill, err);
     if (status >= 0)
         status = annal__pack_follower_open(&fill->follower, packs, 1, err);
     if (status >= 0)
@@ -247,7 +247,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
 {
     struct pack_fill *fill = follower->own;
     if (!annal__pack_forgets(fill->slot->pack))
-        return annal__pack_tables_remake(fill, err);
+        return annal__pack_schema_remake(fill, err);
     annal_status status = annal__applier_drop(follower->applier, session, err);
     if (status >= 0)
         status = run_for_session(fill, "DELETE FROM _findings WHERE pack = ?1 AND session_id = ?2",
@@ -305,12 +305,12 @@ static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *o
                                     annal_error *err)
 {
     struct made made = {0};
-    annal_status status = db == NULL ? annal__pack_made_read_own(fill, &made, err)
-                                     : annal__pack_made_read(fill, db, &made, err);
-    *out = fill->left_out || annal__pack_made_is_same(&made, fill->slot->pack);
+    annal_status status = db == NULL ? annal__pack_schema_made_read_own(fill, &made, err)
+                                     : annal__pack_schema_made_read(fill, db, &made, err);
+    *out = fill->left_out || annal__pack_schema_made_is_same(&made, fill->slot->pack);
     return status < 0 || fill->left_out || !*out
                ? status
-               : annal__pack_tables_whole(fill, db == NULL ? pack_fill_db(fill) : db, out, err);
+               : annal__pack_schema_whole(fill, db == NULL ? pack_fill_db(fill) : db, out, err);
 }
 
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
@@ -386,7 +386,7 @@ annal_status annal__pack_empty(struct pack_database *database, struct pack_fill 
     if (fill->left_out)
         status = annal__fail(err, fill->why.status, "%s", fill->why.message);
     if (status >= 0)
-        status = annal__pack_tables_remake(fill, err);
+        status = annal__pack_schema_remake(fill, err);
     if (status >= 0 && fill->slot->pack->writable) { /* users see all of it or nothing */
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);

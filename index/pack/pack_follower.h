@@ -7,7 +7,7 @@
 #define INDEX_PACK_PACK_FOLLOWER_H
 
 #include "index/follow/follower.h"
-#include "index/pack/apply.h"
+#include "index/pack/applier.h"
 
 /* annal__follower_open(), with an applier of these packs. */
 annal_status annal__pack_follower_open(struct follower *follower, const annal_pack *const *packs,

@@ -13,7 +13,7 @@
  */
 #include "index/pack/pack_reconcile.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

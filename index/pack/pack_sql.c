@@ -2,7 +2,7 @@
 /* The SQL of a pack: its statements one by one, what they create, and whether they changed. */
 #include "index/pack/pack.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/pack/permit.h"
 #include "index/pack/token.h"
 #include "journal/base/alloc.h"

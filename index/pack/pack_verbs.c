@@ -26,7 +26,7 @@
 #include "index/pack/builtin.h"
 #include "index/pack/pack.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/pack/packs.h"
 #include "index/pack/token.h"
 #include "journal/base/alloc.h"

@@ -39,7 +39,7 @@ struct pack_fill {
     sqlite3_stmt *get_made;
     struct outbox_watch *outbox;
     struct shape_seen shape;
-    bool met;             /* for the chore: it was once caught up on all journals */
+    bool met;             /* for the task: it was once caught up on all journals */
     atomic_bool left_out; /* it cannot be run here: */
     annal_error why;      /* written once, before left_out */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the packs of a store, and one of them by its name. */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"

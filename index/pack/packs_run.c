@@ -10,11 +10,11 @@
  *     file was deleted in between, and is caught up once more: as often as the time of the caller
  *     allows, since a slow machine finds another file more often than a fast one.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/db/files.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
-#include "index/pack/apply.h"
+#include "index/pack/applier.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

@@ -19,7 +19,7 @@
  * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
  *     journal yields, and are not compared.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
@@ -191,7 +191,7 @@ static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
                       "SELECT session_id, offset FROM _cursor WHERE pack = ?1 AND session_id "
                       "IN (SELECT session_id FROM _cursor WHERE pack = ?1 || ' settled')";
 
-static annal_status add_tasks(const struct part *part, const char *select, struct plan *plan)
+static annal_status add_entries(const struct part *part, const char *select, struct plan *plan)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = SQLITE_DONE;
@@ -224,7 +224,7 @@ static annal_status fill_up_to(const struct part *part, struct pack_fill *fill, 
                                bool unsettled)
 {
     struct plan plan = {.unsettled = unsettled};
-    annal_status status = add_tasks(part, select, &plan);
+    annal_status status = add_entries(part, select, &plan);
     if (status >= 0)
         status = run_plan(part, fill, &plan);
     annal__plan_done(&plan);

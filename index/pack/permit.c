@@ -24,7 +24,7 @@
 #include "index/pack/permit.h"
 
 #include "index/db/connect.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

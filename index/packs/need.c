@@ -14,7 +14,7 @@ annal_status annal__need_pack(annal_index *index, const char *pack, annal_error 
     return status;
 }
 
-annal_slice annal__text_or_none(const annal_value *value)
+annal_slice annal__need_text_or_none(const annal_value *value)
 {
     if (value->kind == ANNAL_VALUE_NULL)
         return (annal_slice){0};

@@ -9,6 +9,6 @@
 annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err);
 
 /* A column's text; without bytes (ptr NULL) if it is NULL. */
-annal_slice annal__text_or_none(const annal_value *value);
+annal_slice annal__need_text_or_none(const annal_value *value);
 
 #endif

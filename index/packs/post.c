@@ -20,7 +20,7 @@ annal_status annal__post(annal_index *index, const struct post *post, annal_slic
     return status;
 }
 
-annal_status annal__add_text(struct buf *data, const char *name, annal_slice text)
+annal_status annal__post_add_text(struct buf *data, const char *name, annal_slice text)
 {
     annal_status status = annal__buf_printf(data, "%c\"%s\":", data->len == 0 ? '{' : ',', name);
     if (status < 0)
@@ -28,7 +28,7 @@ annal_status annal__add_text(struct buf *data, const char *name, annal_slice tex
     return text.ptr == NULL ? annal__buf_append(data, "null", 4) : annal__json_quote(data, text);
 }
 
-annal_status annal__close_data(struct buf *data)
+annal_status annal__post_close_data(struct buf *data)
 {
     return annal__buf_printf(data, "%s}", data->len == 0 ? "{" : "");
 }

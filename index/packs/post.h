@@ -20,8 +20,8 @@ annal_status annal__post(annal_index *index, const struct post *post, annal_slic
                          annal_appended *out, annal_error *err);
 
 /* Append the next member to data, which is empty at first: {"name":"text", or null if text has no
- * bytes (ptr NULL). annal__close_data() ends it. */
-annal_status annal__add_text(struct buf *data, const char *name, annal_slice text);
-annal_status annal__close_data(struct buf *data);
+ * bytes (ptr NULL). annal__post_close_data() ends it. */
+annal_status annal__post_add_text(struct buf *data, const char *name, annal_slice text);
+annal_status annal__post_close_data(struct buf *data);
 
 #endif

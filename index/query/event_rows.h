@@ -7,7 +7,7 @@
 #ifndef INDEX_QUERY_EVENT_ROWS_H
 #define INDEX_QUERY_EVENT_ROWS_H
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/buf.h"
 #include "journal/sys/event_at.h"
 

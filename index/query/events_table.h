@@ -6,7 +6,7 @@
 #ifndef INDEX_QUERY_EVENTS_TABLE_H
 #define INDEX_QUERY_EVENTS_TABLE_H
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 
 /* One view of the index of a store, which stays as it is while a cursor uses it. */
 struct reading {

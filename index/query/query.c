@@ -6,7 +6,7 @@
  */
 #include "index/query/query.h"
 #include "index/db/bound.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/history.h"
 #include "index/index.h"
 #include "index/query/event_rows.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counting the events of a filter: all of them, or in groups. */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/query/query.h"
 #include "journal/base/calendar.h"
 #include "journal/base/error.h"

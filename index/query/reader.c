@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The beginning of every reader, what it reads in addition to the index, and how up to date the
  * index is. */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/follower.h"
 #include "index/index.h"
 #include "index/sys/databases.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/record_owner.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -49,7 +49,8 @@ static annal_status begin(annal__records *records, annal_error *err)
     return status;
 }
 
-annal_status annal__records_open(annal_index *index, annal__records **out_records, annal_error *err)
+annal_status annal__record_owner_open(annal_index *index, annal__records **out_records,
+                                      annal_error *err)
 {
     annal__records *records = annal__zalloc(sizeof *records);
     if (records == NULL)
@@ -57,15 +58,15 @@ annal_status annal__records_open(annal_index *index, annal__records **out_record
     records->index = index;
     annal_status status = begin(records, err);
     if (status < 0) {
-        annal__records_close(records);
+        annal__record_owner_close(records);
         return status;
     }
     *out_records = records;
     return ANNAL_OK;
 }
 
-annal_status annal__records_owner(annal__records *records, annal_slice origin, annal_slice session,
-                                  annal_slice *out_owner, annal_error *err)
+annal_status annal__record_owner_find(annal__records *records, annal_slice origin,
+                                      annal_slice session, annal_slice *out_owner, annal_error *err)
 {
     *out_owner = (annal_slice){0};
     if (records->find == NULL)
@@ -76,7 +77,7 @@ annal_status annal__records_owner(annal__records *records, annal_slice origin, a
     return ask(records, records->find, out_owner, err);
 }
 
-void annal__records_close(annal__records *records)
+void annal__record_owner_close(annal__records *records)
 {
     if (records == NULL)
         return;

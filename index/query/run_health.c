@@ -24,7 +24,7 @@
  */
 #include "index/query/run_health.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -205,7 +205,7 @@ static void sql_health(sqlite3_context *context, int count, sqlite3_value **valu
                         SQLITE_TRANSIENT);
 }
 
-annal_status annal__health_add(sqlite3 *db, annal_store *store, annal_error *err)
+annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error *err)
 {
     if (sqlite3_table_column_metadata(db, "state", "sessions", "artifacts_path", NULL, NULL, NULL,
                                       NULL, NULL) != SQLITE_OK ||

@@ -11,6 +11,6 @@
  * If the database state of packs lionagi and teams is attached, create a temporary view run_list
  * that hides the one there, with the same columns; otherwise do nothing. The store must outlive db.
  */
-annal_status annal__health_add(sqlite3 *db, annal_store *store, annal_error *err);
+annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error *err);
 
 #endif

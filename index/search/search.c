@@ -15,7 +15,7 @@
  */
 #include "index/search/search.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/db/files.h"
 #include "index/index.h"
 #include "index/search/search_text.h"

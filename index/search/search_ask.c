@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking search.db: words become an expression of FTS5, and each hit gets its snippet. */
 #include "index/db/bound.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/follow/history.h"
 #include "index/follow/plan.h"
 #include "index/index.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/search/snippet.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/search/search_words.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the snapshots table. The content of their column state belongs to the snapshot folder. */
 #include "index/sys/snapshot_rows.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/state/state.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/sys/pack.h"
 #include "index/sys/state.h"
 #include "journal/base/alloc.h"
@@ -60,7 +60,7 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     memcpy(state->session, session.ptr, session.len);
     status = take_packs(state, packs, count, err);
     if (status >= 0)
-        status = annal__pages_open(source, &state->pages, &state->db, err);
+        status = annal__state_vfs_open(source, &state->pages, &state->db, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         if (packs[i]->writable) /* as in the pack's own database */
             sqlite3_db_config(state->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -87,14 +87,14 @@ static annal_status make_tables(annal_state *state, annal_error *err)
  */
 static void keep_blank(const annal_state *state, const annal_pack *pack)
 {
-    uint64_t count = annal__pages_count(state->pages);
+    uint64_t count = annal__state_vfs_count(state->pages);
     struct pack_blank *none = NULL;
     struct pack_blank *blank =
         annal__zalloc(sizeof *blank + (size_t)count * ANNAL_STATE_PAGE_BYTES);
     bool kept = blank != NULL;
     for (uint64_t page = 1; kept && page <= count; page++)
-        kept = annal__pages_read(state->pages, page,
-                                 blank->pages + (page - 1) * ANNAL_STATE_PAGE_BYTES, NULL) >= 0;
+        kept = annal__state_vfs_read(state->pages, page,
+                                     blank->pages + (page - 1) * ANNAL_STATE_PAGE_BYTES, NULL) >= 0;
     if (kept) {
         blank->count = count;
         kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
@@ -136,7 +136,7 @@ annal_status annal__state_new(annal_slice session, const annal_pack *const *pack
         state_alloc(session, packs, pack_count, blank == NULL ? NULL : &source, &state, err);
     if (status < 0)
         goto done;
-    status = blank == NULL ? make_tables(state, err) : annal__pages_own(state->pages, err);
+    status = blank == NULL ? make_tables(state, err) : annal__state_vfs_own(state->pages, err);
     if (status >= 0 && copies && blank == NULL)
         keep_blank(state, packs[0]);
     if (status >= 0)
@@ -179,7 +179,7 @@ void annal_state_free(annal_state *state)
         return;
     annal__applier_free(state->applier);
     annal__db_close(state->db);
-    annal__pages_free(state->pages);
+    annal__state_vfs_free(state->pages);
     annal__free(state->packs);
     annal_pack_free(state->core);
     annal__free(state);
@@ -206,7 +206,7 @@ annal_status annal__state_reset(annal_state *state, annal_slice session, annal_e
     if (status >= 0)
         status = annal__db_exec(state->db, sql.ptr, err);
     annal__buf_done(&sql);
-    status = annal__pages_why(state->pages, status, err);
+    status = annal__state_vfs_why(state->pages, status, err);
     if (status < 0)
         return status;
     annal__applier_forget(state->applier);
@@ -247,7 +247,7 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
         state->in_transaction++;
         status = annal__applier_begin(state->applier, session_of(state), ts_us, err);
     }
-    return annal__pages_why(state->pages, status, err);
+    return annal__state_vfs_why(state->pages, status, err);
 }
 
 /* refused is stored as its negative minus one if the packs could not settle. */
@@ -265,7 +265,7 @@ static annal_status commit(annal_state *state, annal_error *err)
     }
     if (status >= 0)
         state->in_transaction = 0;
-    return annal__pages_why(state->pages, status, err);
+    return annal__state_vfs_why(state->pages, status, err);
 }
 
 annal_status annal_state_apply(annal_state *state, const annal_event *event, annal_error *err)
@@ -285,7 +285,7 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
         status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
     }
     if (status < 0)
-        return annal__pages_why(state->pages, status, err);
+        return annal__state_vfs_why(state->pages, status, err);
     state->seq = event->seq;
     state->refused += refused != NULL;
     return ANNAL_OK;
@@ -301,7 +301,7 @@ annal_status annal__state_settle(annal_state *state, annal_error *err)
         status =
             annal__applier_settle(state->applier, session_of(state), state->seq, &refused, err);
     state->unsettled = refused != NULL;
-    return status < 0 ? annal__pages_why(state->pages, status, err) : commit(state, err);
+    return status < 0 ? annal__state_vfs_why(state->pages, status, err) : commit(state, err);
 }
 
 annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sql_options *options,
@@ -311,7 +311,7 @@ annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sq
     if (status < 0)
         return status;
     status = annal__db_select(state->db, sql, options, fn, arg, err);
-    return annal__pages_why(state->pages, status, err);
+    return annal__state_vfs_why(state->pages, status, err);
 }
 
 /* ---- As pages ---- */
@@ -358,11 +358,11 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
     if (status >= 0)
         status =
             annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
-    if (status < 0 && !annal__pages_failed(state->pages))
+    if (status < 0 && !annal__state_vfs_failed(state->pages))
         status = no_state(session, status, err);
-    status = annal__pages_why(state->pages, status, err);
+    status = annal__state_vfs_why(state->pages, status, err);
     if (status < 0) {
-        annal__pages_disown(state->pages);
+        annal__state_vfs_disown(state->pages);
         annal_state_free(state);
         return status;
     }
@@ -391,7 +391,7 @@ static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_err
 
 bool annal__state_rest(annal_state *state)
 {
-    if (state == NULL || annal__pages_failed(state->pages))
+    if (state == NULL || annal__state_vfs_failed(state->pages))
         return false;
     if (state->roots == 0 && hash_roots(state, &state->roots, NULL) < 0)
         return false;
@@ -402,7 +402,7 @@ bool annal__state_rest(annal_state *state)
     state->seq = state->refused = 0;
     state->unsettled = false;
     state->in_transaction = 0;
-    return annal__pages_empty(state->pages, state->db);
+    return annal__state_vfs_empty(state->pages, state->db);
 }
 
 annal_status annal__state_reopen(annal_state *state, annal_slice session,
@@ -419,18 +419,18 @@ annal_status annal__state_reopen(annal_state *state, annal_slice session,
     if (source == NULL)
         fresh = blank_source(blank);
     memcpy(state->session, session.ptr, session.len);
-    status = annal__pages_fill(state->pages, source == NULL ? &fresh : source, err);
+    status = annal__state_vfs_fill(state->pages, source == NULL ? &fresh : source, err);
     if (status >= 0 && source == NULL)
-        status = annal__pages_own(state->pages, err);
+        status = annal__state_vfs_own(state->pages, err);
     if (status >= 0)
         status = hash_roots(state, &roots, err);
     if (status >= 0 && roots != state->roots)
         status = annal__fail(err, ANNAL_ERR_CONFLICT, "the state has other tables");
     if (status >= 0)
         status = read_position(state, err);
-    status = annal__pages_why(state->pages, status, err);
+    status = annal__state_vfs_why(state->pages, status, err);
     if (status < 0)
-        annal__pages_disown(state->pages);
+        annal__state_vfs_disown(state->pages);
     return status;
 }
 
@@ -438,7 +438,7 @@ annal_status annal__state_page_count(annal_state *state, uint64_t *out_count, an
 {
     annal_status status = annal__state_settle(state, err);
     if (status >= 0)
-        *out_count = annal__pages_count(state->pages);
+        *out_count = annal__state_vfs_count(state->pages);
     return status;
 }
 
@@ -447,18 +447,19 @@ annal_status annal__state_page(annal_state *state, uint64_t page, void *out, ann
     annal_status status = annal__state_settle(state, err);
     if (status < 0)
         return status;
-    if (page == 0 || page > annal__pages_count(state->pages))
+    if (page == 0 || page > annal__state_vfs_count(state->pages))
         return annal__fail(err, ANNAL_ERR_INVALID, "the state of session '%s' has no page %llu",
                            state->session, (unsigned long long)page);
-    return annal__pages_read(state->pages, page, out, err);
+    return annal__state_vfs_read(state->pages, page, out, err);
 }
 
 annal_status annal__state_changed(annal_state *state, annal__state_page_fn fn, void *arg,
                                   annal_error *err)
 {
     annal_status status = annal__state_settle(state, err);
-    for (uint64_t page = 1; status == ANNAL_OK && page <= annal__pages_count(state->pages); page++)
-        if (annal__pages_changed(state->pages, page))
+    for (uint64_t page = 1; status == ANNAL_OK && page <= annal__state_vfs_count(state->pages);
+         page++)
+        if (annal__state_vfs_changed(state->pages, page))
             status = (annal_status)fn(arg, page);
     return status;
 }
@@ -469,22 +470,22 @@ annal_status annal__state_rebase(annal_state *state, const annal__state_source *
     annal_status status = annal__state_settle(state, err);
     if (status < 0)
         return status;
-    if (source->page_count != annal__pages_count(state->pages))
+    if (source->page_count != annal__state_vfs_count(state->pages))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "the state of session '%s' has %llu pages, not %llu", state->session,
-                           (unsigned long long)annal__pages_count(state->pages),
+                           (unsigned long long)annal__state_vfs_count(state->pages),
                            (unsigned long long)source->page_count);
-    annal__pages_rebase(state->pages, source);
+    annal__state_vfs_rebase(state->pages, source);
     return ANNAL_OK;
 }
 
 annal_status annal__state_put_away(annal_state *state, const char *directory, size_t bytes_max,
                                    annal_error *err)
 {
-    if (annal__pages_own_bytes(state->pages) <= bytes_max)
+    if (annal__state_vfs_own_bytes(state->pages) <= bytes_max)
         return ANNAL_OK;
     annal_status status = annal__state_settle(state, err);
     if (status >= 0)
-        annal__pages_put_away(state->pages, directory);
+        annal__state_vfs_put_away(state->pages, directory);
     return status;
 }

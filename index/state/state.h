@@ -3,7 +3,7 @@
 #ifndef INDEX_STATE_STATE_H
 #define INDEX_STATE_STATE_H
 
-#include "index/pack/apply.h"
+#include "index/pack/applier.h"
 #include "index/state/state_vfs.h"
 #include "journal/base/buf.h"
 

@@ -8,7 +8,7 @@
  *     one, everything before it is as in `after`, and everything from it on as in `before`: so the
  *     position is right at the moment when its change is made.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/state/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -9,7 +9,7 @@
  * state_diff.c walks two states in this order, and its JSON patch names rows by their position in
  * it.
  */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/state/state.h"
 #include "index/sys/state.h"
 #include "journal/base/buf.h"
@@ -217,7 +217,7 @@ annal_status annal_state_json(annal_state *state, annal_write_fn fn, void *arg, 
     if (status >= 0)
         status = write_tables(state, &sink, err);
     annal__buf_done(&sink.buf);
-    return annal__pages_why(state->pages, status, err);
+    return annal__state_vfs_why(state->pages, status, err);
 }
 
 static int hash_add(void *arg, const char *bytes, size_t len)

@@ -27,7 +27,7 @@
  */
 #include "index/state/state_vfs.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/state/spill.h"
 #include "index/sys/state.h"
 #include "journal/base/alloc.h"
@@ -79,8 +79,8 @@ static const char *own_page(const struct state_pages *pages, uint64_t page)
     return page <= pages->own_cap ? pages->own[page - 1] : NULL;
 }
 
-annal_status annal__pages_read(struct state_pages *pages, uint64_t page, void *out,
-                               annal_error *err)
+annal_status annal__state_vfs_read(struct state_pages *pages, uint64_t page, void *out,
+                                   annal_error *err)
 {
     const char *own = own_page(pages, page);
     if (own != NULL)
@@ -94,17 +94,17 @@ annal_status annal__pages_read(struct state_pages *pages, uint64_t page, void *o
     return ANNAL_OK;
 }
 
-uint64_t annal__pages_count(const struct state_pages *pages)
+uint64_t annal__state_vfs_count(const struct state_pages *pages)
 {
     return pages->count;
 }
 
-bool annal__pages_changed(const struct state_pages *pages, uint64_t page)
+bool annal__state_vfs_changed(const struct state_pages *pages, uint64_t page)
 {
     return page > pages->shared || own_page(pages, page) != NULL || is_away(pages, page);
 }
 
-size_t annal__pages_own_bytes(const struct state_pages *pages)
+size_t annal__state_vfs_own_bytes(const struct state_pages *pages)
 {
     return pages->own_count * PAGE_BYTES +
            pages->own_cap * (sizeof *pages->own + sizeof *pages->away);
@@ -155,7 +155,7 @@ static void drop_from(struct state_pages *pages, uint64_t count)
     }
 }
 
-void annal__pages_put_away(struct state_pages *pages, const char *directory)
+void annal__state_vfs_put_away(struct state_pages *pages, const char *directory)
 {
     annal__spill_open(&pages->spill, directory);
     for (size_t i = 0; i < pages->own_cap; i++) {
@@ -177,7 +177,7 @@ static void close_source(struct state_pages *pages)
     pages->source = (annal__state_source){0};
 }
 
-void annal__pages_rebase(struct state_pages *pages, const annal__state_source *source)
+void annal__state_vfs_rebase(struct state_pages *pages, const annal__state_source *source)
 {
     drop_from(pages, 0);
     close_source(pages);
@@ -185,7 +185,7 @@ void annal__pages_rebase(struct state_pages *pages, const annal__state_source *s
     pages->shared = source->page_count;
 }
 
-annal_status annal__pages_own(struct state_pages *pages, annal_error *err)
+annal_status annal__state_vfs_own(struct state_pages *pages, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     for (uint64_t page = 1; status >= 0 && page <= pages->shared; page++) {
@@ -212,12 +212,12 @@ static int fail_page(struct state_pages *pages, annal_status status)
     return status == ANNAL_ERR_NOMEM ? SQLITE_IOERR_NOMEM : SQLITE_IOERR_READ;
 }
 
-bool annal__pages_failed(const struct state_pages *pages)
+bool annal__state_vfs_failed(const struct state_pages *pages)
 {
     return pages->failed.status < 0;
 }
 
-annal_status annal__pages_why(struct state_pages *pages, annal_status status, annal_error *err)
+annal_status annal__state_vfs_why(struct state_pages *pages, annal_status status, annal_error *err)
 {
     annal_error failed = pages->failed;
     pages->failed = (annal_error){0};
@@ -245,8 +245,8 @@ static int file_read(sqlite3_file *file, void *out, int amount, sqlite3_int64 of
     while (left > 0 && at < end) {
         size_t skip = at % PAGE_BYTES, some = PAGE_BYTES - skip < left ? PAGE_BYTES - skip : left;
         bool whole = some == PAGE_BYTES;
-        annal_status status =
-            annal__pages_read(pages, at / PAGE_BYTES + 1, whole ? to : pages->part, &pages->failed);
+        annal_status status = annal__state_vfs_read(pages, at / PAGE_BYTES + 1,
+                                                    whole ? to : pages->part, &pages->failed);
         if (status < 0)
             return fail_page(pages, status);
         if (!whole)
@@ -268,7 +268,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int amount, sqlite3
         uint64_t page = at / PAGE_BYTES + 1;
         size_t skip = at % PAGE_BYTES, some = PAGE_BYTES - skip < left ? PAGE_BYTES - skip : left;
         if (some < PAGE_BYTES) { /* SQLite never does this as we set it up */
-            annal_status status = annal__pages_read(pages, page, pages->part, &pages->failed);
+            annal_status status = annal__state_vfs_read(pages, page, pages->part, &pages->failed);
             if (status < 0)
                 return fail_page(pages, status);
         }
@@ -463,7 +463,7 @@ static annal_status check_header(struct state_pages *pages, annal_error *err)
     static const char header[] = "SQLite format 3\0\x10\0\1\1";
     if (pages->count == 0)
         return ANNAL_OK;
-    annal_status status = annal__pages_read(pages, 1, pages->part, err);
+    annal_status status = annal__state_vfs_read(pages, 1, pages->part, err);
     if (status >= 0 && memcmp(pages->part, header, sizeof header - 1) != 0)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "page 1 of a state begins no database");
     return status;
@@ -484,7 +484,7 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
                                 "PRAGMA synchronous = OFF; "
                                 "PRAGMA cache_size = -" CACHE_KIB "; PRAGMA journal_mode = MEMORY",
                                 err);
-    status = annal__pages_why(pages, status, err);
+    status = annal__state_vfs_why(pages, status, err);
     if (status < 0) {
         annal__db_close(db);
         return status;
@@ -493,15 +493,15 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
     return ANNAL_OK;
 }
 
-annal_status annal__pages_fill(struct state_pages *pages, const annal__state_source *source,
-                               annal_error *err)
+annal_status annal__state_vfs_fill(struct state_pages *pages, const annal__state_source *source,
+                                   annal_error *err)
 {
     pages->source = *source;
     pages->shared = pages->count = source->page_count;
     return check_header(pages, err);
 }
 
-bool annal__pages_empty(struct state_pages *pages, sqlite3 *db)
+bool annal__state_vfs_empty(struct state_pages *pages, sqlite3 *db)
 {
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_RESET_CACHE, NULL) != SQLITE_OK)
         return false;
@@ -512,31 +512,32 @@ bool annal__pages_empty(struct state_pages *pages, sqlite3 *db)
     return true;
 }
 
-annal_status annal__pages_open(const annal__state_source *source, struct state_pages **out_pages,
-                               sqlite3 **out_db, annal_error *err)
+annal_status annal__state_vfs_open(const annal__state_source *source,
+                                   struct state_pages **out_pages, sqlite3 **out_db,
+                                   annal_error *err)
 {
     struct state_pages *pages = annal__zalloc(sizeof *pages);
     if (pages == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the pages of a state");
     vfs_init(pages);
-    annal_status status = source == NULL ? ANNAL_OK : annal__pages_fill(pages, source, err);
+    annal_status status = source == NULL ? ANNAL_OK : annal__state_vfs_fill(pages, source, err);
     if (status >= 0)
         status = open_db(pages, out_db, err);
     if (status < 0) {
-        annal__pages_disown(pages);
-        annal__pages_free(pages);
+        annal__state_vfs_disown(pages);
+        annal__state_vfs_free(pages);
         return status;
     }
     *out_pages = pages;
     return ANNAL_OK;
 }
 
-void annal__pages_disown(struct state_pages *pages)
+void annal__state_vfs_disown(struct state_pages *pages)
 {
     pages->source.close = NULL;
 }
 
-void annal__pages_free(struct state_pages *pages)
+void annal__state_vfs_free(struct state_pages *pages)
 {
     if (pages == NULL)
         return;

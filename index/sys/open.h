@@ -17,7 +17,7 @@ ANNAL_MUST_CHECK annal_status annal__index_open_plain(annal_store *store,
 void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 
 /*
- * Whether the last round of an index that follows left work for the next one. Only for a chore of
+ * Whether the last round of an index that follows left work for the next one. Only for a task of
  * the same store object.
  */
 bool annal__index_is_behind(const annal_index *index);

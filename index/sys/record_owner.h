@@ -11,8 +11,9 @@
  */
 typedef struct annal__records annal__records;
 
-ANNAL_MUST_CHECK annal_status annal__records_open(annal_index *index, annal__records **out_records,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__record_owner_open(annal_index *index,
+                                                       annal__records **out_records,
+                                                       annal_error *err);
 
 /*
  * Find the owner of a record: session, if it contains the record, else the first that does; empty
@@ -20,11 +21,11 @@ ANNAL_MUST_CHECK annal_status annal__records_open(annal_index *index, annal__rec
  *
  * ANNAL_ERR_CORRUPT  sessions.db is damaged, and was deleted if that is possible
  */
-ANNAL_MUST_CHECK annal_status annal__records_owner(annal__records *records, annal_slice origin,
-                                                   annal_slice session, annal_slice *out_owner,
-                                                   annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__record_owner_find(annal__records *records, annal_slice origin,
+                                                       annal_slice session, annal_slice *out_owner,
+                                                       annal_error *err);
 
 /* NULL is accepted. */
-void annal__records_close(annal__records *records);
+void annal__record_owner_close(annal__records *records);
 
 #endif

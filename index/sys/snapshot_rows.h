@@ -7,7 +7,7 @@
 
 /*
  * Write a row, replacing one at this seq. Waits up to wait_ms for other writers of the index; 0
- * only tries, as a chore must. Any thread.
+ * only tries, as a task must. Any thread.
  *
  * ANNAL_ERR_BUSY  another process writes the index
  */
@@ -52,7 +52,7 @@ typedef int (*annal__snapshot_row_fn)(void *arg, const annal__snapshot_row *row)
 
 /*
  * Call fn with the row of this session that has the largest seq; not at all, if there is none. Does
- * not wait for other programs, as a chore must not. Any thread.
+ * not wait for other programs, as a task must not. Any thread.
  *
  * ANNAL_ERR_BUSY  another program keeps the database locked
  */

@@ -111,7 +111,7 @@ ANNAL_MUST_CHECK annal_status annal__store_settle(annal_store *store, annal_erro
 
 /*
  * Call fn for each session that this store object appended to and whose journal has grown after
- * `since`. Returns the point to pass as since next time; begin with 0. Index chores use it to know
+ * `since`. Returns the point to pass as since next time; begin with 0. Index tasks use it to know
  * what is new without looking at every file. Any thread.
  */
 uint64_t annal__store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg);

@@ -2,17 +2,16 @@
 /*
  * How long it takes from an append until another process has the event, beside the least it can.
  *
- *   bench_tail [--compare] [DIR [SECONDS]]     DIR is on the disk to measure; default: the current
- *   directory
+ * bench_tail [--compare] [DIR [SECONDS]]     DIR is on the disk to measure; default: the current
+ * directory
  *
  * One process appends events that carry the time, another one follows the session: it waits for
  * news, reads the journal with a cursor, and subtracts. In rounds, so that the neighbours of a
- * shared machine disturb all alike:
- *   bare    pwrite and fdatasync of 4096 bytes over a zero-filled file
- *   sync    append at level sync; once one after the other, once with pauses of 1 ms
- *   os      the same at level os
- * --compare adds the same with inotify on the journal in place of the bell, and what an append
- * costs with 0, 1, 100 and 1,000 processes waiting. Prints one JSON object of microseconds.
+ * shared machine disturb all alike: bare    pwrite and fdatasync of 4096 bytes over a zero-filled
+ * file sync    append at level sync; once one after the other, once with pauses of 1 ms os      the
+ * same at level os --compare adds the same with inotify on the journal in place of the wakeup page,
+ * and what an append costs with 0, 1, 100 and 1,000 processes waiting. Prints one JSON object of
+ * microseconds.
  */
 #include "journal/sys/news.h"
 
@@ -40,7 +39,7 @@
 
 enum { BELL, INOTIFY, MEANS };
 
-static const char *const means_names[] = {"bell", "inotify"};
+static const char *const means_names[] = {"wakeup page", "inotify"};
 
 struct samples {
     double us[SAMPLES_MAX];
@@ -157,7 +156,7 @@ static void read_on(annal_cursor *cursor, struct shared *shared)
         die("read", &err);
 }
 
-static void follow_bell(annal_store *store, annal_cursor *cursor, struct shared *shared)
+static void follow_wakeup_page(annal_store *store, annal_cursor *cursor, struct shared *shared)
 {
     annal__news *news = NULL;
     annal__news_item item;
@@ -207,7 +206,7 @@ static pid_t start_follower(const char *session, int means, struct shared *share
             annal_cursor_open(store, annal_slice_of(session), info.last_seq + 1, &cursor, &err) < 0)
             die("open a cursor", &err);
         if (means == BELL)
-            follow_bell(store, cursor, shared);
+            follow_wakeup_page(store, cursor, shared);
         follow_inotify(session, cursor, shared);
     }
     while (!atomic_load(&shared->ready))
@@ -262,7 +261,7 @@ static void measure(int means, annal_level level, bool pauses, double seconds)
     annal_store *store = open_store(true);
     annal_writer *writer = open_writer(store, session);
     pid_t pid = start_follower(session, means, shared);
-    usleep(50000); /* a bell that is new is noticed */
+    usleep(50000); /* a new wakeup page is noticed */
     append(writer, level);
     usleep(2000);
     double until = now_us() + seconds * 1e6;

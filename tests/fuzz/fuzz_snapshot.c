@@ -28,29 +28,29 @@ static void unpack(const struct snapshot_header *header, const char *body)
     struct body_reader *unpacker = NULL;
     size_t len = (size_t)header->directory_bytes;
     annal_slice list = {body + (header->body_bytes - len), len};
-    annal_status status = annal__directory_read(header, list, &directory, NULL);
+    annal_status status = annal__container_directory_read(header, list, &directory, NULL);
     MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
     if (status < 0)
         return;
-    MUST(annal__body_reader_new(&unpacker, NULL) == ANNAL_OK);
+    MUST(annal__container_body_reader_new(&unpacker, NULL) == ANNAL_OK);
     if (header->base_seq == 0)
-        MUST(directory.entry_count == annal__snapshot_pages(header));
+        MUST(directory.entry_count == annal__container_pages(header));
     for (size_t i = 0; i < directory.entry_count; i++) {
         const struct snapshot_entry *entry = &directory.entries[i];
-        MUST(entry->page < annal__snapshot_pages(header));
+        MUST(entry->page < annal__container_pages(header));
         MUST(i == 0 || directory.entries[i - 1].page < entry->page);
         MUST(entry->frame < directory.frame_count);
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
         MUST(entry->at < frame->pages);
         MUST(frame->offset + frame->bytes <= header->body_bytes - len);
-        status =
-            annal__body_read_frame(unpacker, frame, body + frame->offset, base_pages, pages, NULL);
+        status = annal__container_body_read_frame(unpacker, frame, body + frame->offset, base_pages,
+                                                  pages, NULL);
         MUST(frame->first_base + frame->bases <= directory.base_count);
         MUST(status == ANNAL_OK || status == ANNAL_ERR_CORRUPT);
-        MUST(annal__directory_find(&directory, entry->page) == entry);
+        MUST(annal__container_directory_find(&directory, entry->page) == entry);
     }
-    annal__body_reader_free(unpacker);
-    annal__directory_done(&directory);
+    annal__container_body_reader_free(unpacker);
+    annal__container_directory_done(&directory);
 }
 
 /* Pages made of the input, each beginning with its number. */
@@ -65,7 +65,7 @@ static void round_trip(annal_slice input, bool based)
     size_t take = input.len < PAGE ? input.len : PAGE;
     static char image[20][SNAPSHOT_PAGE_BYTES];
     header.raw_bytes = count * PAGE;
-    MUST(annal__body_writer_new(&packer, NULL) == ANNAL_OK);
+    MUST(annal__container_body_writer_new(&packer, NULL) == ANNAL_OK);
     for (uint32_t i = 0; i < count; i++) {
         memset(image[i], (int)i, PAGE);
         memcpy(image[i], input.ptr, take);
@@ -74,28 +74,29 @@ static void round_trip(annal_slice input, bool based)
         const struct packer_base bases[] = {base, base, base};
         bool added = false;
         if (based)
-            MUST(annal__body_writer_delta(packer, i, image[i], bases, 1 + i % SNAPSHOT_BASES_MAX,
-                                          4096, &added, NULL) == ANNAL_OK);
+            MUST(annal__container_body_writer_delta(packer, i, image[i], bases,
+                                                    1 + i % SNAPSHOT_BASES_MAX, 4096, &added,
+                                                    NULL) == ANNAL_OK);
         if (!added)
-            MUST(annal__body_writer_whole(packer, i, image[i], NULL) == ANNAL_OK);
+            MUST(annal__container_body_writer_whole(packer, i, image[i], NULL) == ANNAL_OK);
     }
-    MUST(annal__body_writer_end(packer, &header, &body, NULL) == ANNAL_OK);
+    MUST(annal__container_body_writer_end(packer, &header, &body, NULL) == ANNAL_OK);
     size_t len = (size_t)header.directory_bytes;
     const annal_slice tail = {body.len == 0 ? "" : body.ptr + (body.len - len), len};
-    MUST(annal__directory_read(&header, tail, &directory, NULL) == ANNAL_OK);
+    MUST(annal__container_directory_read(&header, tail, &directory, NULL) == ANNAL_OK);
     MUST(directory.entry_count == count);
-    MUST(annal__body_reader_new(&unpacker, NULL) == ANNAL_OK);
+    MUST(annal__container_body_reader_new(&unpacker, NULL) == ANNAL_OK);
     for (uint32_t i = 0; i < count; i++) {
-        const struct snapshot_entry *entry = annal__directory_find(&directory, i);
+        const struct snapshot_entry *entry = annal__container_directory_find(&directory, i);
         MUST(entry != NULL);
         const struct snapshot_frame *frame = &directory.frames[entry->frame];
-        MUST(annal__body_read_frame(unpacker, frame, body.ptr + frame->offset, base_pages, pages,
-                                    NULL) == ANNAL_OK);
+        MUST(annal__container_body_read_frame(unpacker, frame, body.ptr + frame->offset, base_pages,
+                                              pages, NULL) == ANNAL_OK);
         MUST(memcmp(pages + entry->at * PAGE, image[i], PAGE) == 0);
     }
-    annal__directory_done(&directory);
-    annal__body_reader_free(unpacker);
-    annal__body_writer_free(packer);
+    annal__container_directory_done(&directory);
+    annal__container_body_reader_free(unpacker);
+    annal__container_body_writer_free(packer);
     annal__buf_done(&body);
 }
 
@@ -128,9 +129,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     memcpy(row, input.ptr, input.len);
     if ((how & 1) != 0 && input.len >= SNAPSHOT_HEADER_BYTES)
         mend(row, input.len);
-    if (annal__snapshot_header_read((annal_slice){row, input.len}, &header) == NULL) {
+    if (annal__container_header_read((annal_slice){row, input.len}, &header) == NULL) {
         char again[SNAPSHOT_HEADER_BYTES];
-        annal__snapshot_header_write(&header, again);
+        annal__container_header_write(&header, again);
         MUST((row[12] & ~1) != 0 || row[13] != 0 || row[14] != 0 || row[15] != 0 ||
              memcmp(row, again, sizeof again) == 0);
         if (!header.in_file)

@@ -168,7 +168,7 @@ START_TEST(a_snapshot_unpacks_or_is_told_to_be_of_another_version)
         snprintf(path, sizeof path, "%s/%s/snapshot", ANNAL_GOLDEN, made[i]);
         char *bytes = file_read(path, &len);
         annal_slice row = {bytes, len};
-        const char *problem = annal__snapshot_header_read(row, &header);
+        const char *problem = annal__container_header_read(row, &header);
         if (problem != NULL) {
             ck_assert_str_eq(problem, "it is of another version");
         } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/allowed.h"
 #include "index/db/connect.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 

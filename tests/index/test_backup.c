@@ -196,14 +196,14 @@ START_TEST(a_manifest_cannot_lead_out_of_the_store)
         struct manifest manifest;
         struct backup_file file = {0}, read;
         snprintf(file.path, sizeof file.path, "%s", paths[i]);
-        ck_assert_int_eq(annal__manifest_begin(&text, "T"), ANNAL_OK);
-        ck_assert_int_eq(annal__manifest_add(&text, &file), ANNAL_OK);
-        ck_assert_int_eq(annal__manifest_end(&text, 1, 0), ANNAL_OK);
+        ck_assert_int_eq(annal__backup_manifest_begin(&text, "T"), ANNAL_OK);
+        ck_assert_int_eq(annal__backup_manifest_add(&text, &file), ANNAL_OK);
+        ck_assert_int_eq(annal__backup_manifest_end(&text, 1, 0), ANNAL_OK);
         mkdir(backup, 0700);
         file_write(tmpdir_path(&f.dir, "backup/manifest"), text.ptr, text.len);
-        ck_ok(annal__manifest_open(&manifest, &annal__system_io, backup, err));
-        ck_assert_int_eq(annal__manifest_next(&manifest, &read, NULL), ANNAL_ERR_CORRUPT);
-        annal__manifest_done(&manifest);
+        ck_ok(annal__backup_manifest_open(&manifest, &annal__system_io, backup, err));
+        ck_assert_int_eq(annal__backup_manifest_next(&manifest, &read, NULL), ANNAL_ERR_CORRUPT);
+        annal__backup_manifest_done(&manifest);
         annal__buf_done(&text);
     }
 }

@@ -501,12 +501,12 @@ START_TEST(an_index_that_follows_needs_no_reader)
         usleep(10000);
     ck_assert_uint_eq(indexed(), 8);
     fixture_append_session(&f, "s2");
-    fixture_reopen(&f, NULL); /* closing runs the chore a last time */
+    fixture_reopen(&f, NULL); /* closing runs the task a last time */
     ck_assert_uint_eq(indexed(), 16);
 }
 END_TEST
 
-START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
+START_TEST(a_task_that_finds_the_lock_taken_comes_again)
 {
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
@@ -521,7 +521,7 @@ START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
 }
 END_TEST
 
-START_TEST(a_chore_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it)
+START_TEST(a_task_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
@@ -563,7 +563,7 @@ Suite *suite_indexer(void)
     tcase_add_test(all, the_lag_of_a_session_is_told);
     tcase_add_test(all, events_are_counted_by_type);
     tcase_add_test(all, an_index_that_follows_needs_no_reader);
-    tcase_add_test(all, a_chore_that_finds_the_lock_taken_comes_again);
-    tcase_add_test(all, a_chore_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it);
+    tcase_add_test(all, a_task_that_finds_the_lock_taken_comes_again);
+    tcase_add_test(all, a_task_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it);
     return suite;
 }

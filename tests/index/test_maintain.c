@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
 #include "journal/sys/delete.h"

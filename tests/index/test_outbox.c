@@ -3,8 +3,8 @@
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
-#include "index/db/database.h"
-#include "index/pack/apply.h"
+#include "index/db/db.h"
+#include "index/pack/applier.h"
 #include "index/pack/outbox.h"
 
 #include <stdio.h>

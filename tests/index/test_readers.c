@@ -76,11 +76,11 @@ static void assert_owner(const char *origin, const char *session, const char *ow
 {
     annal__records *records = NULL;
     annal_slice found;
-    ck_ok(annal__records_open(f.index, &records, err));
-    ck_ok(annal__records_owner(records, annal_slice_of(origin), annal_slice_of(session), &found,
-                               err));
+    ck_ok(annal__record_owner_open(f.index, &records, err));
+    ck_ok(annal__record_owner_find(records, annal_slice_of(origin), annal_slice_of(session), &found,
+                                   err));
     ck_assert_int_eq(annal__slice_is(found, owner), 1);
-    annal__records_close(records);
+    annal__record_owner_close(records);
 }
 
 /* Every log that is imported asks. */

@@ -62,7 +62,7 @@ START_TEST(rows_are_listed_and_deleted)
 }
 END_TEST
 
-START_TEST(a_chore_only_tries_the_lock)
+START_TEST(a_task_only_tries_the_lock)
 {
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
@@ -81,6 +81,6 @@ Suite *suite_snapshot_rows(void)
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, the_newest_row_up_to_a_seq_is_found);
     tcase_add_test(all, rows_are_listed_and_deleted);
-    tcase_add_test(all, a_chore_only_tries_the_lock);
+    tcase_add_test(all, a_task_only_tries_the_lock);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/state/state.h"
 #include "index/sys/pack.h"
 #include "index/sys/state.h"
@@ -100,23 +100,23 @@ struct pair {
 
 static void pair_take(struct pair *pair)
 {
-    store_grow(&pair->store, annal__pages_count(pair->pages));
+    store_grow(&pair->store, annal__state_vfs_count(pair->pages));
     for (uint64_t page = 1; page <= pair->store.count; page++)
-        if (annal__pages_changed(pair->pages, page))
-            ck_ok(annal__pages_read(pair->pages, page, pair->store.pages[page - 1], err));
+        if (annal__state_vfs_changed(pair->pages, page))
+            ck_ok(annal__state_vfs_read(pair->pages, page, pair->store.pages[page - 1], err));
 }
 
 static void pair_open(struct pair *pair)
 {
     const annal__state_source source = source_of(&pair->store);
-    ck_ok(annal__pages_open(&source, &pair->pages, &pair->ours, err));
+    ck_ok(annal__state_vfs_open(&source, &pair->pages, &pair->ours, err));
     sqlite3_exec(pair->ours, "PRAGMA cache_size = 10", NULL, NULL, NULL);
 }
 
 static void pair_close(struct pair *pair)
 {
     annal__db_close(pair->ours);
-    annal__pages_free(pair->pages);
+    annal__state_vfs_free(pair->pages);
 }
 
 /* Both say the same, also when they say no. */
@@ -204,7 +204,7 @@ START_TEST(random_sql_over_a_source_is_as_in_memory)
     struct random random = random_init((uint64_t)_i + 1);
     struct pair pair = {0};
     ck_ok(annal__db_open(":memory:", SQLITE_OPEN_READWRITE, &pair.plain, err));
-    ck_ok(annal__pages_open(NULL, &pair.pages, &pair.ours, err));
+    ck_ok(annal__state_vfs_open(NULL, &pair.pages, &pair.ours, err));
     pair_do(&pair, "PRAGMA cache_size = 10");
     pair_do(&pair, _i % 2 == 0 ? "PRAGMA auto_vacuum = 0" : "PRAGMA auto_vacuum = 1");
     pair_do(&pair, "CREATE TABLE a (id INTEGER PRIMARY KEY, x, y); CREATE INDEX ay ON a (y);"
@@ -216,14 +216,14 @@ START_TEST(random_sql_over_a_source_is_as_in_memory)
         if (how == 1 || how == 2)
             pair_take(&pair);
         if (how == 3)
-            annal__pages_put_away(pair.pages, "/tmp");
+            annal__state_vfs_put_away(pair.pages, "/tmp");
         if (how == 1) {
             pair_close(&pair);
             pair_open(&pair);
         } else if (how == 2) {
             const annal__state_source source = source_of(&pair.store);
-            annal__pages_rebase(pair.pages, &source);
-            ck_assert(!annal__pages_changed(pair.pages, 1));
+            annal__state_vfs_rebase(pair.pages, &source);
+            ck_assert(!annal__state_vfs_changed(pair.pages, 1));
         }
     }
     pair_close(&pair);
@@ -390,7 +390,7 @@ START_TEST(of_a_large_state_only_what_is_needed_is_read_and_kept)
     apply(state, 7000, "turn.completed", "{\"turn_id\":\"turn-3000\"}");
     ck_assert_uint_gt(changed(state), 1);
     ck_assert_uint_lt(changed(state), 8);
-    ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 65536);
+    ck_assert_uint_lt(annal__state_vfs_own_bytes(state->pages), 65536);
 
     store_take(&store, state);
     const annal__state_source source = source_of(&store);
@@ -408,7 +408,7 @@ START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
     for (uint64_t seq = 0; seq < 12000; seq += 1000) {
         fold_turns(state, seq + 1, seq + 990);
         store_take(&store, state);
-        ck_assert_uint_lt(annal__pages_own_bytes(state->pages), (size_t)600 << 10);
+        ck_assert_uint_lt(annal__state_vfs_own_bytes(state->pages), (size_t)600 << 10);
         const annal__state_source source = source_of(&store);
         ck_ok(annal__state_rebase(state, &source, err));
     }
@@ -487,7 +487,7 @@ START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
         ck_ok(annal__state_put_away(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
-        ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 32768);
+        ck_assert_uint_lt(annal__state_vfs_own_bytes(state->pages), 32768);
         ck_assert_uint_gt(changed(state), 20);
     }
     store_take(&store, state);
@@ -508,7 +508,7 @@ START_TEST(pages_that_cannot_be_put_away_stay_in_memory)
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
         ck_ok(annal__state_put_away(state, "/proc/nowhere", 1000, err));
-        ck_assert_uint_gt(annal__pages_own_bytes(state->pages), 1000);
+        ck_assert_uint_gt(annal__state_vfs_own_bytes(state->pages), 1000);
     }
     ck_equal(straight, state);
     annal_state_free(straight);

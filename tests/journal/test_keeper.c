@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/sys/chore.h"
+#include "journal/sys/keeper_task.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
@@ -52,13 +52,13 @@ static annal_status count_run(void *arg, annal_error *err)
     return ANNAL_OK;
 }
 
-START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
+START_TEST(a_task_runs_after_appends_and_once_more_when_it_is_removed)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
-    const annal__chore chore = {
+    const annal__keeper_task task = {
         .name = "count", .period_ms = 1, .run = count_run, .arg = (void *)&runs};
-    ck_ok(annal__chore_add(store, &chore, err));
+    ck_ok(annal__keeper_task_add(store, &task, err));
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 0);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -68,7 +68,7 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
     sleep_ms(3);
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
-    annal__chore_remove(store, (void *)&runs);
+    annal__keeper_task_remove(store, (void *)&runs);
     ck_assert_int_eq(runs, 2);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 2);
@@ -76,16 +76,16 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 }
 END_TEST
 
-START_TEST(a_chore_waits_for_the_end_of_a_burst_but_not_longer_than_it_said)
+START_TEST(a_task_waits_for_the_end_of_a_burst_but_not_longer_than_it_said)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
-    const annal__chore chore = {.name = "count",
-                                .quiet_ms = 3600000,
-                                .latest_ms = 3600000,
-                                .run = count_run,
-                                .arg = (void *)&runs};
-    ck_ok(annal__chore_add(store, &chore, err));
+    const annal__keeper_task task = {.name = "count",
+                                     .quiet_ms = 3600000,
+                                     .latest_ms = 3600000,
+                                     .run = count_run,
+                                     .arg = (void *)&runs};
+    ck_ok(annal__keeper_task_add(store, &task, err));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 0);
@@ -97,10 +97,10 @@ START_TEST(a_chore_waits_for_the_end_of_a_burst_but_not_longer_than_it_said)
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
-    store->keeper.chores[0].latest_us -= 3600000000; /* another one, full of appends */
+    store->keeper.tasks[0].latest_us -= 3600000000; /* another one, full of appends */
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 2);
-    annal__chore_remove(store, (void *)&runs);
+    annal__keeper_task_remove(store, (void *)&runs);
     store_close(store);
 }
 END_TEST
@@ -112,16 +112,16 @@ static annal_status leave_work(void *arg, annal_error *err)
     return ANNAL_END;
 }
 
-START_TEST(what_a_chore_left_does_not_wait_for_the_end_of_a_burst)
+START_TEST(what_a_task_left_does_not_wait_for_the_end_of_a_burst)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
-    const annal__chore chore = {.name = "count",
-                                .quiet_ms = 3600000,
-                                .latest_ms = 3600000,
-                                .run = leave_work,
-                                .arg = (void *)&runs};
-    ck_ok(annal__chore_add(store, &chore, err));
+    const annal__keeper_task task = {.name = "count",
+                                     .quiet_ms = 3600000,
+                                     .latest_ms = 3600000,
+                                     .run = leave_work,
+                                     .arg = (void *)&runs};
+    ck_ok(annal__keeper_task_add(store, &task, err));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 0);
     atomic_fetch_sub(&store->appended_us, 3600000000); /* an hour passes */
@@ -129,12 +129,12 @@ START_TEST(what_a_chore_left_does_not_wait_for_the_end_of_a_burst)
     ck_assert_int_eq(runs, 1);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* keeps in passing */
     ck_assert_int_eq(runs, 2);
-    annal__chore_remove(store, (void *)&runs);
+    annal__keeper_task_remove(store, (void *)&runs);
     store_close(store);
 }
 END_TEST
 
-/* A chore that asks whether the keeper is needed, after it was made so. */
+/* A task that asks whether the keeper is needed, after it was made so. */
 struct asking {
     annal_store *store;
     int runs;
@@ -154,12 +154,13 @@ static annal_status ask(void *arg, annal_error *err)
     return asking->needed ? ANNAL_END : ANNAL_OK;
 }
 
-START_TEST(a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once)
+START_TEST(a_task_makes_way_for_a_checkpoint_and_goes_on_at_once)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     struct asking asking = {.store = store, .fills = true};
-    const annal__chore chore = {.name = "ask", .period_ms = 3600000, .run = ask, .arg = &asking};
-    ck_ok(annal__chore_add(store, &chore, err));
+    const annal__keeper_task task = {
+        .name = "ask", .period_ms = 3600000, .run = ask, .arg = &asking};
+    ck_ok(annal__keeper_task_add(store, &task, err));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC); /* runs it in passing */
     ck_assert_int_eq(asking.runs, 1);
     ck_assert(asking.needed);
@@ -170,28 +171,28 @@ START_TEST(a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once)
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(asking.runs, 2); /* an hour has not passed */
     asking.fills = true;
-    annal__chore_remove(store, &asking);
+    annal__keeper_task_remove(store, &asking);
     ck_assert_int_eq(asking.runs, 3);
     ck_assert(!asking.needed);
     store_close(store);
 }
 END_TEST
 
-START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
+START_TEST(a_keeper_has_sixteen_tasks_and_forgets_only_those_it_has)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
-    _Atomic int runs[CHORES_MAX + 1] = {0};
-    annal__chore chore = {.name = "count", .period_ms = 1, .run = count_run};
-    for (int i = 0; i < CHORES_MAX; i++) {
-        chore.arg = (void *)&runs[i];
-        ck_ok(annal__chore_add(store, &chore, err));
+    _Atomic int runs[TASKS_MAX + 1] = {0};
+    annal__keeper_task task = {.name = "count", .period_ms = 1, .run = count_run};
+    for (int i = 0; i < TASKS_MAX; i++) {
+        task.arg = (void *)&runs[i];
+        ck_ok(annal__keeper_task_add(store, &task, err));
     }
-    chore.arg = (void *)&runs[CHORES_MAX];
-    ck_status(ANNAL_ERR_LIMIT, annal__chore_add(store, &chore, err));
-    annal__chore_remove(store, (void *)&runs[CHORES_MAX]);
-    ck_assert_int_eq(runs[CHORES_MAX], 0);
-    for (int i = 0; i < CHORES_MAX; i++) {
-        annal__chore_remove(store, (void *)&runs[i]);
+    task.arg = (void *)&runs[TASKS_MAX];
+    ck_status(ANNAL_ERR_LIMIT, annal__keeper_task_add(store, &task, err));
+    annal__keeper_task_remove(store, (void *)&runs[TASKS_MAX]);
+    ck_assert_int_eq(runs[TASKS_MAX], 0);
+    for (int i = 0; i < TASKS_MAX; i++) {
+        annal__keeper_task_remove(store, (void *)&runs[i]);
         ck_assert_int_eq(runs[i], 1);
     }
     store_close(store);
@@ -223,11 +224,11 @@ Suite *suite_keeper(void)
     TCase *keeper = suite_case(suite, "keeper", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
-    tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
-    tcase_add_test(keeper, a_chore_waits_for_the_end_of_a_burst_but_not_longer_than_it_said);
-    tcase_add_test(keeper, what_a_chore_left_does_not_wait_for_the_end_of_a_burst);
-    tcase_add_test(keeper, a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once);
-    tcase_add_test(keeper, a_keeper_has_sixteen_chores_and_forgets_only_those_it_has);
+    tcase_add_test(keeper, a_task_runs_after_appends_and_once_more_when_it_is_removed);
+    tcase_add_test(keeper, a_task_waits_for_the_end_of_a_burst_but_not_longer_than_it_said);
+    tcase_add_test(keeper, what_a_task_left_does_not_wait_for_the_end_of_a_burst);
+    tcase_add_test(keeper, a_task_makes_way_for_a_checkpoint_and_goes_on_at_once);
+    tcase_add_test(keeper, a_keeper_has_sixteen_tasks_and_forgets_only_those_it_has);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
     return suite;
 }

@@ -47,12 +47,12 @@ static const char *hear(annal__news *news, struct told *told)
     return told->text;
 }
 
-/* To a bell that has been rung before, so that it is not new to anybody. */
+/* To a wakeup page that was used before, so that it is not new to any process. */
 static annal__news *listen_to(annal_store *store)
 {
     annal__news *news = NULL;
     ck_ok(annal__news_open(store, NULL, &news, err));
-    annal__bell_ring_all(store);
+    annal__wakeup_announce_all(store);
     annal__news_close(news);
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
@@ -160,13 +160,14 @@ START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes
     struct told told;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
-    append_numbers(store, "s", 1, BELL_SLOTS + 1, ANNAL_LEVEL_OS);
+    append_numbers(store, "s", 1, WAKEUP_SLOTS + 1, ANNAL_LEVEL_OS);
     ck_assert_str_eq(hear(news, &told), "missed");
-    append_numbers(store, "s", BELL_SLOTS + 2, BELL_SLOTS + 3, ANNAL_LEVEL_OS);
+    append_numbers(store, "s", WAKEUP_SLOTS + 2, WAKEUP_SLOTS + 3, ANNAL_LEVEL_OS);
     ck_assert_str_eq(hear(news, &told), "s:1026 s:1027");
     annal__news_item item;
-    append_numbers(store, "s", BELL_SLOTS + 4, 2 * BELL_SLOTS + 3, ANNAL_LEVEL_OS);
-    for (uint64_t seq = BELL_SLOTS + 4; seq <= 2 * BELL_SLOTS + 3; seq++) { /* all that it keeps */
+    append_numbers(store, "s", WAKEUP_SLOTS + 4, 2 * WAKEUP_SLOTS + 3, ANNAL_LEVEL_OS);
+    for (uint64_t seq = WAKEUP_SLOTS + 4; seq <= 2 * WAKEUP_SLOTS + 3;
+         seq++) { /* all that it keeps */
         ck_ok(annal__news_next(news, &item, err));
         ck_assert_uint_eq(item.end_seq, seq);
     }
@@ -267,7 +268,7 @@ START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
     struct told told;
     annal_store *reader = NULL;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
-    annal__news_close(listen_to(writer)); /* it makes no bell, but takes one that is there */
+    annal__news_close(listen_to(writer)); /* it creates no page, but uses an existing one */
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
                            &reader, err));
@@ -280,7 +281,7 @@ START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
 }
 END_TEST
 
-START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
+START_TEST(a_deleted_wakeup_page_is_created_again_and_no_event_is_missed)
 {
     struct told told;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
@@ -315,14 +316,14 @@ START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
     ck_ok(annal__news_open(reader, NULL, &news, err));
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
-    append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_OS); /* may not look for a bell so soon again */
+    append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_OS); /* may not look for a page again so soon */
     ck_assert_int_eq(annal__news_wait(news, 500, NULL), ANNAL_OK);
-    usleep(BELL_UNSURE_US);
+    usleep(WAKEUP_UNSURE_US);
     append_numbers(writer, "s", 3, 3, ANNAL_LEVEL_OS);
     hear(news, &told);
     ck_assert_msg(strstr(told.text, "missed") != NULL || strstr(told.text, "s:3") != NULL, "'%s'",
                   told.text);
-    ck_assert_ptr_nonnull(atomic_load(&writer->bell.map));
+    ck_assert_ptr_nonnull(atomic_load(&writer->wakeup.map));
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
@@ -343,7 +344,7 @@ Suite *suite_news(void)
     tcase_add_test(tcase, a_wait_that_sleeps_is_interrupted_by_another_thread);
     tcase_add_test(tcase, without_the_shared_memory_everything_is_looked_at_four_times_a_second);
     tcase_add_test(tcase, a_store_that_is_open_for_reading_only_is_woken_too);
-    tcase_add_test(tcase, a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold);
+    tcase_add_test(tcase, a_deleted_wakeup_page_is_created_again_and_no_event_is_missed);
     tcase_add_test(tcase, the_first_who_listens_looks_until_those_who_write_have_noticed);
     return suite;
 }

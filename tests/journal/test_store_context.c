@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/store.h"
-#include "journal/sys/chore.h"
 #include "journal/sys/delete.h"
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
+#include "journal/sys/keeper_task.h"
 
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
@@ -53,7 +53,7 @@ static annal_status run_never(void *arg, annal_error *err)
 {
     (void)arg;
     (void)err;
-    ck_abort_msg("a chore is run");
+    ck_abort_msg("a task is run");
     return ANNAL_OK;
 }
 
@@ -96,7 +96,7 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
-    const annal__chore chore = {.name = "never", .run = run_never};
+    const annal__keeper_task task = {.name = "never", .run = run_never};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
     store->pid++; /* what a child sees */
@@ -106,8 +106,8 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     ck_status(ANNAL_ERR_CLOSED, annal_keep(store, err));
-    ck_status(ANNAL_ERR_CLOSED, annal__chore_add(store, &chore, err));
-    annal__chore_remove(store, NULL);
+    ck_status(ANNAL_ERR_CLOSED, annal__keeper_task_add(store, &task, err));
+    annal__keeper_task_remove(store, NULL);
     store->pid--;
     if (store->same_process != NULL)
         *store->same_process = 1;

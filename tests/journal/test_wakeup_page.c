@@ -35,9 +35,9 @@ static void teardown(void)
     tmpdir_teardown();
 }
 
-static struct bell_page *page_of(annal_store *of)
+static struct wakeup_page *page_of(annal_store *of)
 {
-    struct bell_page *page = annal__bell_page(of, annal__now_us(of), true);
+    struct wakeup_page *page = annal__wakeup_page(of, annal__now_us(of), true);
     ck_assert_ptr_nonnull(page);
     return page;
 }
@@ -45,57 +45,57 @@ static struct bell_page *page_of(annal_store *of)
 static annal__news *listen_to(void)
 {
     annal__news *news = NULL;
-    annal__bell_say(page_of(store), ANNAL_SLICE("before"), 1); /* so it is new to nobody */
+    annal__wakeup_announce(page_of(store), ANNAL_SLICE("before"), 1); /* so it is new to nobody */
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
 }
 
 START_TEST(an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id)
 {
-    struct bell_page *page = page_of(store);
+    struct wakeup_page *page = page_of(store);
     char id[ANNAL_SESSION_ID_BYTES_MAX];
-    struct bell_entry entry;
+    struct wakeup_entry entry;
     memset(id, 'x', sizeof id);
     for (size_t length = 0; length <= sizeof id; length++)
-        annal__bell_say(page, (annal_slice){id, length}, length * 3);
+        annal__wakeup_announce(page, (annal_slice){id, length}, length * 3);
     for (size_t length = 0; length <= sizeof id; length++) {
-        ck_assert_int_eq(annal__bell_hear(page, length, &entry), BELL_ENTRY);
+        ck_assert_int_eq(annal__wakeup_read(page, length, &entry), WAKEUP_ENTRY);
         ck_assert_uint_eq(entry.session.len, length);
         ck_assert_int_eq(memcmp(entry.session.ptr, id, length), 0);
         ck_assert_uint_eq(entry.end_seq, length * 3);
     }
-    ck_assert_int_eq(annal__bell_hear(page, sizeof id + 1, &entry), BELL_NOTHING);
+    ck_assert_int_eq(annal__wakeup_read(page, sizeof id + 1, &entry), WAKEUP_NOTHING);
 }
 END_TEST
 
 START_TEST(an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one)
 {
-    struct bell_page *page = page_of(store);
-    struct bell_entry entry;
-    for (unsigned i = 0; i < BELL_SLOTS; i++)
-        annal__bell_say(page, ANNAL_SLICE("session"), i);
-    ck_assert_int_eq(annal__bell_hear(page, 0, &entry), BELL_ENTRY);
-    annal__bell_say(page, ANNAL_SLICE("other"), 7);
-    ck_assert_int_eq(annal__bell_hear(page, 0, &entry), BELL_LOST);
+    struct wakeup_page *page = page_of(store);
+    struct wakeup_entry entry;
+    for (unsigned i = 0; i < WAKEUP_SLOTS; i++)
+        annal__wakeup_announce(page, ANNAL_SLICE("session"), i);
+    ck_assert_int_eq(annal__wakeup_read(page, 0, &entry), WAKEUP_ENTRY);
+    annal__wakeup_announce(page, ANNAL_SLICE("other"), 7);
+    ck_assert_int_eq(annal__wakeup_read(page, 0, &entry), WAKEUP_LOST);
     /* Every bit of a slot: what is heard is what was said, or nothing is. */
     unsigned char *bytes = (unsigned char *)&page->slots[5];
     for (size_t bit = 0; bit < sizeof page->slots[5] * 8; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        if (annal__bell_hear(page, 5, &entry) == BELL_ENTRY) {
+        if (annal__wakeup_read(page, 5, &entry) == WAKEUP_ENTRY) {
             ck_assert_uint_eq(entry.end_seq, 5);
             ck_assert_uint_eq(entry.session.len, 7);
             ck_assert_int_eq(memcmp(entry.session.ptr, "session", 7), 0);
         }
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
-    ck_assert_int_eq(annal__bell_hear(page, 5, &entry), BELL_ENTRY);
+    ck_assert_int_eq(annal__wakeup_read(page, 5, &entry), WAKEUP_ENTRY);
 }
 END_TEST
 
 START_TEST(who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only)
 {
     annal__news *news = listen_to();
-    struct bell_page *page = page_of(store);
+    struct wakeup_page *page = page_of(store);
     annal__news_item item;
     atomic_fetch_add(&page->tickets, 1); /* and no more */
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -118,14 +118,14 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
 {
     struct random random = random_init(31);
     annal__news *news = listen_to();
-    struct bell_page *page = page_of(store);
+    struct wakeup_page *page = page_of(store);
     uint64_t known = 0, told = 0;
     for (uint64_t seq = 1; seq <= 300; seq++) {
         annal__news_item item;
         unsigned char *bytes = (unsigned char *)page;
         size_t from = random_below(&random, sizeof *page - 64);
         if (seq % 3 == 0) /* where it hurts */
-            from = offsetof(struct bell_page, tickets) + random_below(&random, 200);
+            from = offsetof(struct wakeup_page, tickets) + random_below(&random, 200);
         for (size_t i = 0; i < 64; i++)
             bytes[from + i] = (unsigned char)random_below(&random, 256);
         append_numbers(store, "s", seq, seq, ANNAL_LEVEL_OS);
@@ -154,7 +154,7 @@ END_TEST
 START_TEST(a_page_of_random_bytes_is_taken_over)
 {
     struct random random = random_init(31);
-    static char bytes[sizeof(struct bell_page)];
+    static char bytes[sizeof(struct wakeup_page)];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)random_below(&random, 256);
     file_write(tmpdir_path(&dir, "store/locks/bell"), bytes, sizeof bytes);
@@ -174,7 +174,7 @@ START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
     annal_store *other = store_open(path);
     annal__news *news = NULL;
     annal__news_item item;
-    ck_assert_ptr_null(annal__bell_page(other, annal__now_us(other), true));
+    ck_assert_ptr_null(annal__wakeup_page(other, annal__now_us(other), true));
     ck_ok(annal__news_open(other, NULL, &news, err));
     append_numbers(other, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(annal__news_wait(news, 5000, NULL), ANNAL_OK);
@@ -208,14 +208,14 @@ START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
         annal_store *own =
             store_open_seams(path, &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
         ck_ok(annal__news_open(own, NULL, &news, err));
-        ck_assert_ptr_null(atomic_load(&own->bell.map));
+        ck_assert_ptr_null(atomic_load(&own->wakeup.map));
         append_numbers(own, "s", 1, 1, ANNAL_LEVEL_OS);
         ck_hears(news, 1);
-        ck_assert_ptr_null(atomic_load(&own->bell.map));
+        ck_assert_ptr_null(atomic_load(&own->wakeup.map));
         picky_io_heal(&disk);
         append_numbers(own, "s", 2, 2, ANNAL_LEVEL_OS);
         ck_hears(news, 2);
-        ck_assert_ptr_nonnull(atomic_load(&own->bell.map));
+        ck_assert_ptr_nonnull(atomic_load(&own->wakeup.map));
         annal__news_close(news);
         ck_ok(annal__session_delete(own, ANNAL_SLICE("s"), NULL, err));
         store_close(own);
@@ -237,7 +237,7 @@ START_TEST(any_call_of_listening_may_fail)
         annal_store *own =
             store_open_seams(path, &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
         append_numbers(own, session, 1, 1, ANNAL_LEVEL_OS);
-        usleep(BELL_SEEK_US);
+        usleep(WAKEUP_SEEK_US);
         disk.calls = 0;
         disk.fail_at = at;
         ck_ok(annal__news_open(own, NULL, &news, err));
@@ -390,7 +390,7 @@ static void wait_for(_Atomic uint32_t *count, uint32_t least)
 START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing)
 {
     static pid_t pids[CROWD];
-    annal__news_close(listen_to()); /* the bell is there, and new to nobody */
+    annal__news_close(listen_to()); /* the page exists, and is new to no process */
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);

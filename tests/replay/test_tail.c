@@ -299,7 +299,7 @@ START_TEST(what_another_process_appends_wakes_a_tail)
 END_TEST
 
 /* A directory stands where the shared memory should be. */
-START_TEST(where_there_is_no_bell_a_tail_looks_by_itself)
+START_TEST(without_a_wakeup_page_a_tail_looks_by_itself)
 {
     append(1);
     annal_index_close(f.index);
@@ -458,7 +458,7 @@ Suite *suite_tail(void)
     tcase_add_test(tc, a_session_of_msgpack_is_followed_like_any_other);
     tcase_add_test(tc, while_a_thread_appends_no_event_is_missing_or_doubled);
     tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
-    tcase_add_test(tc, where_there_is_no_bell_a_tail_looks_by_itself);
+    tcase_add_test(tc, without_a_wakeup_page_a_tail_looks_by_itself);
     tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
     tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
     tcase_add_test(tc, a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so);

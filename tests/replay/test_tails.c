@@ -88,8 +88,8 @@ static void open_tail(const annal_tail_options *options)
 
 /* ---- Order ---- */
 
-/* A bell that was never rung is looked past for a while; this one is rung. */
-static void ring_the_bell(const char *session, int64_t ts_us)
+/* A wakeup page that was never used is not trusted for a while; use it. */
+static void use_wakeup_page(const char *session, int64_t ts_us)
 {
     open_tail(NULL);
     fixture_append_at(&f, session, "a.one", "{}", ts_us);
@@ -98,7 +98,7 @@ static void ring_the_bell(const char *session, int64_t ts_us)
 
 START_TEST(history_comes_by_time_and_then_each_append_in_its_order)
 {
-    ring_the_bell("b", 3000000);
+    use_wakeup_page("b", 3000000);
     fixture_append_at(&f, "b", "a.one", "{}", 1000000); /* an import: back in time */
     fixture_append_at(&f, "b", "a.one", "{}", 5000000);
     fixture_append_at(&f, "a", "a.one", "{}", 2000000);
@@ -143,7 +143,7 @@ START_TEST(across_sessions_the_order_is_that_of_the_appends)
     static const annal_level levels[] = {ANNAL_LEVEL_OS, ANNAL_LEVEL_SYNC};
     struct random rng;
     rng = random_init(7);
-    ring_the_bell("s00", 0);
+    use_wakeup_page("s00", 0);
     open_tail(NULL);
     ck_given(tail, "s00", 1);
     for (int round = 0; round < 20; round++) {

@@ -95,7 +95,7 @@ START_TEST(wherever_one_goes_in_a_long_session_the_state_is_the_one_there)
 }
 END_TEST
 
-/* Through all rungs, and past the window in front of which there are none. */
+/* Through all keyframes, and past the window in front of which there are none. */
 START_TEST(stepping_back_a_long_way_shows_each_state)
 {
     append_turns(&f, "s", 1, 1500);
@@ -109,7 +109,7 @@ START_TEST(stepping_back_a_long_way_shows_each_state)
 }
 END_TEST
 
-/* From rungs that were left on the way, far before the window. */
+/* From keyframes that were left on the way, far before the window. */
 START_TEST(leaping_back_after_a_long_way_shows_the_state_there)
 {
     static const uint64_t places[] = {4500, 2100, 4900, 2000};

@@ -28,7 +28,7 @@ annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_
 {
     struct body_writer *packer = NULL;
     struct buf body = {0};
-    ck_assert_int_eq(annal__body_writer_new(&packer, NULL), 0);
+    ck_assert_int_eq(annal__container_body_writer_new(&packer, NULL), 0);
     header->raw_bytes = image.len;
     for (size_t at = 0; at < image.len; at += PAGE) {
         uint32_t page = (uint32_t)(at / PAGE);
@@ -37,17 +37,18 @@ annal_slice pack_image(struct snapshot_header *header, annal_slice image, annal_
         if (has_own && memcmp(image.ptr + at, own.bytes, PAGE) == 0)
             continue;
         if (has_own)
-            ck_assert_int_eq(
-                annal__body_writer_delta(packer, page, image.ptr + at, &own, 1, 1400, &added, NULL),
-                0);
+            ck_assert_int_eq(annal__container_body_writer_delta(packer, page, image.ptr + at, &own,
+                                                                1, 1400, &added, NULL),
+                             0);
         if (!added)
-            ck_assert_int_eq(annal__body_writer_whole(packer, page, image.ptr + at, NULL), 0);
+            ck_assert_int_eq(annal__container_body_writer_whole(packer, page, image.ptr + at, NULL),
+                             0);
     }
-    ck_assert_int_eq(annal__body_writer_end(packer, header, &body, NULL), 0);
-    annal__body_writer_free(packer);
+    ck_assert_int_eq(annal__container_body_writer_end(packer, header, &body, NULL), 0);
+    annal__container_body_writer_free(packer);
     char *row = malloc(SNAPSHOT_HEADER_BYTES + body.len);
     ck_assert_ptr_nonnull(row);
-    annal__snapshot_header_write(header, row);
+    annal__container_header_write(header, row);
     if (body.len > 0)
         memcpy(row + SNAPSHOT_HEADER_BYTES, body.ptr, body.len);
     annal_slice slice = {row, SNAPSHOT_HEADER_BYTES + body.len};
@@ -62,10 +63,10 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
     struct body_reader *unpacker = NULL;
     const size_t directory_bytes = (size_t)header->directory_bytes;
     bool good = annal__hash(body.ptr, body.len, 0) == header->body_hash &&
-                annal__directory_read(
+                annal__container_directory_read(
                     header, (annal_slice){body.ptr + (body.len - directory_bytes), directory_bytes},
                     &directory, NULL) >= 0;
-    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__container_body_reader_new(&unpacker, NULL), 0);
     for (size_t i = 0; good && i < directory.entry_count; i++) {
         static char pages[SNAPSHOT_BLOCK_PAGES * PAGE];
         const struct snapshot_entry *entry = &directory.entries[i];
@@ -73,22 +74,22 @@ static bool unpack_body(const struct snapshot_header *header, annal_slice body, 
         size_t at = entry->page * PAGE;
         bool over = frame->bases > 0;
         good = (!over || at < base.len) &&
-               annal__body_read_frame(unpacker, frame, body.ptr + frame->offset,
-                                      over ? base.ptr + at : NULL, pages, NULL) >= 0;
+               annal__container_body_read_frame(unpacker, frame, body.ptr + frame->offset,
+                                                over ? base.ptr + at : NULL, pages, NULL) >= 0;
         if (good)
             memcpy(image + at, pages + entry->at * PAGE, PAGE);
     }
-    annal__body_reader_free(unpacker);
-    annal__directory_done(&directory);
+    annal__container_body_reader_free(unpacker);
+    annal__container_directory_done(&directory);
     return good;
 }
 
 bool unpack_image(annal_slice row, annal_slice base, struct buf *out)
 {
     struct snapshot_header header;
-    if (annal__snapshot_header_read(row, &header) != NULL)
+    if (annal__container_header_read(row, &header) != NULL)
         return false;
-    size_t len = (size_t)annal__snapshot_pages(&header) * PAGE;
+    size_t len = (size_t)annal__container_pages(&header) * PAGE;
     size_t start = out->len;
     ck_assert_int_eq(annal__buf_append_zeros(out, len), 0);
     if (base.len > 0 && len > 0)

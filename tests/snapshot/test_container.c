@@ -58,16 +58,16 @@ START_TEST(a_header_reads_back_as_it_was_written)
     header.body_hash = 99;
     header.base_seq = 900;
     header.base_hash = 77;
-    annal__snapshot_header_write(&header, row);
-    ck_assert_ptr_null(annal__snapshot_header_read((annal_slice){row, sizeof row}, &read));
+    annal__container_header_write(&header, row);
+    ck_assert_ptr_null(annal__container_header_read((annal_slice){row, sizeof row}, &read));
     char again[SNAPSHOT_HEADER_BYTES];
-    annal__snapshot_header_write(&read, again);
+    annal__container_header_write(&read, again);
     ck_assert_mem_eq(row, again, sizeof again);
     ck_assert_str_eq(read.file, header.file);
     ck_assert_int_eq(read.created_us, -5);
     ck_assert_uint_eq(read.h, header.h);
     ck_assert_uint_eq(read.header_hash, header.header_hash);
-    ck_assert_uint_eq(annal__snapshot_pages(&read), 2);
+    ck_assert_uint_eq(annal__container_pages(&read), 2);
 }
 END_TEST
 
@@ -75,11 +75,11 @@ START_TEST(a_header_with_any_flipped_bit_is_none)
 {
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES];
-    annal__snapshot_header_write(&header, row);
-    ck_assert_ptr_null(annal__snapshot_header_read((annal_slice){row, sizeof row}, &read));
+    annal__container_header_write(&header, row);
+    ck_assert_ptr_null(annal__container_header_read((annal_slice){row, sizeof row}, &read));
     for (size_t bit = 0; bit < 8 * sizeof row; bit++) {
         row[bit / 8] ^= (char)(1 << bit % 8);
-        ck_assert_ptr_nonnull(annal__snapshot_header_read((annal_slice){row, sizeof row}, &read));
+        ck_assert_ptr_nonnull(annal__container_header_read((annal_slice){row, sizeof row}, &read));
         row[bit / 8] ^= (char)(1 << bit % 8);
     }
 }
@@ -90,9 +90,9 @@ START_TEST(a_row_of_another_length_is_no_snapshot)
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES + 2] = "";
     header.body_bytes = 1;
-    annal__snapshot_header_write(&header, row);
+    annal__container_header_write(&header, row);
     for (size_t len = 0; len <= sizeof row; len++)
-        ck_assert_int_eq(annal__snapshot_header_read((annal_slice){row, len}, &read) == NULL,
+        ck_assert_int_eq(annal__container_header_read((annal_slice){row, len}, &read) == NULL,
                          len == SNAPSHOT_HEADER_BYTES + 1);
 }
 END_TEST
@@ -182,8 +182,8 @@ END_TEST
 static bool is_same_header(struct snapshot_header *a, struct snapshot_header *b)
 {
     char left[SNAPSHOT_HEADER_BYTES], right[SNAPSHOT_HEADER_BYTES];
-    annal__snapshot_header_write(a, left);
-    annal__snapshot_header_write(b, right);
+    annal__container_header_write(a, left);
+    annal__container_header_write(b, right);
     return memcmp(left, right, sizeof left) == 0;
 }
 
@@ -204,7 +204,7 @@ START_TEST(a_row_damaged_anywhere_is_none)
     while (damage_next(&damage)) {
         annal_slice damaged = {damage.bytes, damage.len};
         annal__buf_clear(&out);
-        ck_assert_msg(annal__snapshot_header_read(damaged, &found) != NULL ||
+        ck_assert_msg(annal__container_header_read(damaged, &found) != NULL ||
                           is_same_header(&header, &found),
                       "%s: another header", damage.what);
         ck_assert_msg(!unpack_image(damaged, base, &out), "%s: taken", damage.what);
@@ -231,24 +231,24 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
     const char *body = row.ptr + SNAPSHOT_HEADER_BYTES;
     const size_t frames = (size_t)(header.body_bytes - header.directory_bytes);
     annal_slice list = {body + frames, (size_t)header.directory_bytes};
-    ck_assert_int_eq(annal__directory_read(&header, list, &directory, NULL), 0);
+    ck_assert_int_eq(annal__container_directory_read(&header, list, &directory, NULL), 0);
     ck_assert_uint_eq(directory.frame_count, 1);
     ck_assert_int_eq(directory.frames[0].bases, _i);
-    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__container_body_reader_new(&unpacker, NULL), 0);
     damage_init(&damage, body, frames);
     while (damage_next(&damage)) {
         char page[PAGE];
         if (damage.len < frames)
             continue; /* a file that is cut short is found when it is read */
-        annal_status status = annal__body_read_frame(unpacker, directory.frames, damage.bytes,
-                                                     _i == 0 ? NULL : base.ptr, page, NULL);
+        annal_status status = annal__container_body_read_frame(
+            unpacker, directory.frames, damage.bytes, _i == 0 ? NULL : base.ptr, page, NULL);
         ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
                           (status == 0 && memcmp(page, image.ptr, PAGE) == 0),
                       "%s: another page", damage.what);
     }
     damage_done(&damage, "frame");
-    annal__body_reader_free(unpacker);
-    annal__directory_done(&directory);
+    annal__container_body_reader_free(unpacker);
+    annal__container_directory_done(&directory);
     free_slice(row);
     free_slice(image);
     free_slice(base);
@@ -270,29 +270,33 @@ START_TEST(a_page_over_several_costs_what_none_of_them_has)
     const struct packer_base bases[] = {{base.ptr + PAGE, 8, 3}, {base.ptr, 7, 1}};
     header.base_seq = 900;
     header.raw_bytes = 10 * PAGE;
-    ck_assert_int_eq(annal__body_writer_new(&packer, NULL), 0);
-    ck_assert_int_eq(annal__body_writer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
+    ck_assert_int_eq(annal__container_body_writer_new(&packer, NULL), 0);
+    ck_assert_int_eq(
+        annal__container_body_writer_delta(packer, 9, page, bases, 2, 100, &added, NULL), 0);
     ck_assert(added);
     const struct packer_base dear[] = {{base.ptr, 7, SNAPSHOT_PACK_COST}};
-    ck_assert_int_eq(annal__body_writer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
+    ck_assert_int_eq(
+        annal__container_body_writer_delta(packer, 2, page, dear, 1, 4096, &added, NULL), 0);
     ck_assert(!added);
-    ck_assert_int_eq(annal__body_writer_end(packer, &header, &body, NULL), 0);
+    ck_assert_int_eq(annal__container_body_writer_end(packer, &header, &body, NULL), 0);
     const size_t len = (size_t)header.directory_bytes;
-    ck_assert_int_eq(annal__directory_read(&header, (annal_slice){body.ptr + (body.len - len), len},
-                                           &directory, NULL),
-                     0);
+    ck_assert_int_eq(
+        annal__container_directory_read(&header, (annal_slice){body.ptr + (body.len - len), len},
+                                        &directory, NULL),
+        0);
     ck_assert_uint_eq(directory.entry_count, 1);
     const struct snapshot_frame *frame = &directory.frames[0];
     ck_assert_int_eq(frame->cost, 5);
     ck_assert_int_eq(frame->bases, 2);
     for (unsigned i = 0; i < 2; i++)
         memcpy(prefix + i * PAGE, base.ptr + (directory.bases[i] - 7) * PAGE, PAGE);
-    ck_assert_int_eq(annal__body_reader_new(&unpacker, NULL), 0);
-    ck_assert_int_eq(annal__body_read_frame(unpacker, frame, body.ptr, prefix, out, NULL), 0);
+    ck_assert_int_eq(annal__container_body_reader_new(&unpacker, NULL), 0);
+    ck_assert_int_eq(annal__container_body_read_frame(unpacker, frame, body.ptr, prefix, out, NULL),
+                     0);
     ck_assert_mem_eq(out, page, PAGE);
-    annal__body_reader_free(unpacker);
-    annal__directory_done(&directory);
-    annal__body_writer_free(packer);
+    annal__container_body_reader_free(unpacker);
+    annal__container_directory_done(&directory);
+    annal__container_body_writer_free(packer);
     annal__buf_done(&body);
     free_slice(base);
 }
@@ -303,14 +307,14 @@ START_TEST(the_base_of_a_number_has_its_last_digit_lowered)
 {
     static const uint64_t bases[] = {0, 0, 1, 2, 0, 4, 5, 6, 4, 8, 9, 10, 8, 12, 13, 14, 0, 16};
     for (uint64_t number = 0; number < sizeof bases / sizeof *bases; number++)
-        ck_assert_uint_eq(annal__snapshot_base_number(number), bases[number]);
+        ck_assert_uint_eq(annal__container_base_number(number), bases[number]);
     for (uint64_t number = 1; number < 100000; number++) {
         unsigned steps = 0;
-        for (uint64_t at = number; at != 0; at = annal__snapshot_base_number(at))
+        for (uint64_t at = number; at != 0; at = annal__container_base_number(at))
             steps++;
         ck_assert_uint_le(steps, 27);
         for (uint64_t stride = 1; number % stride == 0; stride *= 4)
-            ck_assert_uint_eq(annal__snapshot_base_number(number) % stride, 0);
+            ck_assert_uint_eq(annal__container_base_number(number) % stride, 0);
     }
 }
 END_TEST

@@ -27,17 +27,16 @@ static const struct example examples[] = {
 START_TEST(a_snapshot_is_due_after_so_many_events_bytes_or_minutes)
 {
     const struct example *e = &examples[_i];
-    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    annal_snapshot_policy policy = annal__policy_fill(NULL);
     struct snapshot_mark last = {e->last, e->last_at}, here = {e->here, e->here_at};
-    ck_assert_int_eq(annal__snapshot_due(&policy, last, here), e->due);
-    ck_assert_int_eq(annal__snapshot_due_by_time(&policy, last, here, e->waited_ms), e->by_time);
+    ck_assert_int_eq(annal__policy_is_due(&policy, last, here), e->due);
+    ck_assert_int_eq(annal__policy_is_due_by_time(&policy, last, here, e->waited_ms), e->by_time);
 }
 END_TEST
 
 START_TEST(a_zero_in_a_policy_means_the_default)
 {
-    annal_snapshot_policy policy =
-        annal__snapshot_policy(&(annal_snapshot_policy){.every_events = 5});
+    annal_snapshot_policy policy = annal__policy_fill(&(annal_snapshot_policy){.every_events = 5});
     ck_assert_uint_eq(policy.every_events, 5);
     ck_assert_uint_eq(policy.every_bytes, 8u << 20);
     ck_assert_uint_eq(policy.every_ms, 300000);
@@ -47,15 +46,15 @@ END_TEST
 /* Walk to event end with lines of 100 bytes; returns how many snapshots that leaves. */
 static unsigned walk(uint64_t end, uint64_t raw_bytes, uint64_t *out_newest)
 {
-    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    annal_snapshot_policy policy = annal__policy_fill(NULL);
     struct snapshot_mark last = {0}, due = {0}, here = {0}, goal = {end, end * 100};
     unsigned count = 0;
     for (here.seq = 1; here.seq <= end; here.seq++) {
         here.offset = here.seq * 100;
-        if (!annal__snapshot_due(&policy, due, here))
+        if (!annal__policy_is_due(&policy, due, here))
             continue;
         due = here;
-        if (!annal__snapshot_take_here(&policy, last, here, goal, raw_bytes))
+        if (!annal__policy_take_here(&policy, last, here, goal, raw_bytes))
             continue;
         last = here;
         count++;
@@ -93,15 +92,15 @@ END_TEST
 /* The keeper's walk; *out_seqs gets the places. */
 static unsigned hurry(uint64_t end, uint64_t seqs[64])
 {
-    annal_snapshot_policy policy = annal__snapshot_policy(NULL);
+    annal_snapshot_policy policy = annal__policy_fill(NULL);
     struct snapshot_mark last = {0}, due = {0}, here = {0}, goal = {end, end};
     unsigned count = 0;
     for (here.seq = 1; here.seq <= end; here.seq++) {
         here.offset = here.seq;
-        if (!annal__snapshot_due(&policy, due, here))
+        if (!annal__policy_is_due(&policy, due, here))
             continue;
         due = here;
-        if (annal__snapshot_hurry_on(&policy, last, here, goal))
+        if (annal__policy_skips_in_hurry(&policy, last, here, goal))
             continue;
         last = here;
         seqs[count++ % 64] = here.seq;

@@ -185,17 +185,17 @@ END_TEST
 START_TEST(one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later)
 {
     const annal_snapshot_policy tight = {.every_events = 10, .bytes_max = 1000};
-    struct taker taker;
+    struct snapshot_writer writer;
     annal_snapshot_info info;
     append_turns(&f, "s", 1, 1000);
-    ck_ok(annal__taker_init(&taker, f.index, S, &tight, false, 1000, NULL, err));
+    ck_ok(annal__snapshot_write_init(&writer, f.index, S, &tight, false, 1000, NULL, err));
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK)
-        status = annal__taker_step(&taker, NULL);
+        status = annal__snapshot_write_step(&writer, NULL);
     ck_assert_int_eq(status, ANNAL_END);
-    ck_assert_uint_eq(taker.patience, 256);
-    ck_assert_uint_ge(taker.refused_seq, 900); /* 640 events after the one before */
-    annal__taker_done(&taker);
+    ck_assert_uint_eq(writer.patience, 256);
+    ck_assert_uint_ge(writer.refused_seq, 900); /* 640 events after the one before */
+    annal__snapshot_write_done(&writer);
     ck_assert_int_eq(annal_snapshot_take(f.index, S, &tight, &info, NULL), ANNAL_ERR_LIMIT);
     ck_listed(&f, S, "");
     ck_ok(annal_snapshot_take(f.index, S, NULL, &info, err));
@@ -205,18 +205,18 @@ END_TEST
 static const annal_snapshot_policy every_100 = {.every_events = 100};
 
 /* Event 100 has a snapshot; those of 200 and 300 are due. */
-static void begin_behind_one_snapshot(struct taker *taker)
+static void begin_behind_one_snapshot(struct snapshot_writer *writer)
 {
     append_turns(&f, "s", 1, 150);
     ck_assert_uint_eq(catch_up(&every_100), 1);
     append_turns(&f, "s", 1000, 200);
-    ck_ok(annal__taker_init(taker, f.index, S, &every_100, false, 1000, NULL, err));
+    ck_ok(annal__snapshot_write_init(writer, f.index, S, &every_100, false, 1000, NULL, err));
 }
 
 /* A is on its way when B takes the same ones, and others that are stored against them. */
 START_TEST(what_another_process_took_meanwhile_stays)
 {
-    struct taker a;
+    struct snapshot_writer a;
     annal_status status = ANNAL_OK;
     begin_behind_one_snapshot(&a);
 
@@ -224,10 +224,10 @@ START_TEST(what_another_process_took_meanwhile_stays)
     ck_assert_uint_eq(catch_up(&every_100), 3);
     annal_slice before = row_get(&f, 200);
     while (status == ANNAL_OK)
-        status = annal__taker_step(&a, NULL);
+        status = annal__snapshot_write_step(&a, NULL);
     ck_assert_int_eq(status, ANNAL_END);
     ck_assert_uint_eq(a.taken, 0);
-    annal__taker_done(&a);
+    annal__snapshot_write_done(&a);
     annal_slice after = row_get(&f, 200);
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.ptr, after.ptr, before.len);
@@ -240,14 +240,14 @@ END_TEST
 /* A is on its way when somebody rebuilds the index, which drops what A would store against. */
 START_TEST(nothing_is_stored_against_a_snapshot_that_is_gone)
 {
-    struct taker a;
+    struct snapshot_writer a;
     annal_status status = ANNAL_OK;
     begin_behind_one_snapshot(&a);
     ck_ok(annal_snapshot_drop(f.index, S, err));
     while (status == ANNAL_OK)
-        status = annal__taker_step(&a, NULL);
+        status = annal__snapshot_write_step(&a, NULL);
     ck_assert_int_eq(status, ANNAL_END);
-    annal__taker_done(&a);
+    annal__snapshot_write_done(&a);
     ck_listed(&f, S, "100 200 300 ");
     ck_newest(&f, S, UINT64_MAX, 300); /* sound, and all below it */
 }

@@ -24,7 +24,7 @@ static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *
     struct snapshot_header header;
     annal_slice row = row_get(&f, seq);
     ck_ok(annal__storage_init(&shelf, f.index, S, NULL, 0, err));
-    ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
+    ck_assert_ptr_null(annal__container_header_read(row, &header));
     header.in_file = in_file;
     header.base_hash = base_hash == 0 ? header.base_hash : base_hash;
     ck_ok(annal__storage_put(
@@ -69,7 +69,7 @@ START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_coun
     struct snapshot_header header;
     annal_slice row = row_get(&f, 210);
     ck_ok(annal__storage_init(&shelf, f.index, S, NULL, 0, err));
-    ck_assert_ptr_null(annal__snapshot_header_read(row, &header));
+    ck_assert_ptr_null(annal__container_header_read(row, &header));
     header.pack_version ^= 1;
     ck_ok(annal__storage_put(
         &shelf, &header, NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/tools/cli.h"
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/db/patience.h"
 
 #include "tests/support/runner.h"

@@ -72,7 +72,7 @@ static annal_status open_records(struct owners *owners)
     owners->caught_up = true;
     return status < 0 || owners->alone
                ? status
-               : annal__records_open(owners->index, &owners->known, &owners->err);
+               : annal__record_owner_open(owners->index, &owners->known, &owners->err);
 }
 
 /* Empty: no session of the store. */
@@ -83,7 +83,7 @@ static annal_slice find_in_store(struct owners *owners, annal_slice origin, anna
         return found;
     annal_status status = owners->known == NULL ? open_records(owners) : ANNAL_OK;
     if (status >= 0 && !owners->alone)
-        status = annal__records_owner(owners->known, origin, session, &found, &owners->err);
+        status = annal__record_owner_find(owners->known, origin, session, &found, &owners->err);
     owners->failed = status < 0;
     return found;
 }
@@ -172,7 +172,7 @@ void owners_pause(struct owners *owners)
 {
     if (owners == NULL)
         return;
-    annal__records_close(owners->known);
+    annal__record_owner_close(owners->known);
     owners->known = NULL;
 }
 

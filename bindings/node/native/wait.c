@@ -11,7 +11,7 @@
 
 struct waiters {
     pthread_t thread;
-    int bell; /* an eventfd: look at the list again */
+    int wakeup; /* an eventfd: look at the list again */
     pthread_mutex_t lock;
     pthread_cond_t ended; /* a job left the list */
     struct job *jobs;
@@ -21,7 +21,7 @@ struct waiters {
 static void ring(struct waiters *waiters)
 {
     uint64_t one = 1;
-    if (write(waiters->bell, &one, sizeof one) < 0)
+    if (write(waiters->wakeup, &one, sizeof one) < 0)
         return; /* it is full, so that it wakes the thread anyway */
 }
 
@@ -73,16 +73,16 @@ static void *wait_for_events(void *arg)
         }
         size_t used = 0;
         if (room > 0)
-            fds[used++] = (struct pollfd){.fd = waiters->bell, .events = POLLIN};
+            fds[used++] = (struct pollfd){.fd = waiters->wakeup, .events = POLLIN};
         for (struct job *job = waiters->jobs; job != NULL && used < room; job = job->next)
             fds[used++] = (struct pollfd){.fd = job->fd, .events = POLLIN};
         pthread_mutex_unlock(&waiters->lock);
         /* Without memory for all of them, look again now and then. */
         poll(fds, used, used < count ? 10 : -1);
-        uint64_t rung;
+        uint64_t count;
         if (used > 0 && (fds[0].revents & POLLIN) != 0 &&
-            read(waiters->bell, &rung, sizeof rung) < 0)
-            rung = 0;
+            read(waiters->wakeup, &count, sizeof count) < 0)
+            count = 0;
         pthread_mutex_lock(&waiters->lock);
     }
     pthread_mutex_unlock(&waiters->lock);
@@ -95,19 +95,19 @@ struct waiters *waiters_open(void)
     struct waiters *waiters = calloc(1, sizeof *waiters);
     if (waiters == NULL)
         return NULL;
-    waiters->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    waiters->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&waiters->lock, NULL);
     pthread_cond_init(&waiters->ended, NULL);
     sigset_t blocked, before;
     sigfillset(&blocked);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    bool failed =
-        waiters->bell < 0 || pthread_create(&waiters->thread, NULL, wait_for_events, waiters) != 0;
+    bool failed = waiters->wakeup < 0 ||
+                  pthread_create(&waiters->thread, NULL, wait_for_events, waiters) != 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
         return waiters;
-    if (waiters->bell >= 0)
-        close(waiters->bell);
+    if (waiters->wakeup >= 0)
+        close(waiters->wakeup);
     free(waiters);
     return NULL;
 }
@@ -151,7 +151,7 @@ void waiters_close(struct waiters *waiters)
     pthread_mutex_unlock(&waiters->lock);
     ring(waiters);
     pthread_join(waiters->thread, NULL);
-    close(waiters->bell);
+    close(waiters->wakeup);
     pthread_mutex_destroy(&waiters->lock);
     pthread_cond_destroy(&waiters->ended);
     free(waiters);

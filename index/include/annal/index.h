@@ -66,7 +66,7 @@ typedef struct annal_decider {
 
 typedef struct annal_index_options {
     /*
-     * index what the store appends in the background, as a chore of the store's keeper: when
+     * index what the store appends in the background, as a task of the store's keeper: when
      * nothing was appended for 20 ms, or a second after the first append
      */
     bool follow;

@@ -375,9 +375,9 @@ static annal_status write_data(const struct proposal *proposal, struct buf *data
                    {"content", proposal->content},  {"rationale", proposal->rationale}};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < sizeof members / sizeof *members; i++)
-        status = annal__add_text(data, members[i].name,
-                                 members[i].text.len > 0 ? members[i].text : (annal_slice){0});
-    return status == ANNAL_OK ? annal__close_data(data) : status;
+        status = annal__post_add_text(data, members[i].name,
+                                      members[i].text.len > 0 ? members[i].text : (annal_slice){0});
+    return status == ANNAL_OK ? annal__post_close_data(data) : status;
 }
 
 static int post_proposal(struct import *import, const char *path, const struct proposal *proposal,

@@ -26,13 +26,13 @@ static int add_run(void *arg, const annal_row *row)
 static annal_status write_data(annal_slice status, struct buf *data)
 {
     bool merging = annal__slice_is(status, "merging");
-    annal_status done = annal__add_text(data, "to", ANNAL_SLICE("awaiting_review"));
+    annal_status done = annal__post_add_text(data, "to", ANNAL_SLICE("awaiting_review"));
     if (done == ANNAL_OK)
-        done = annal__add_text(data, "expected", status);
+        done = annal__post_add_text(data, "expected", status);
     if (done == ANNAL_OK)
-        done = annal__add_text(data, "operation",
-                               annal_slice_of(merging ? "revert_merge" : "revert_commit"));
-    return done == ANNAL_OK ? annal__close_data(data) : done;
+        done = annal__post_add_text(data, "operation",
+                                    annal_slice_of(merging ? "revert_merge" : "revert_commit"));
+    return done == ANNAL_OK ? annal__post_close_data(data) : done;
 }
 
 /* A run that was moved on by another process meanwhile is refused, which is fine. */

@@ -6,7 +6,7 @@
 -- git_branch, those of turns down to cost_usd, and the indexes stand as the gvAgent design prints
 -- them; those below are additions.
 --
--- Kept by C code (index/pack/apply.c), so no handler may read or write them:
+-- Kept by C code (index/pack/applier.c), so no handler may read or write them:
 --   the row of a session is made by its first event, whatever its type: agent_id, provider and
 --   model are '' and created_at is that event's ts until session.created says more;
 --   events counts the events; updated_at is the latest ts of all of them, last_activity_at the

@@ -64,16 +64,16 @@ static int take_row(void *arg, const annal_row *row)
     const annal_value *values = row->values;
     const annal_memory_item item = {.place = (uint64_t)values[PLACE].integer,
                                     .layer = (annal_memory_layer)values[LAYER].integer,
-                                    .id = annal__text_or_none(&values[ID]),
-                                    .label = annal__text_or_none(&values[LABEL]),
-                                    .title = annal__text_or_none(&values[TITLE]),
-                                    .content = annal__text_or_none(&values[CONTENT]),
-                                    .rationale = annal__text_or_none(&values[RATIONALE]),
-                                    .created = annal__text_or_none(&values[CREATED]),
+                                    .id = annal__need_text_or_none(&values[ID]),
+                                    .label = annal__need_text_or_none(&values[LABEL]),
+                                    .title = annal__need_text_or_none(&values[TITLE]),
+                                    .content = annal__need_text_or_none(&values[CONTENT]),
+                                    .rationale = annal__need_text_or_none(&values[RATIONALE]),
+                                    .created = annal__need_text_or_none(&values[CREATED]),
                                     .score = values[SCORE].integer,
                                     .cost = values[COST].integer,
                                     .included = values[INCLUDED].integer != 0,
-                                    .why = annal__text_or_none(&values[WHY])};
+                                    .why = annal__need_text_or_none(&values[WHY])};
     return compiled->fn(compiled->arg, &item);
 }
 

@@ -4,7 +4,7 @@
  *
  * Open one store object per directory and keep it: it owns a commit log, the sessions that it
  * writes, and one thread, the keeper, which checkpoints, releases sessions that other processes
- * want, and runs the chores of the index and of the snapshots. Work that is large at once, as
+ * want, and runs the tasks of the index and of the snapshots. Work that is large at once, as
  * writing or syncing the journals of many sessions, is shared with threads that end with it. All of
  * them block all signals: those are for the program's threads.
  */

@@ -51,7 +51,7 @@ typedef struct annal_snapshot_info {
 typedef struct annal_snapshots annal_snapshots;
 
 /*
- * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
+ * Take snapshots of the sessions that this store object appends to, as they become due: a task of
  * the store's keeper, which never delays an append, 50 ms at a time. While the index that follows
  * these sessions lags, it waits, for a tenth of every_ms at most. Close it before the index. Any
  * thread.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite as this folder uses it: opening, errors, SQL functions, reading rows. */
-#ifndef INDEX_DB_DATABASE_H
-#define INDEX_DB_DATABASE_H
+#ifndef INDEX_DB_DB_H
+#define INDEX_DB_DB_H
 
 #include "index/db/allowed.h"
 #include "journal/base/buf.h"
@@ -13,7 +13,7 @@
 /* Marks the file as ours. */
 #define INDEX_APPLICATION_ID 0x416e6e6c /* "Annl" */
 
-/* Raise it when apply.c or indexer.c do something different with the same events. */
+/* Raise it when applier.c or indexer.c do something different with the same events. */
 #define INDEX_CODE_VERSION 3
 
 extern const char annal__sql_schema[];

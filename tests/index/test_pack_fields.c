@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/pack/fields.h"
+#include "index/pack/pack_fields.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/support/random.h"
@@ -14,7 +14,7 @@
 
 static sqlite3 *db;
 static sqlite3_stmt *show;
-static struct fields *fields;
+static struct pack_fields *fields;
 
 static void set_up(void)
 {
@@ -23,12 +23,12 @@ static void set_up(void)
         ANNAL_OK);
     ck_assert_int_eq(annal__db_prepare(db, "SELECT typeof(?1) || ' ' || quote(?1)", &show, NULL),
                      ANNAL_OK);
-    ck_assert_int_eq(annal__fields_new(db, ANNAL_SLICE(NAMES), &fields, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__pack_fields_new(db, ANNAL_SLICE(NAMES), &fields, NULL), ANNAL_OK);
 }
 
 static void tear_down(void)
 {
-    annal__fields_free(fields);
+    annal__pack_fields_free(fields);
     sqlite3_finalize(show);
     annal__db_close(db);
 }
@@ -53,9 +53,9 @@ static void check(const char *data)
     static const char *const paths[] = {"$.a",     "$.b",   "$.c",    "$.a.b",
                                         "$.a.b.c", "$.d.a", "$.key_9"};
     char *copy = strdup(data); /* its end is the end of what may be read */
-    ck_assert_int_eq(annal__fields_read(fields, (annal_slice){copy, strlen(data)}), SQLITE_OK);
+    ck_assert_int_eq(annal__pack_fields_read(fields, (annal_slice){copy, strlen(data)}), SQLITE_OK);
     for (int i = 0; i < 7; i++) {
-        annal__fields_bind(fields, i, show, 1);
+        annal__pack_fields_bind(fields, i, show, 1);
         ck_assert_int_eq(sqlite3_step(show), SQLITE_ROW);
         char *want = expected(data, paths[i]);
         const char *got = (const char *)sqlite3_column_text(show, 0);
@@ -64,7 +64,7 @@ static void check(const char *data)
         sqlite3_reset(show);
         sqlite3_clear_bindings(show);
     }
-    annal__fields_forget(fields);
+    annal__pack_fields_forget(fields);
     free(copy);
 }
 
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(any_number_of_fields_of_any_depth_is_read)
 {
     struct buf names = {0}, data = {0};
-    struct fields *many = NULL;
+    struct pack_fields *many = NULL;
     put(&data, "{");
     for (int i = 0; i < 100; i++) {
         ck_assert_int_eq(annal__buf_printf(&names, "f%d", i), ANNAL_OK);
@@ -171,17 +171,17 @@ START_TEST(any_number_of_fields_of_any_depth_is_read)
     static const char deep[] = "a::a::a::a::a::a::a::a::a::a";
     ck_assert_int_eq(annal__buf_append(&names, deep, sizeof deep), ANNAL_OK);
     put(&data, "\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}}");
-    ck_assert_int_eq(annal__fields_new(db, annal__buf_slice(&names), &many, NULL), ANNAL_OK);
-    ck_assert_int_eq(annal__fields_read(many, annal__buf_slice(&data)), SQLITE_OK);
+    ck_assert_int_eq(annal__pack_fields_new(db, annal__buf_slice(&names), &many, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__pack_fields_read(many, annal__buf_slice(&data)), SQLITE_OK);
     for (int i = 0; i < 101; i++) {
-        annal__fields_bind(many, i, show, 1);
+        annal__pack_fields_bind(many, i, show, 1);
         ck_assert_int_eq(sqlite3_step(show), SQLITE_ROW);
         ck_assert_int_eq(atoi((const char *)sqlite3_column_text(show, 0) + strlen("integer ")),
                          i == 100 ? 1 : i * 3);
         sqlite3_reset(show);
     }
-    annal__fields_forget(many);
-    annal__fields_free(many);
+    annal__pack_fields_forget(many);
+    annal__pack_fields_free(many);
     annal__buf_done(&names);
     annal__buf_done(&data);
 }
@@ -189,18 +189,18 @@ END_TEST
 
 START_TEST(a_section_without_fields_needs_none)
 {
-    struct fields *none = fields;
-    ck_assert_int_eq(annal__fields_new(db, (annal_slice){NULL, 0}, &none, NULL), ANNAL_OK);
+    struct pack_fields *none = fields;
+    ck_assert_int_eq(annal__pack_fields_new(db, (annal_slice){NULL, 0}, &none, NULL), ANNAL_OK);
     ck_assert_ptr_null(none);
-    ck_assert_int_eq(annal__fields_read(none, ANNAL_SLICE("{}")), SQLITE_OK);
-    annal__fields_forget(none);
-    annal__fields_free(none);
+    ck_assert_int_eq(annal__pack_fields_read(none, ANNAL_SLICE("{}")), SQLITE_OK);
+    annal__pack_fields_forget(none);
+    annal__pack_fields_free(none);
 }
 END_TEST
 
-Suite *suite_fields(void)
+Suite *suite_pack_fields(void)
 {
-    Suite *suite = suite_create("fields");
+    Suite *suite = suite_create("pack_fields");
     TCase *tcase = suite_case(suite, "fields", set_up, tear_down);
     tcase_add_test(tcase, a_field_is_what_sqlite_says);
     tcase_add_test(tcase, random_data_gives_what_sqlite_says);

@@ -13,8 +13,8 @@
  *     says which one it was made from. Any other is a session that starts over: it is read from its
  *     first event.
  */
-#ifndef REPLAY_STREAM_H
-#define REPLAY_STREAM_H
+#ifndef REPLAY_TAIL_STREAM_H
+#define REPLAY_TAIL_STREAM_H
 
 #include "replay/hub.h"
 
@@ -62,41 +62,42 @@ struct streams {
 };
 
 /* NULL: no memory. */
-struct stream *annal__stream_of(struct streams *streams, annal_slice session);
+struct stream *annal__tail_stream_of(struct streams *streams, annal_slice session);
 
 /* Remove it. */
-void annal__stream_drop(struct streams *streams, struct stream *stream);
-void annal__streams_done(struct streams *streams);
+void annal__tail_stream_drop(struct streams *streams, struct stream *stream);
+void annal__tail_streams_done(struct streams *streams);
 
 /*
  * Read ahead to the next event that is wanted. ANNAL_END: there is none up to `upto`. ANNAL_DAMAGE:
  * see streams->damage.
  */
-annal_status annal__stream_peek(struct streams *streams, struct stream *stream, annal_error *err);
+annal_status annal__tail_stream_peek(struct streams *streams, struct stream *stream,
+                                     annal_error *err);
 
 /* Call it when the event that was read ahead is returned. */
-void annal__stream_advance(struct stream *stream);
+void annal__tail_stream_advance(struct stream *stream);
 
 /* Close its journal, or keep it open without memory; what was read ahead is dropped. */
-void annal__stream_close(struct streams *streams, struct stream *stream);
-void annal__stream_rest(struct stream *stream);
+void annal__tail_stream_close(struct streams *streams, struct stream *stream);
+void annal__tail_stream_rest(struct stream *stream);
 
 /*
  * Compare the journal that is there with the one that was read: rule (4). *out_anew: it is another
  * one, and the stream is at its first event.
  */
-annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,
-                                    annal_error *err);
+annal_status annal__tail_stream_identify(struct streams *streams, struct stream *stream,
+                                         bool *out_anew, annal_error *err);
 
 /* It is the same file, but without the events that the named cursor says: read it from the first
  * one. */
-void annal__stream_restart(const struct streams *streams, struct stream *stream);
+void annal__tail_stream_restart(const struct streams *streams, struct stream *stream);
 
 /* ---- Where to begin ---- */
 
 /* The seq after the last event up to last_seq that is older than from_us. */
-annal_status annal__stream_seek_time(struct streams *streams, struct stream *stream,
-                                     uint64_t last_seq, int64_t from_us, annal_error *err);
+annal_status annal__tail_stream_seek_time(struct streams *streams, struct stream *stream,
+                                          uint64_t last_seq, int64_t from_us, annal_error *err);
 
 /* The last events of all streams: a heap, the oldest first. */
 struct lasts {
@@ -110,7 +111,7 @@ struct lasts {
 };
 
 /* Add those of the stream, up to last_seq, that are among the last `want` of all. */
-annal_status annal__stream_seek_last(struct streams *streams, struct stream *stream,
-                                     uint64_t last_seq, struct lasts *lasts, annal_error *err);
+annal_status annal__tail_stream_seek_last(struct streams *streams, struct stream *stream,
+                                          uint64_t last_seq, struct lasts *lasts, annal_error *err);
 
 #endif

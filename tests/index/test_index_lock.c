@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two locks over one file, as two processes have them. */
-#include "index/db/lock.h"
+#include "index/db/index_lock.h"
 #include "journal/sys/seam.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
@@ -88,9 +88,9 @@ START_TEST(a_note_is_read_without_the_lock_and_a_word_beside_it_is_none)
 }
 END_TEST
 
-Suite *suite_lock(void)
+Suite *suite_index_lock(void)
 {
-    Suite *suite = suite_create("lock");
+    Suite *suite = suite_create("index_lock");
     TCase *tcase = suite_case(suite, "lock", NULL, NULL);
     tcase_add_test(tcase, a_holder_sees_that_another_process_wants_the_lock);
     tcase_add_test(tcase, who_only_tries_the_lock_does_not_want_it);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/proof.h"
+#include "index/db/page_proof.h"
 
 #include "journal/base/hash.h"
 
@@ -103,14 +103,14 @@ static size_t room_before(const sqlite3_vfs *vfs)
     return (size_t)vfs->szOsFile - sizeof(struct proof);
 }
 
-void annal__proof_init(sqlite3_vfs *vfs)
+void annal__page_proof_init(sqlite3_vfs *vfs)
 {
     const size_t aligned = _Alignof(struct proof);
     size_t room = ((size_t)vfs->szOsFile + aligned - 1) / aligned * aligned;
     vfs->szOsFile = (int)(room + sizeof(struct proof));
 }
 
-void annal__proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const char *name)
+void annal__page_proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const char *name)
 {
     struct proof *proof = (struct proof *)(void *)((char *)file + room_before(vfs));
     *proof = (struct proof){.methods = *file->pMethods, .own = file->pMethods, .name = name};
@@ -120,13 +120,13 @@ void annal__proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const char *
     file->pMethods = &proof->methods;
 }
 
-int annal__proof_reserve(sqlite3 *db)
+int annal__page_proof_reserve(sqlite3 *db)
 {
     int bytes = PROOF_TAG_BYTES;
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
 }
 
-bool annal__proof_holds(sqlite3 *db)
+bool annal__page_proof_holds(sqlite3 *db)
 {
     sqlite3_file *file = NULL;
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||

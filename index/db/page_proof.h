@@ -17,8 +17,8 @@
  *     Databases that other programs may write (derived.c, rule 8) have no hashes.
  * (5) A file without these 8 bytes is used as it is by this VFS; derived_file.c has it made again.
  */
-#ifndef INDEX_DB_PROOF_H
-#define INDEX_DB_PROOF_H
+#ifndef INDEX_DB_PAGE_PROOF_H
+#define INDEX_DB_PAGE_PROOF_H
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -28,15 +28,15 @@
 #define PROOF_MARK       "-damaged"
 
 /* Make room for the proof behind each file of a VFS that is a copy of "unix". */
-void annal__proof_init(sqlite3_vfs *vfs);
+void annal__page_proof_init(sqlite3_vfs *vfs);
 
 /* After the VFS has opened a database file; name is kept. */
-void annal__proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const char *name);
+void annal__page_proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const char *name);
 
 /* Before the first page of a new database is written: its pages will have proofs. */
-int annal__proof_reserve(sqlite3 *db);
+int annal__page_proof_reserve(sqlite3 *db);
 
 /* Whether the pages of its main database have proofs, or there are none; true on another VFS. */
-bool annal__proof_holds(sqlite3 *db);
+bool annal__page_proof_holds(sqlite3 *db);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index as a whole: sessions.db, the packs beside it, the chore that follows the journals. */
-#include "index/sys/open.h"
-#include "index/db/database.h"
+/* The index as a whole: sessions.db, the packs beside it, the task that follows the journals. */
+#include "index/db/db.h"
 #include "index/index.h"
+#include "index/sys/open.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
-#include "journal/sys/chore.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/seam.h"
 
 #include <stdio.h>
@@ -21,13 +21,13 @@
 
 static annal_status follow(annal_index *index, annal_error *err)
 {
-    const annal__chore chore = {.name = "index",
-                                .period_ms = FOLLOW_PERIOD_MS,
-                                .quiet_ms = FOLLOW_QUIET_MS,
-                                .latest_ms = FOLLOW_LATEST_MS,
-                                .run = annal__index_follow,
-                                .arg = index};
-    annal_status status = annal__chore_add(index->store, &chore, err);
+    const annal__keeper_task task = {.name = "index",
+                                     .period_ms = FOLLOW_PERIOD_MS,
+                                     .quiet_ms = FOLLOW_QUIET_MS,
+                                     .latest_ms = FOLLOW_LATEST_MS,
+                                     .run = annal__index_follow,
+                                     .arg = index};
+    annal_status status = annal__keeper_task_add(index->store, &task, err);
     index->follows = status >= 0;
     return status;
 }
@@ -160,7 +160,7 @@ void annal_index_close(annal_index *index)
         end(arg);
     if (index->follows) {
         annal__packs_drain_all(index);
-        annal__chore_remove(index->store, index);
+        annal__keeper_task_remove(index->store, index);
     }
     annal__packs_done(index);
     annal__search_done(&index->search);

@@ -613,9 +613,9 @@ START_TEST(a_read_only_store_without_index_is_answered_from_its_journals)
 }
 END_TEST
 
-Suite *suite_open(void)
+Suite *suite_index_open(void)
 {
-    Suite *suite = suite_create("open");
+    Suite *suite = suite_create("index_open");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
     tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);

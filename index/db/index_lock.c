@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/lock.h"
+#include "index/db/index_lock.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"

@@ -12,9 +12,9 @@
  *     object), or a key has an escape, SQLite is asked for all of them.
  * (4) data was proved to be JSON when it was appended.
  */
-#include "index/pack/fields.h"
+#include "index/pack/pack_fields.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -38,7 +38,7 @@ struct part {
     bool last;
 };
 
-struct fields {
+struct pack_fields {
     sqlite3_stmt *extractor; /* data in, all fields out */
     struct buf names;
     size_t count;
@@ -51,7 +51,7 @@ struct fields {
 /* ---- Making ---- */
 
 /* SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs quoting. */
-static annal_status make_extractor(struct fields *fields, sqlite3 *db, annal_error *err)
+static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, annal_error *err)
 {
     struct buf sql = {0};
     annal_status status = annal__buf_printf(&sql, "SELECT");
@@ -78,7 +78,7 @@ static annal_status make_extractor(struct fields *fields, sqlite3 *db, annal_err
     return status;
 }
 
-static void split_name(struct fields *fields, const char *name)
+static void split_name(struct pack_fields *fields, const char *name)
 {
     size_t depth = 0;
     if (fields->count == FIELDS_MAX) {
@@ -100,13 +100,13 @@ static void split_name(struct fields *fields, const char *name)
     }
 }
 
-annal_status annal__fields_new(sqlite3 *db, annal_slice names, struct fields **out_fields,
-                               annal_error *err)
+annal_status annal__pack_fields_new(sqlite3 *db, annal_slice names, struct pack_fields **out_fields,
+                                    annal_error *err)
 {
     *out_fields = NULL;
     if (names.len == 0)
         return ANNAL_OK;
-    struct fields *fields = annal__zalloc(sizeof *fields);
+    struct pack_fields *fields = annal__zalloc(sizeof *fields);
     annal_status status = ANNAL_ERR_NOMEM;
     if (fields != NULL)
         status = annal__buf_append_slice(&fields->names, names);
@@ -125,11 +125,11 @@ annal_status annal__fields_new(sqlite3 *db, annal_slice names, struct fields **o
     fields = NULL;
 
 done:
-    annal__fields_free(fields);
+    annal__pack_fields_free(fields);
     return status;
 }
 
-void annal__fields_free(struct fields *fields)
+void annal__pack_fields_free(struct pack_fields *fields)
 {
     if (fields == NULL)
         return;
@@ -141,7 +141,7 @@ void annal__fields_free(struct fields *fields)
 /* ---- Walking, rules (2) and (4) ---- */
 
 struct walk {
-    struct fields *fields;
+    struct pack_fields *fields;
     struct json_walk json;
     uint64_t left; /* a bit for each field that is not known yet */
 };
@@ -187,7 +187,8 @@ static bool take_simple(struct walk *walk, struct value *out)
 }
 
 /* The fields of wanted whose part at this depth is key. */
-static uint64_t match(const struct fields *fields, uint64_t wanted, size_t depth, annal_slice key)
+static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t depth,
+                      annal_slice key)
 {
     uint64_t matched = 0;
     for (; wanted != 0; wanted &= wanted - 1) {
@@ -246,7 +247,7 @@ static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
     return true;
 }
 
-static bool walk_data(struct fields *fields, annal_slice data)
+static bool walk_data(struct pack_fields *fields, annal_slice data)
 {
     struct walk walk = {.fields = fields, .left = UINT64_MAX >> (FIELDS_MAX - fields->count)};
     for (size_t i = 0; i < fields->count; i++)
@@ -256,7 +257,7 @@ static bool walk_data(struct fields *fields, annal_slice data)
 
 /* ---- Using ---- */
 
-int annal__fields_read(struct fields *fields, annal_slice data)
+int annal__pack_fields_read(struct pack_fields *fields, annal_slice data)
 {
     if (fields == NULL || (fields->walk && walk_data(fields, data)))
         return SQLITE_OK;
@@ -266,7 +267,7 @@ int annal__fields_read(struct fields *fields, annal_slice data)
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-void annal__fields_forget(struct fields *fields)
+void annal__pack_fields_forget(struct pack_fields *fields)
 {
     if (fields == NULL || !fields->asked)
         return;
@@ -275,7 +276,7 @@ void annal__fields_forget(struct fields *fields)
     fields->asked = false;
 }
 
-void annal__fields_bind(const struct fields *fields, int i, sqlite3_stmt *stmt, int at)
+void annal__pack_fields_bind(const struct pack_fields *fields, int i, sqlite3_stmt *stmt, int at)
 {
     const struct value *value = &fields->values[i % FIELDS_MAX];
     if (fields->asked)

@@ -6,9 +6,9 @@
  * guarded one refuses if its first statement changes no row or a constraint fails. A section
  * without a guard that fails is a finding later, and refuses nothing.
  */
-#include "index/pack/applier.h"
+#include "index/pack/applier_parts.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/pack/outbox.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"

@@ -25,8 +25,8 @@
  *     again before they ask. A process that only tries does not write the time: the holder would
  *     stay away for nobody.
  */
-#ifndef INDEX_DB_LOCK_H
-#define INDEX_DB_LOCK_H
+#ifndef INDEX_DB_INDEX_LOCK_H
+#define INDEX_DB_INDEX_LOCK_H
 
 #include "journal/base/io.h"
 

@@ -7,11 +7,11 @@
  * cannot accept the event, its reason becomes a finding and the next handler runs: no pack stops
  * another.
  */
-#include "index/pack/applier.h"
+#include "index/pack/applier_parts.h"
 
-#include "index/db/database.h"
-#include "index/pack/fields.h"
+#include "index/db/db.h"
 #include "index/pack/outbox.h"
+#include "index/pack/pack_fields.h"
 #include "index/pack/permit.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -225,7 +225,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
-    annal__fields_forget(handler->fields);
+    annal__pack_fields_forget(handler->fields);
     if (several && status >= 0 && rc != SQLITE_OK)
         status = annal__db_run(applier->undo, err);
     if (several && status >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's chore: sessions.db, the packs and search.db follow what this process appends.
+ * The keeper's task: sessions.db, the packs and search.db follow what this process appends.
  *
  * (1) It only tries locks, and stops after a while, or when the keeper is needed for a batch or a
  *     checkpoint. ANNAL_END says that work is left, which is done when it is called again.
@@ -8,16 +8,16 @@
  *     a store that opens with a newly enabled pack catches up. From then on only sessions that
  *     changed are looked at.
  * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
- *     journal, which a chore must not do, because the keeper that runs it serves appends. An index
+ *     journal, which a task must not do, because the keeper that runs it serves appends. An index
  *     that follows drains them when it is opened and closed, and annal_pack_append() before each
  *     append.
  * (4) search.db comes last, and only after somebody has searched.
  */
-#include "journal/sys/chore.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/sys/open.h"
 #include "journal/base/error.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/seam.h"
 
 #define CHORE_MS 200
@@ -46,7 +46,7 @@ static annal_status work_off(struct round *round, struct follower *follower, str
     annal_status status = ANNAL_OK;
     bool over = annal__deadline_passed(round->stop_us);
     plan->next = 0;
-    plan->in_chore = true;
+    plan->in_task = true;
     while (status >= 0 && plan->next < plan->count && !over) {
         status = annal__follower_batch(follower, plan, 0, round->stop_us, false, &progress, err);
         over =
@@ -77,10 +77,10 @@ static annal_status go_on(struct round *round, struct follower *follower, annal_
     struct plan fed = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < round->changed.count; i++) {
-        const struct task *task = &round->changed.tasks[i];
-        annal_slice session = annal__task_session(&round->changed, task);
+        const struct plan_entry *entry = &round->changed.entries[i];
+        annal_slice session = annal__plan_session(&round->changed, entry);
         if (annal__follower_feeds(follower, session))
-            status = annal__plan_add(&fed, session, task->from, task->target, false);
+            status = annal__plan_add(&fed, session, entry->from, entry->target, false);
     }
     if (status >= 0)
         status = work_off(round, follower, &fed, err);
@@ -122,7 +122,7 @@ static annal_status follow_packs(struct round *round, annal_error *err)
         if (slot->pack == NULL || !annal__slot_has_star(slot))
             continue;
         for (size_t j = 0; status >= 0 && j < round->changed.count; j++) {
-            annal_slice session = annal__task_session(&round->changed, &round->changed.tasks[j]);
+            annal_slice session = annal__plan_session(&round->changed, &round->changed.entries[j]);
             status = annal__packs_database(index, set, slot, session, &database, err);
             if (status >= 0 && database != NULL && database->fills[0].slot == slot)
                 follow_database(round, database);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "replay/stream.h"
+#include "replay/tail_stream.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -14,13 +14,13 @@ static annal_slice session_of(const struct stream *stream)
     return (annal_slice){stream->named.name, stream->named.len};
 }
 
-struct stream *annal__stream_of(struct streams *streams, annal_slice session)
+struct stream *annal__tail_stream_of(struct streams *streams, annal_slice session)
 {
-    struct named *named = annal__names_find(&streams->names, session);
+    struct named *named = annal__name_table_find(&streams->names, session);
     if (named != NULL)
         return (struct stream *)named;
     struct stream *stream =
-        (struct stream *)annal__names_add(&streams->names, session, sizeof *stream);
+        (struct stream *)annal__name_table_add(&streams->names, session, sizeof *stream);
     if (stream != NULL)
         stream->own_first_seq = stream->first_seq = stream->next_seq = 1;
     return stream;
@@ -55,7 +55,7 @@ static void keep_place(struct stream *stream)
                         stream->next_seq >= stream->own_first_seq;
 }
 
-void annal__stream_close(struct streams *streams, struct stream *stream)
+void annal__tail_stream_close(struct streams *streams, struct stream *stream)
 {
     if (stream->cursor == NULL)
         return;
@@ -67,23 +67,23 @@ void annal__stream_close(struct streams *streams, struct stream *stream)
     stream->has_head = false;
 }
 
-void annal__stream_rest(struct stream *stream)
+void annal__tail_stream_rest(struct stream *stream)
 {
     if (stream->cursor != NULL && !stream->has_head)
         annal__cursor_rest(stream->cursor);
 }
 
-void annal__stream_drop(struct streams *streams, struct stream *stream)
+void annal__tail_stream_drop(struct streams *streams, struct stream *stream)
 {
-    annal__stream_close(streams, stream);
-    annal__names_drop(&streams->names, &stream->named);
+    annal__tail_stream_close(streams, stream);
+    annal__name_table_drop(&streams->names, &stream->named);
 }
 
-void annal__streams_done(struct streams *streams)
+void annal__tail_streams_done(struct streams *streams)
 {
     while (streams->open_first != NULL)
-        annal__stream_close(streams, streams->open_first);
-    annal__names_done(&streams->names);
+        annal__tail_stream_close(streams, streams->open_first);
+    annal__name_table_done(&streams->names);
     annal__free(streams->types);
 }
 
@@ -108,8 +108,8 @@ static void say_anew(const struct streams *streams, const struct stream *stream)
     annal__say(streams->store, ANNAL_LOG_WARNING, "%s", what.message);
 }
 
-annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,
-                                    annal_error *err)
+annal_status annal__tail_stream_identify(struct streams *streams, struct stream *stream,
+                                         bool *out_anew, annal_error *err)
 {
     annal_session_info info;
     *out_anew = false;
@@ -118,7 +118,7 @@ annal_status annal__stream_identify(struct streams *streams, struct stream *stre
         return status;
     if (strcmp(info.file, stream->file) == 0)
         return ANNAL_OK;
-    annal__stream_close(streams, stream);
+    annal__tail_stream_close(streams, stream);
     if (stream->file[0] != '\0' && strcmp(info.replaces, stream->file) == 0) {
         memcpy(stream->file, info.file, sizeof stream->file); /* it was converted */
         stream->has_h = stream->must_prove = stream->has_place = false;
@@ -131,7 +131,7 @@ annal_status annal__stream_identify(struct streams *streams, struct stream *stre
     return ANNAL_OK;
 }
 
-void annal__stream_restart(const struct streams *streams, struct stream *stream)
+void annal__tail_stream_restart(const struct streams *streams, struct stream *stream)
 {
     say_anew(streams, stream);
     stream->next_seq = stream->first_seq;
@@ -180,11 +180,11 @@ static annal_status resolve(struct streams *streams, struct stream *stream, anna
 {
     bool anew;
     bool claimed = stream->must_prove;
-    annal_status status = annal__stream_identify(streams, stream, &anew, err);
+    annal_status status = annal__tail_stream_identify(streams, stream, &anew, err);
     if (status < 0)
         return status;
     if (!anew && claimed && stream->must_prove)
-        annal__stream_restart(streams, stream);
+        annal__tail_stream_restart(streams, stream);
     stream->has_h = false; /* the file is the same: the event may have been damaged since */
     return ANNAL_OK;
 }
@@ -194,7 +194,7 @@ static annal_status open_stream(struct streams *streams, struct stream *stream, 
     annal_status status = ANNAL_ERR_CONFLICT;
     bool same = false;
     while (streams->open_count >= streams->open_max)
-        annal__stream_close(streams, streams->open_last);
+        annal__tail_stream_close(streams, streams->open_last);
     if (stream->has_place)
         status = open_at_place(streams, stream, err);
     same = status == ANNAL_OK;
@@ -243,19 +243,20 @@ static annal_status read_on(struct streams *streams, struct stream *stream, anna
         if (status != ANNAL_OK)
             return status;
         if (event.seq > stream->upto) { /* damage comes before it, and is returned first */
-            annal__stream_close(streams, stream);
+            annal__tail_stream_close(streams, stream);
             return ANNAL_END;
         }
         stream->has_head = true;
         stream->head = event;
         if (event.seq >= stream->next_seq && is_wanted(streams, event.type))
             return ANNAL_OK;
-        annal__stream_advance(stream);
+        annal__tail_stream_advance(stream);
     }
     return ANNAL_END;
 }
 
-annal_status annal__stream_peek(struct streams *streams, struct stream *stream, annal_error *err)
+annal_status annal__tail_stream_peek(struct streams *streams, struct stream *stream,
+                                     annal_error *err)
 {
     annal_status status = ANNAL_END;
     if (stream->has_head)
@@ -268,7 +269,7 @@ annal_status annal__stream_peek(struct streams *streams, struct stream *stream, 
         status = read_on(streams, stream, err);
         if (status != ANNAL_END || stream->upto == UINT64_MAX || stream->next_seq > stream->upto)
             return status;
-        annal__stream_close(streams, stream); /* a copy may be in the journal's place */
+        annal__tail_stream_close(streams, stream); /* a copy may be in the journal's place */
     }
     status = open_stream(streams, stream, err);
     if (status < 0)
@@ -276,7 +277,7 @@ annal_status annal__stream_peek(struct streams *streams, struct stream *stream, 
     return read_on(streams, stream, err);
 }
 
-void annal__stream_advance(struct stream *stream)
+void annal__tail_stream_advance(struct stream *stream)
 {
     stream->has_head = stream->has_place = false;
     stream->next_seq = stream->head.seq + 1;
@@ -329,8 +330,8 @@ static annal_status next_of_piece(const struct look_back *back, annal_cursor **c
     return status == ANNAL_OK && out_event->seq > back->last_seq ? ANNAL_END : status;
 }
 
-annal_status annal__stream_seek_time(struct streams *streams, struct stream *stream,
-                                     uint64_t last_seq, int64_t from_us, annal_error *err)
+annal_status annal__tail_stream_seek_time(struct streams *streams, struct stream *stream,
+                                          uint64_t last_seq, int64_t from_us, annal_error *err)
 {
     struct look_back back = {.streams = streams, .stream = stream, .last_seq = last_seq};
     annal_status status = ANNAL_END;
@@ -403,8 +404,8 @@ static annal_status collect_piece(const struct look_back *back, const struct las
     return status;
 }
 
-annal_status annal__stream_seek_last(struct streams *streams, struct stream *stream,
-                                     uint64_t last_seq, struct lasts *lasts, annal_error *err)
+annal_status annal__tail_stream_seek_last(struct streams *streams, struct stream *stream,
+                                          uint64_t last_seq, struct lasts *lasts, annal_error *err)
 {
     struct look_back back = {.streams = streams, .stream = stream, .last_seq = last_seq};
     annal_status status = ANNAL_END;

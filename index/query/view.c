@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/database.h"
+#include "index/sys/view.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/query/run_health.h"
-#include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"
@@ -95,7 +95,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
         if (status >= 0)
-            status = annal__health_add(db, index->store, err);
+            status = annal__run_health_add(db, index->store, err);
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
@@ -157,7 +157,7 @@ annal_status annal__view_open(annal_index *index, annal__view **out_view, annal_
     if (status >= 0)
         status = annal__packs_attach(index, view->db, (annal_slice){0}, true, 0, NULL, err);
     if (status >= 0)
-        status = annal__health_add(view->db, index->store, err);
+        status = annal__run_health_add(view->db, index->store, err);
     if (status >= 0)
         status = fix(view, err);
     if (status < 0) {

@@ -330,9 +330,9 @@ START_TEST(an_expression_without_end_is_stopped_at_its_event)
 }
 END_TEST
 
-Suite *suite_sql(void)
+Suite *suite_view(void)
 {
-    Suite *suite = suite_create("sql");
+    Suite *suite = suite_create("view");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, writing_is_refused_in_one_sentence);
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);

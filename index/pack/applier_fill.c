@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills: what packs add to the data of an event before it is appended. */
-#include "index/pack/applier.h"
+#include "index/pack/applier_parts.h"
 
-#include "index/db/database.h"
-#include "index/pack/fields.h"
+#include "index/db/db.h"
+#include "index/pack/pack_fields.h"
 #include "index/pack/permit.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -60,7 +60,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     asked.data = annal__buf_slice(data);
     annal_time_format(event->ts_us, ts);
     annal_status status = ANNAL_OK;
-    int rc = annal__fields_read(handler->fields, asked.data);
+    int rc = annal__pack_fields_read(handler->fields, asked.data);
     if (rc == SQLITE_OK) {
         annal__handler_bind(handler, statement, session, &asked, ts);
         annal__permit_steps(applier->db, &spending);
@@ -91,7 +91,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     }
     sqlite3_reset(statement->stmt);
     sqlite3_clear_bindings(statement->stmt);
-    annal__fields_forget(handler->fields);
+    annal__pack_fields_forget(handler->fields);
     annal__buf_done(status >= 0 ? data : &filled);
     if (status >= 0)
         *data = filled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/pack/pack_tables.h"
+#include "index/pack/pack_schema.h"
 
-#include "index/db/database.h"
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
 #include "index/pack/pack_reconcile.h"
@@ -113,7 +113,7 @@ static annal_status note_made(struct pack_fill *fill, uint64_t rest_hash, annal_
     return status < 0 ? status : annal__shape_note_pack(pack_fill_db(fill), pack->name, err);
 }
 
-annal_status annal__pack_tables_remake(struct pack_fill *fill, annal_error *err)
+annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
 {
     bool writable = fill->slot->pack->writable;
     sqlite3 *fresh = NULL;
@@ -123,7 +123,7 @@ annal_status annal__pack_tables_remake(struct pack_fill *fill, annal_error *err)
     fill->follower.began_anew = true;
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
-    if (status >= 0) /* guards must not trust tables that are being filled: lock.h, rule 5 */
+    if (status >= 0) /* guards must not trust tables that are being filled: index_lock.h, rule 5 */
         annal__lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(pack_fill_db(fill), err);
@@ -145,7 +145,7 @@ annal_status annal__pack_tables_remake(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-annal_status annal__pack_tables_whole(struct pack_fill *fill, sqlite3 *db, bool *out,
+annal_status annal__pack_schema_whole(struct pack_fill *fill, sqlite3 *db, bool *out,
                                       annal_error *err)
 {
     *out = true;
@@ -180,8 +180,8 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
     return status;
 }
 
-annal_status annal__pack_made_read(const struct pack_fill *fill, sqlite3 *db, struct made *out,
-                                   annal_error *err)
+annal_status annal__pack_schema_made_read(const struct pack_fill *fill, sqlite3 *db,
+                                          struct made *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = prepare_made(db, &stmt, err);
@@ -191,7 +191,8 @@ annal_status annal__pack_made_read(const struct pack_fill *fill, sqlite3 *db, st
     return status;
 }
 
-annal_status annal__pack_made_read_own(struct pack_fill *fill, struct made *out, annal_error *err)
+annal_status annal__pack_schema_made_read_own(struct pack_fill *fill, struct made *out,
+                                              annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (fill->get_made == NULL)
@@ -199,13 +200,13 @@ annal_status annal__pack_made_read_own(struct pack_fill *fill, struct made *out,
     return status < 0 ? status : step_made(fill, fill->get_made, out, err);
 }
 
-bool annal__pack_made_is_same(const struct made *made, const annal_pack *pack)
+bool annal__pack_schema_made_is_same(const struct made *made, const annal_pack *pack)
 {
     return made->known && made->tables_hash == pack->tables_hash &&
            made->handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION;
 }
 
-annal_status annal__pack_tables_mend(struct pack_fill *fill, const struct made *made,
+annal_status annal__pack_schema_mend(struct pack_fill *fill, const struct made *made,
                                      bool *out_mended, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;

@@ -17,7 +17,7 @@
 
 static annal_snapshots *snapshots;
 
-static void open_chore(const annal_snapshot_policy *policy)
+static void open_task(const annal_snapshot_policy *policy)
 {
     ck_ok(annal_snapshots_open(f.index, policy, &snapshots, err));
 }
@@ -48,7 +48,7 @@ static void keep_until(uint64_t seq)
 
 START_TEST(the_keeper_takes_what_is_due)
 {
-    open_chore(NULL);
+    open_task(NULL);
     append_turns(&f, "s", 1, 2500);
     keep_until(2000);
     ck_listed(&f, S, "1000 2000 ");
@@ -58,7 +58,7 @@ END_TEST
 
 START_TEST(after_a_burst_the_newest_state_is_near_before_all_places_are_taken)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 4050);
     keep_until(4000);
     char *seqs = listed(&f, S);
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(one_event_waits_for_the_time_of_the_policy)
 {
-    open_chore(&(annal_snapshot_policy){.every_ms = 1200});
+    open_task(&(annal_snapshot_policy){.every_ms = 1200});
     append_turns(&f, "s", 1, 1);
     usleep(1050000);
     ck_ok(annal_keep(f.store, err)); /* sees it */
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(closing_takes_what_is_due)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 250);
     append_turns(&f, "t", 1, 99);
     annal_snapshots_close(snapshots);
@@ -108,7 +108,7 @@ START_TEST(it_goes_on_behind_the_snapshots_that_are_there)
 {
     const annal_snapshot_policy policy = {.every_events = 100};
     for (unsigned i = 1; i <= 3; i++) {
-        open_chore(&policy);
+        open_task(&policy);
         append_turns(&f, "s", i * 1000, 150);
         annal_snapshots_close(snapshots);
         snapshots = NULL;
@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    open_task(&(annal_snapshot_policy){.every_events = 100});
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err)); /* makes sessions.db */
     int lock = open(tmpdir_path(&f.dir, "store/locks/index"), O_RDWR | O_CREAT, 0600);
     ck_assert_int_eq(flock(lock, LOCK_EX), 0);
@@ -133,13 +133,13 @@ START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
 }
 END_TEST
 
-/* A run of the chore without waiting until it is due. */
+/* A run of the task without waiting until it is due. */
 static annal_status run_once(void)
 {
     const struct keeper *keeper = &f.store->keeper;
-    const annal__chore *chore = &keeper->chores[keeper->chore_count - 1].chore;
-    ck_assert_str_eq(chore->name, "take snapshots");
-    return chore->run(chore->arg, NULL);
+    const annal__keeper_task *task = &keeper->tasks[keeper->task_count - 1].task;
+    ck_assert_str_eq(task->name, "take snapshots");
+    return task->run(task->arg, NULL);
 }
 
 /* Runs until the first snapshot is there: on a slow machine one is too short for that. */
@@ -157,7 +157,7 @@ static void run_until_taken(void)
 
 START_TEST(while_the_index_is_behind_they_are_put_off_but_not_forever)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 100, .every_ms = 5000});
+    open_task(&(annal_snapshot_policy){.every_events = 100, .every_ms = 5000});
     append_turns(&f, "s", 1, 150);
     f.index->behind = true;
     ck_assert_int_eq(run_once(), ANNAL_END);
@@ -169,7 +169,7 @@ END_TEST
 
 START_TEST(a_checkpoint_that_is_due_does_not_wait_for_them)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 150);
     f.store->commit.full = f.store->commit.released + 1;
     ck_assert_int_eq(run_once(), ANNAL_END);
@@ -198,7 +198,7 @@ START_TEST(beside_live_writers_every_snapshot_is_sound)
     ck_ok(annal_store_close(f.store, err));
     ck_ok(annal_store_open(f.path, NULL, &f.store, err));
     ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &f.index, err));
-    open_chore(&(annal_snapshot_policy){.every_events = 100, .every_ms = 100});
+    open_task(&(annal_snapshot_policy){.every_events = 100, .every_ms = 100});
     for (unsigned i = 0; i < 30; i++) {
         append_turns(&f, "s", 1 + i * 1000, 60);
         append_turns(&f, "t", 1 + i * 1000, 30);
@@ -294,7 +294,7 @@ END_TEST
 
 START_TEST(another_policy_takes_the_place_of_the_usual_one)
 {
-    open_chore(&(annal_snapshot_policy){.every_events = 5000});
+    open_task(&(annal_snapshot_policy){.every_events = 5000});
     append_turns(&f, "s", 1, 2500);
     annal_snapshots_close(snapshots);
     snapshots = NULL;
@@ -357,7 +357,7 @@ static char *looked(int64_t us, bool later)
     struct text seen = {0};
     text_add(&seen, "", 0);
     wall_now_us += later ? 3600000000 : 0;
-    annal__left_look(f.index, &every_ten, us, add_session, &seen);
+    annal__missing_look(f.index, &every_ten, us, add_session, &seen);
     return seen.ptr;
 }
 
@@ -469,7 +469,7 @@ START_TEST(another_policy_has_the_usual_one_of_another_index_wait)
     annal_index *second = NULL;
     reopen(true, &annal__system_clock);
     ck_ok(annal_index_open(f.store, NULL, &second, err));
-    open_chore(&(annal_snapshot_policy){.every_events = 700});
+    open_task(&(annal_snapshot_policy){.every_events = 700});
     append_turns(&f, "s", 1, 1100);
     keep_until(700);
     annal_index_close(second); /* it gave way, and takes none at the end */
@@ -484,7 +484,7 @@ START_TEST(when_another_policy_is_closed_the_usual_one_of_another_index_goes_on)
     annal_index *second = NULL;
     reopen(true, &annal__system_clock);
     ck_ok(annal_index_open(f.store, NULL, &second, err));
-    open_chore(&(annal_snapshot_policy){.every_events = 5000});
+    open_task(&(annal_snapshot_policy){.every_events = 5000});
     append_turns(&f, "s", 1, 1000);
     annal_snapshots_close(snapshots);
     snapshots = NULL;
@@ -524,7 +524,7 @@ END_TEST
 START_TEST(one_that_does_not_fit_is_not_tried_again_by_every_process)
 {
     const annal_snapshot_policy tight = {.every_events = 100, .bytes_max = 200};
-    open_chore(&tight);
+    open_task(&tight);
     append_turns(&f, "s", 1, 150);
     ck_overdue(&tight, "s 150 ");
     annal_snapshots_close(snapshots);
@@ -538,10 +538,10 @@ START_TEST(one_that_does_not_fit_is_not_tried_again_by_every_process)
 }
 END_TEST
 
-Suite *suite_chore(void)
+Suite *suite_snapshot_task(void)
 {
-    Suite *suite = suite_create("chore");
-    TCase *tc = suite_case(suite, "chore", setup, teardown);
+    Suite *suite = suite_create("snapshot_task");
+    TCase *tc = suite_case(suite, "snapshot_task", setup, teardown);
     tcase_add_test(tc, the_keeper_takes_what_is_due);
     tcase_add_test(tc, after_a_burst_the_newest_state_is_near_before_all_places_are_taken);
     tcase_add_test(tc, one_event_waits_for_the_time_of_the_policy);

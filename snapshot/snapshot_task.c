@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's chore: take snapshots of the sessions that this store object appends to.
+ * The keeper's task: take snapshots of the sessions that this store object appends to.
  *
  * For each such session it remembers the place of the newest snapshot and since when events have
  * waited for one; a session whose journal did not grow costs nothing. It works for a short while at
@@ -21,8 +21,8 @@
  * that a series of such processes makes progress. One that lived longer may have appended more, and
  * works for up to CLOSING_SHARE times as long as it lived. The next process continues.
  */
-#include "journal/sys/chore.h"
 #include "index/sys/open.h"
+#include "journal/sys/keeper_task.h"
 #include "journal/sys/say.h"
 #include "snapshot/due.h"
 #include "snapshot/missing.h"
@@ -67,17 +67,18 @@ struct annal_snapshots {
     int64_t opened_us;
     int64_t behind_since_us; /* monotonic: since when the index has been behind; 0: it is not */
     _Atomic bool closing;
-    bool ends;                /* closing: it ran once more, because no other chore does its work */
+    bool ends;                /* closing: it ran once more, because no other task does its work */
     bool is_patient;          /* closing: this process lived long enough for much work */
     int64_t patient_until_us; /* closing: it works until then, and after that until one is taken */
-    uint64_t taken;           /* snapshots taken by takers that are done */
+    uint64_t taken;           /* snapshots taken by writers that are done */
     bool is_due;              /* the last round left something that is due */
     bool is_busy;             /* because another process writes the index */
     struct entry *entries;    /* sorted by session */
     size_t count;
-    size_t next;         /* the entry to look at next, so that all get a turn */
-    struct taker *taker; /* the taker that is working on a session, also between two rounds */
-    annal_state *spare;  /* of the one before it, at rest: compiling the core pack takes long */
+    size_t next; /* the entry to look at next, so that all get a turn */
+    struct snapshot_writer
+        *writer;        /* the writer that is working on a session, also between two rounds */
+    annal_state *spare; /* of the one before it, at rest: compiling the core pack takes long */
 };
 
 /* ---- Which sessions ---- */
@@ -206,57 +207,58 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
 static annal_status begin(annal_snapshots *snapshots, const struct entry *entry, bool by_time,
                           annal_error *err)
 {
-    struct taker *taker = annal__zalloc(sizeof *taker);
-    if (taker == NULL)
+    struct snapshot_writer *writer = annal__zalloc(sizeof *writer);
+    if (writer == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "snapshots of session '%s'", entry->session);
-    snapshots->taker = taker;
-    annal_status status = annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
-                                            &snapshots->policy, by_time, 0, &snapshots->spare, err);
+    snapshots->writer = writer;
+    annal_status status =
+        annal__snapshot_write_init(writer, snapshots->index, annal_slice_of(entry->session),
+                                   &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
         /* In so little time, half of the way is too far. */
-        taker->hurries = !snapshots->closing || snapshots->is_patient;
-        taker->patience = entry->patience;
+        writer->hurries = !snapshots->closing || snapshots->is_patient;
+        writer->patience = entry->patience;
         /* A place that was refused is not tried again from there on. */
-        if (entry->patience > 1 && entry->last.seq > taker->due.seq)
-            taker->due = entry->last;
+        if (entry->patience > 1 && entry->last.seq > writer->due.seq)
+            writer->due = entry->last;
     }
     return status;
 }
 
 static void put_away(annal_snapshots *snapshots)
 {
-    if (snapshots->taker != NULL)
-        annal__taker_done(snapshots->taker);
-    annal__free(snapshots->taker);
-    snapshots->taker = NULL;
+    if (snapshots->writer != NULL)
+        annal__snapshot_write_done(snapshots->writer);
+    annal__free(snapshots->writer);
+    snapshots->writer = NULL;
 }
 
 /*
- * The taker has ended. If it failed, or if what it took does not count, the session waits for the
+ * The writer has ended. If it failed, or if what it took does not count, the session waits for the
  * same distance again before the next attempt.
  */
 static void finish(annal_snapshots *snapshots, annal_status status)
 {
-    const struct taker *taker = snapshots->taker;
-    snapshots->taken += taker->taken;
-    size_t at = find(snapshots, taker->id);
+    const struct snapshot_writer *writer = snapshots->writer;
+    snapshots->taken += writer->taken;
+    size_t at = find(snapshots, writer->id);
     struct entry *entry = at < snapshots->count ? &snapshots->entries[at] : NULL;
-    if (entry != NULL && strcmp(entry->session, taker->id) == 0) {
-        entry->last = status < 0 ? entry->end : taker->due;
-        entry->stride = taker->stride == 0 ? 1 : taker->stride;
-        entry->patience = taker->patience == 0 ? 1 : taker->patience;
+    if (entry != NULL && strcmp(entry->session, writer->id) == 0) {
+        entry->last = status < 0 ? entry->end : writer->due;
+        entry->stride = writer->stride == 0 ? 1 : writer->stride;
+        entry->patience = writer->patience == 0 ? 1 : writer->patience;
         entry->waiting_us = entry->end.seq > entry->last.seq ? annal__monotonic_us() : 0;
     }
-    if (taker->refused_seq != 0 && taker->patience > 1)
-        annal__due_refused(snapshots->index, annal_slice_of(taker->id), taker->due,
-                           taker->patience);
+    if (writer->refused_seq != 0 && writer->patience > 1)
+        annal__due_refused(snapshots->index, annal_slice_of(writer->id), writer->due,
+                           writer->patience);
     put_away(snapshots);
 }
 
 /* Whether closing may take longer. */
 static bool may_go_on(const annal_snapshots *snapshots)
 {
-    bool some = snapshots->taken > 0 || (snapshots->taker != NULL && snapshots->taker->taken > 0);
+    bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);
     return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
@@ -273,16 +275,16 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
 {
     while (status == ANNAL_OK && !is_over(snapshots, stop_us) &&
            (!snapshots->closing || may_go_on(snapshots)))
-        status = annal__taker_step(snapshots->taker, err);
+        status = annal__snapshot_write_step(snapshots->writer, err);
     snapshots->is_busy = status == ANNAL_ERR_BUSY;
     if (status == ANNAL_OK)
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
-        if (snapshots->taker->cursor == NULL) /* it did not even begin */
+        if (snapshots->writer->cursor == NULL) /* it did not even begin */
             put_away(snapshots);
         return ANNAL_END;
     }
-    if (snapshots->taker != NULL)
+    if (snapshots->writer != NULL)
         finish(snapshots, status);
     return status < 0 ? status : ANNAL_OK;
 }
@@ -293,9 +295,9 @@ static bool is_due(const annal_snapshots *snapshots, const struct entry *entry, 
         return false;
     uint64_t waited_ms = (uint64_t)(annal__monotonic_us() - entry->waiting_us) / 1000;
     const annal_snapshot_policy policy =
-        annal__snapshot_stretch(&snapshots->policy, entry->stride * entry->patience);
-    *out_by_time = annal__snapshot_due_by_time(&policy, entry->last, entry->end, waited_ms);
-    return *out_by_time || annal__snapshot_due(&policy, entry->last, entry->end);
+        annal__policy_stretch(&snapshots->policy, entry->stride * entry->patience);
+    *out_by_time = annal__policy_is_due_by_time(&policy, entry->last, entry->end, waited_ms);
+    return *out_by_time || annal__policy_is_due(&policy, entry->last, entry->end);
 }
 
 static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64_t stop_us,
@@ -318,7 +320,7 @@ static annal_status serve(annal_snapshots *snapshots, struct entry *entry, int64
 
 static bool is_work_left(const annal_snapshots *snapshots)
 {
-    bool left = snapshots->taker != NULL;
+    bool left = snapshots->writer != NULL;
     for (size_t i = 0; !left && i < snapshots->count; i++)
         left = snapshots->entries[i].changed || snapshots->entries[i].waiting_us != 0;
     return left;
@@ -326,8 +328,9 @@ static bool is_work_left(const annal_snapshots *snapshots)
 
 static bool is_far_behind(const annal_snapshots *snapshots)
 {
-    const struct taker *taker = snapshots->taker;
-    return taker != NULL && annal__snapshot_far_behind(&snapshots->policy, taker->here, taker->end);
+    const struct snapshot_writer *writer = snapshots->writer;
+    return writer != NULL &&
+           annal__policy_is_far_from_end(&snapshots->policy, writer->here, writer->end);
 }
 
 static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, annal_error *err)
@@ -335,7 +338,7 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
     int64_t stop_us = annal__monotonic_us() + budget_us;
     annal_status status = ANNAL_OK;
     size_t served = 0;
-    if (snapshots->taker != NULL)
+    if (snapshots->writer != NULL)
         status = work(snapshots, ANNAL_OK, stop_us, err);
     for (; status == ANNAL_OK && served < snapshots->count && !is_over(snapshots, stop_us);
          served++) {
@@ -344,7 +347,7 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
         status = serve(snapshots, &snapshots->entries[snapshots->next++], stop_us, err);
     }
     snapshots->is_due =
-        snapshots->taker != NULL || served < snapshots->count || status == ANNAL_END;
+        snapshots->writer != NULL || served < snapshots->count || status == ANNAL_END;
     return status < 0 ? status : is_work_left(snapshots) ? ANNAL_END : ANNAL_OK;
 }
 
@@ -361,7 +364,7 @@ static bool is_put_off(annal_snapshots *snapshots)
     return behind_ms < snapshots->policy.every_ms / PUT_OFF_SHARE;
 }
 
-static annal_status run_chore(void *arg, annal_error *err)
+static annal_status run_task(void *arg, annal_error *err)
 {
     annal_snapshots *snapshots = arg;
     int64_t budget_us = BUDGET_US;
@@ -378,7 +381,7 @@ static annal_status run_chore(void *arg, annal_error *err)
         if (status < 0 || snapshots->is_due)
             return status;
     }
-    annal__left_look(snapshots->index, &snapshots->policy, BUDGET_US, note_left, snapshots);
+    annal__missing_look(snapshots->index, &snapshots->policy, BUDGET_US, note_left, snapshots);
     if (!snapshots->closing && snapshots->since == since && is_far_behind(snapshots))
         budget_us = HURRY_US;
     return run_round(snapshots, budget_us, err);
@@ -386,8 +389,8 @@ static annal_status run_chore(void *arg, annal_error *err)
 
 /* ---- Open and close ---- */
 
-static annal_status open_chore(annal_index *index, const annal_snapshot_policy *policy,
-                               bool by_default, annal_snapshots **out_snapshots, annal_error *err)
+static annal_status open_task(annal_index *index, const annal_snapshot_policy *policy,
+                              bool by_default, annal_snapshots **out_snapshots, annal_error *err)
 {
     annal_store *store = annal__index_store(index);
     annal_snapshots *snapshots = annal__zalloc(sizeof *snapshots);
@@ -396,15 +399,15 @@ static annal_status open_chore(annal_index *index, const annal_snapshot_policy *
                            annal_store_path(store));
     *snapshots = (annal_snapshots){.index = index,
                                    .store = store,
-                                   .policy = annal__snapshot_policy(policy),
+                                   .policy = annal__policy_fill(policy),
                                    .opened_us = annal__monotonic_us()};
-    const annal__chore chore = {.name = "take snapshots",
-                                .period_ms = PERIOD_MS,
-                                .run = run_chore,
-                                .arg = snapshots,
-                                .single = by_default,
-                                .early = true};
-    annal_status status = annal__chore_add(store, &chore, err);
+    const annal__keeper_task task = {.name = "take snapshots",
+                                     .period_ms = PERIOD_MS,
+                                     .run = run_task,
+                                     .arg = snapshots,
+                                     .single = by_default,
+                                     .early = true};
+    annal_status status = annal__keeper_task_add(store, &task, err);
     if (status < 0)
         annal__free(snapshots);
     else
@@ -435,9 +438,9 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     annal_status status = annal__index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
-    /* If the keeper has no room for it, the store works without this chore. */
+    /* If the keeper has no room for it, the store works without this task. */
     if (!annal__store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
-        open_chore(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
+        open_task(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal__index_on_close(index, close_default, snapshots);
     *out_index = index;
     return ANNAL_OK;
@@ -451,10 +454,10 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
         return annal__fail(err, ANNAL_ERR_IO,
                            "take snapshots in store %s: it is open for reading only",
                            annal_store_path(store));
-    annal_status status = open_chore(index, policy, false, out_snapshots, err);
+    annal_status status = open_task(index, policy, false, out_snapshots, err);
     annal_snapshots *usual = status < 0 ? NULL : annal__index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        annal__chore_remove(store, usual); /* it gave way, and will not run again */
+        annal__keeper_task_remove(store, usual); /* it gave way, and will not run again */
         free_snapshots(usual);
     }
     return status;
@@ -489,7 +492,7 @@ void annal_snapshots_close(annal_snapshots *snapshots)
         annal__monotonic_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
-    annal__chore_remove(snapshots->store, snapshots);
+    annal__keeper_task_remove(snapshots->store, snapshots);
     go_on(snapshots);
     free_snapshots(snapshots);
 }
