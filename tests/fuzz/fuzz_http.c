@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     text[len] = '\0';
     memcpy(copy, text, len + 1);
     size_t whole = strlen(text);
-    if (http_crowds(text)) {
+    if (http_limit_parameters(text)) {
         char *query = strchr(text, '?');
         MUST(whole > 100 && strlen(text) == whole);
         MUST(query == NULL || strchr(query, '&') == NULL);

@@ -81,17 +81,17 @@ static void check_file(const void *node, VISIT which, void *arg)
     MUST(file->replaced_us >= 0);
 }
 
-static int check_lane(void *arg, struct lane *lane)
+static int check_shipment(void *arg, struct shipment *shipment)
 {
     struct ship_target *lake = arg;
     struct ship_origin origin;
     annal_error err = {0};
-    annal_slice session = annal_slice_of(lane->session);
+    annal_slice session = annal_slice_of(shipment->session);
     MUST(annal_session_id_check(session, NULL) == ANNAL_OK);
-    MUST(lane->there.seq <= OUTSIDE_SEQ_MAX);
+    MUST(shipment->head.seq <= OUTSIDE_SEQ_MAX);
     if (lake->has_histories && lake_find(lake, session, &origin, &err) == ANNAL_OK) {
         MUST(strlen(origin.info.file) == 32);
-        MUST(origin.info.last_seq == lane->there.seq);
+        MUST(origin.info.last_seq == shipment->head.seq);
         MUST(origin.info.fork_session[0] == '\0' ||
              annal_session_id_check(annal_slice_of(origin.info.fork_session), NULL) == ANNAL_OK);
     }
@@ -101,5 +101,5 @@ static int check_lane(void *arg, struct lane *lane)
 void lake_image_check(struct ship_target *lake)
 {
     twalk_r(lake->tree, check_file, NULL);
-    (void)lanes_each(&lake->heads, check_lane, lake);
+    (void)shipments_each(&lake->heads, check_shipment, lake);
 }

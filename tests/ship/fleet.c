@@ -37,7 +37,7 @@
 
 enum {
     SESSION_EVENTS = 1000,
-    HOST_LANES = 4,
+    HOST_SHIPMENTS = 4,
     BATCH_EVENTS = 50000,
     QUIET_MS = 30000,
     PAUSES = 3,       /* as in ship.c */
@@ -72,8 +72,8 @@ struct host {
     bool rows_wanted; /* since rows_last was asked for */
     uint64_t rows_last;
     unsigned tries;
-    struct lane lanes[HOST_LANES];
-    char names[HOST_LANES][40];
+    struct shipment shipments[HOST_SHIPMENTS];
+    char names[HOST_SHIPMENTS][40];
     annal_session_info *infos;
 };
 
@@ -212,35 +212,35 @@ static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_ne
 }
 
 /* The sessions of the next so many events. */
-static size_t choose_lanes(struct host *host, uint64_t count, struct lane **out)
+static size_t choose_shipments(struct host *host, uint64_t count, struct shipment **out)
 {
-    size_t lanes = 0;
-    for (uint64_t at = host->sent; at < host->sent + count && lanes < HOST_LANES; lanes++) {
-        struct lane *lane = &host->lanes[lanes];
-        annal_session_info *info = &host->infos[lanes];
-        snprintf(host->names[lanes], sizeof host->names[lanes], "run-%u-%" PRIu64, host->number,
-                 at / SESSION_EVENTS);
+    size_t shipments = 0;
+    for (uint64_t at = host->sent; at < host->sent + count && shipments < HOST_SHIPMENTS; shipments++) {
+        struct shipment *shipment = &host->shipments[shipments];
+        annal_session_info *info = &host->infos[shipments];
+        snprintf(host->names[shipments], sizeof host->names[shipments], "run-%u-%" PRIu64,
+                 host->number, at / SESSION_EVENTS);
         *info = (annal_session_info){.first_seq = 1, .created_us = recorded[0].ts_us};
-        snprintf(info->session, sizeof info->session, "%s", host->names[lanes]);
+        snprintf(info->session, sizeof info->session, "%s", host->names[shipments]);
         snprintf(info->file, sizeof info->file, "%08x%08" PRIx64, host->number, at);
-        *lane = (struct lane){.session = host->names[lanes]};
-        lane->info = at % SESSION_EVENTS == 0 ? info : NULL;
-        out[lanes] = lane;
+        *shipment = (struct shipment){.session = host->names[shipments]};
+        shipment->info = at % SESSION_EVENTS == 0 ? info : NULL;
+        out[shipments] = shipment;
         at += SESSION_EVENTS - at % SESSION_EVENTS;
     }
-    return lanes;
+    return shipments;
 }
 
-static annal_status put_events(struct host *host, struct lane *lane, uint64_t *at, uint64_t end,
-                               annal_error *err)
+static annal_status put_events(struct host *host, struct shipment *shipment, uint64_t *at,
+                               uint64_t end, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    lane->next = lane->there;
+    shipment->next = shipment->head;
     while (*at < end && status >= 0) {
         annal_event event = recorded[*at % SESSION_EVENTS];
-        event.seq = lane->next.seq + 1;
-        status = ship_postgres.put(host->target, lane, &event, err);
-        lane->next = (struct place){event.seq, event.h, event.offset + event.length};
+        event.seq = shipment->next.seq + 1;
+        status = ship_postgres.put(host->target, shipment, &event, err);
+        shipment->next = (struct place){event.seq, event.h, event.offset + event.length};
         atomic_fetch_add(&bytes, event.length);
         if (++*at % SESSION_EVENTS == 0)
             break;
@@ -250,19 +250,19 @@ static annal_status put_events(struct host *host, struct lane *lane, uint64_t *a
 
 static annal_status send_batch(struct host *host, uint64_t count, annal_error *err)
 {
-    struct lane *lanes[HOST_LANES];
-    size_t lane_count = choose_lanes(host, count, lanes);
+    struct shipment *shipments[HOST_SHIPMENTS];
+    size_t shipment_count = choose_shipments(host, count, shipments);
     uint64_t at = host->sent, end = host->sent + count;
-    annal_status status = ship_postgres.begin(host->target, lanes, lane_count, err);
-    if (status >= 0 && lanes[0]->there.seq != host->sent % SESSION_EVENTS) {
+    annal_status status = ship_postgres.begin(host->target, shipments, shipment_count, err);
+    if (status >= 0 && shipments[0]->head.seq != host->sent % SESSION_EVENTS) {
         fprintf(stderr, "fleet: session %s has %" PRIu64 " events at the target, not %" PRIu64 "\n",
-                lanes[0]->session, lanes[0]->there.seq, host->sent % SESSION_EVENTS);
+                shipments[0]->session, shipments[0]->head.seq, host->sent % SESSION_EVENTS);
         exit(1);
     }
-    for (size_t i = 0; i < lane_count && status >= 0; i++)
-        status = put_events(host, lanes[i], &at, end, err);
+    for (size_t i = 0; i < shipment_count && status >= 0; i++)
+        status = put_events(host, shipments[i], &at, end, err);
     if (status >= 0)
-        status = ship_postgres.commit(host->target, lanes, lane_count, err);
+        status = ship_postgres.commit(host->target, shipments, shipment_count, err);
     if (status >= 0)
         host->sent = at;
     return status;
@@ -364,7 +364,7 @@ static void start_hosts(struct host *hosts, void *(*run)(void *arg))
     for (unsigned i = 0; i < host_count; i++) {
         hosts[i].number = i;
         hosts[i].begun = hosts[i].sent = i * 7919ULL % SESSION_EVENTS;
-        hosts[i].infos = calloc(HOST_LANES, sizeof *hosts[i].infos);
+        hosts[i].infos = calloc(HOST_SHIPMENTS, sizeof *hosts[i].infos);
         snprintf(hosts[i].store, sizeof hosts[i].store, "host%05u", i);
         if (hosts[i].infos == NULL ||
             pthread_create(&hosts[i].thread, &attr, run, &hosts[i]) != 0) {

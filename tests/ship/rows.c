@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of sessions and turns, which are made some time after the batch that brought their
  * events. */
-#include "tools/ship/rows.h"
 #include "tests/ship/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
+#include "tools/ship/row_maker.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -226,7 +226,7 @@ START_TEST(a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever)
     pid_t pid = fleet_spawn((const char *const[]){"pull", "s1", "--tree", "--from", url,
                                                   "--timeout", "1", "--store", second, NULL});
     DONE(&cli, "ship", url, "--as", "h1", "--timeout", "1");
-    ck_assert_ptr_nonnull(strstr(cli.out, "another process has not made their rows"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "another process has not built the rows"));
     ck_assert_int_eq(fleet_join(pid), 3);
     commit(other);
 }

@@ -324,7 +324,7 @@ def try_many_gaps(scene):
     publish(scene, ((sent("holes", 2 * i), '{"n":%d}' % i) for i in range(1, count + 1)))
     out, err, status = tail(scene, "holes")
     got = [json.loads(line)["n"] for line in out.splitlines()]
-    if got != list(range(1, count + 1)) or status != 1 or err.count("came before what they continue") != 1:
+    if got != list(range(1, count + 1)) or status != 1 or err.count("arrived before the events that they continue") != 1:
         sys.exit(f"FAILED: many gaps: {status}: {len(got)} events: {err[:500]}")
 
 
@@ -333,7 +333,7 @@ def try_many_parts(scene):
     publish(scene, ((sent("parts", i, Part="1/10000"), '{"n":1') for i in range(1, 4001)))
     out, err, _ = tail(scene, "parts")
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    if out != "" or "came before what they continue" not in err or most > 800:
+    if out != "" or "arrived before the events that they continue" not in err or most > 800:
         sys.exit(f"FAILED: many parts: {most} MiB: {out[:200]}: {err[:500]}")
 
 

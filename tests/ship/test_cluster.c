@@ -111,7 +111,7 @@ START_TEST(events_of_before_are_shipped_first)
     H1("home", "leave");
     H1("project", "create", "barn");
     H1("home", "join", url);
-    NOT_H1("'annal ship' first", "backlog", "add", "barn", "sweep");
+    NOT_H1("run 'annal ship'", "backlog", "add", "barn", "sweep");
     ASK("SELECT count(*) FROM annal._homes WHERE session = 'proj_barn' AND store IS NOT NULL", "0");
     H1("ship", url, "--as", "h1", "--session", "proj_barn");
     H1("backlog", "add", "barn", "sweep");
@@ -125,7 +125,7 @@ START_TEST(a_store_that_left_takes_no_more_events)
     NEEDS_SERVER();
     H1("home", "leave");
     NOT_H1("this store is not its home now", "backlog", "add", "shop", "mend the pump");
-    NOT_H1("this store belongs to no cluster", "home", "leave");
+    NOT_H1("this store does not belong to a cluster", "home", "leave");
     H2("backlog", "add", "shop", "mend the pump");
     H1("home", "join", url);
     H1("backlog", "add", "shop", "mend the roof");
@@ -173,7 +173,8 @@ START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
     ck_assert_int_eq(unlink(path), 0);
     file_write(path, "\x01\x02", 2);
     CLI(&cli, NULL, "run", "create", "r1", "--user", "h1");
-    cli_assert_refused(&cli, 3, "cluster has no address that begins with postgresql://");
+    cli_assert_refused(&cli, 3,
+                       "cluster does not contain an address that begins with postgresql://");
     ck_assert_int_eq(rename(aside, path), 0);
     H1("run", "create", "r1", "--user", "h1");
 }
@@ -292,10 +293,10 @@ START_TEST(a_shared_session_that_was_converted_is_brought_again)
 {
     NEEDS_SERVER();
     H1("convert", "proj_shop", "--format", "msgpack");
-    NOT_H1("another history here than at the target: 'annal delete' it", "backlog", "add", "shop",
+    NOT_H1("differs from the target's copy: run 'annal delete", "backlog", "add", "shop",
            "mend the pump");
     H2("backlog", "add", "shop", "mend the pump");
-    NOT_H1("another history here than at the target: 'annal delete' it", "backlog", "add", "shop",
+    NOT_H1("differs from the target's copy: run 'annal delete", "backlog", "add", "shop",
            "mend the roof");
     H1("delete", "proj_shop", "--yes");
     H1("backlog", "add", "shop", "mend the roof");

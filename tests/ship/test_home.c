@@ -94,7 +94,7 @@ START_TEST(a_session_that_was_pulled_goes_on_where_it_was_before)
     H2("home", "release", "s1");
     cli_assert_done(&cli);
     H1("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "bring it here first, with 'annal pull'");
+    cli_assert_refused(&cli, 1, "download it first, with 'annal pull'");
     DONE(&cli, "pull", "s1", "--from", url);
     append("3", 1);
     H1("home", "take", "s1");
@@ -146,7 +146,7 @@ START_TEST(what_was_not_shipped_keeps_the_home)
     append("1", 0);
     H1("home", "take", "s1");
     H1("home", "release", "s1");
-    cli_assert_refused(&cli, 1, "has 1 event that the target has not");
+    cli_assert_refused(&cli, 1, "has 1 event that the target lacks");
     append("2", 1);
     H1("ship");
     cli_assert_done(&cli);
@@ -168,7 +168,7 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
     H2("home", "take", "s1");
     cli_assert_done(&cli);
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
     append("\"later\"", 1); /* the lease ended with that */
     H1("ship", "status", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"not at home\""));
@@ -177,13 +177,14 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
     cli_assert_done(&cli);
     ASK("SELECT string_agg(data::text, ',' ORDER BY seq) FROM annal._events", "1,2");
     H1("ship");
-    ck_assert_ptr_nonnull(strstr(cli.err, "session 's1': 1 event after event 1 came too late: "
-                                          "kept in 's1.late-1'"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "session 's1': 1 event after event 1, appended after the lease expired, "
+                        "saved as session 's1.late-1'"));
     end_lease();
     H1("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "kept in 's1.late-1'");
+    cli_assert_refused(&cli, 1, "saved as session 's1.late-1'");
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
     ASK("SELECT string_agg(coalesce(data ->> 'after_seq', data::text), ',' ORDER BY seq)"
         " FROM annal.events WHERE session_id = 's1.late-1'",
         "1,\"late\"");
@@ -206,7 +207,7 @@ START_TEST(events_that_the_home_may_still_ship_are_not_late)
     end_lease();
     H2("home", "take", "s1");
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
     H2("home", "release", "s1");
     H1("home", "take", "s1");
     cli_assert_done(&cli);
@@ -231,7 +232,7 @@ START_TEST(a_session_that_is_not_the_copy_keeps_its_name)
     CLI(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1", "--store", second);
     H2("ship");
     H1("ship");
-    ck_assert_ptr_nonnull(strstr(cli.err, "kept in 's1.late-1-2'"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "saved as session 's1.late-1-2'"));
     H1("ship");
     H1("ship");
     ASK("SELECT string_agg(session_id, ',' ORDER BY session_id, seq) FROM annal.events"
@@ -249,7 +250,7 @@ START_TEST(a_session_that_is_not_here_whole_is_not_at_home)
     append("2", 0);
     H1("ship");
     H2("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
     H1("home", "take", "s1");
     cli_assert_done(&cli);
     ASK("SELECT store FROM annal._heads", "h1");
@@ -285,7 +286,7 @@ START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
     H1("ship");
     ASK(heads, "h1 2, h2 1");
     H2("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
     append("3", 0);
     H1("ship"); /* nobody has taken it */
     cli_assert_done(&cli);
@@ -313,7 +314,7 @@ START_TEST(another_session_of_that_name_is_not_late)
     ck_assert_ptr_null(strstr(cli.err, "too late"));
     H1("home", "release", "s1");
     H2("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "session 's1' at the target is another one than here");
+    cli_assert_refused(&cli, 1, "the target already has a different session named 's1'");
     H2("ship");
     ASK("SELECT string_agg(store, ',') FROM annal._heads", "h1");
 }

@@ -111,7 +111,7 @@ START_TEST(a_manifest_names_only_files_of_its_lake)
     for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
         snprintf(line, sizeof line, FILE_1("%s"), bad_names[i]);
         put_text("00000001.json", line);
-        assert_refused_by_all("manifest 00000001 of the lake is of another version, or damaged");
+        assert_refused_by_all("manifest 00000001 of the lake has another version, or is damaged");
     }
 }
 END_TEST
@@ -178,7 +178,7 @@ START_TEST(two_manifests_do_not_name_the_same_file)
 {
     put_text("00000001.json", GOOD_1);
     put_text("00000002.json", GOOD_1);
-    assert_refused_by_all("names the file 'day=2026-01-01/00000001-00000000.parquet' twice");
+    assert_refused_by_all("lists the file 'day=2026-01-01/00000001-00000000.parquet' twice");
 }
 END_TEST
 
@@ -313,7 +313,7 @@ static void assert_pull_of_forks(int count, int by, const char *session, const c
 
 START_TEST(a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list)
 {
-    static const char missing[] = "there is no '";
+    static const char missing[] = "' does not exist";
     assert_pull_of_forks(1000, 1, "c999", missing);
     assert_pull_of_forks(1026, 1, "c1024", missing);
     assert_pull_of_forks(1026, 1, "c1025", "has more than 1024 ancestors at the target");
@@ -331,13 +331,14 @@ START_TEST(a_file_of_a_lake_is_as_long_as_its_manifest_says)
                "12", 2);
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
-    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes in its manifest");
     CLI(&cli, NULL, "ship", "check", lake_url, "--as", "evil");
-    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes in its manifest");
     const char *manifest = tmpdir_path(&cli.dir, "lake/store=evil/_log/00000001.json");
     ck_assert_int_eq(truncate(manifest, (64 << 20) + 1), 0);
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
-    cli_assert_refused(&cli, 1, "has more than 67108864 bytes, the most that annal writes there");
+    cli_assert_refused(&cli, 1,
+                       "has more than 67108864 bytes, the maximum that annal writes there");
 }
 END_TEST
 
@@ -432,7 +433,8 @@ START_TEST(forks_in_a_circle_are_damage)
              "\"h\":\"0000000000000001\",\"at\":0" HEADER ",\"parent\":\"z\",\"forked_at\":2,"
              "\"fork_h\":\"0000000000000001\"}\n");
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
-    cli_assert_refused(&cli, 1, "session 'y' was forked after event 2");
+    cli_assert_refused(
+        &cli, 1, "session 'y': the target reports a wrong fork point: it must be before event 2");
     CLI(&cli, NULL, "pull", "z", "--from", lake_url, "--store-name", "evil");
     ck_assert_int_eq(cli.exit_status, 1);
 }
@@ -452,14 +454,14 @@ static annal_status give_three_heads(struct ship_target *target, head_fn fn, voi
 START_TEST(a_target_with_very_many_sessions_is_not_believed)
 {
     const struct ship_kind kind = {.heads = give_three_heads};
-    struct lanes lanes = {.count = LANES_MAX - 2};
+    struct shipments shipments = {.count = SHIPMENTS_MAX - 2};
     annal_error err = {0};
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
-    ck_assert_int_eq(annal_store_open(cli.store, NULL, &lanes.store, &err), ANNAL_OK);
-    ck_assert_int_eq(lanes_survey(&lanes, &kind, NULL, &err), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &shipments.store, &err), ANNAL_OK);
+    ck_assert_int_eq(shipments_survey(&shipments, &kind, NULL, &err), ANNAL_ERR_LIMIT);
     ck_assert_msg(strstr(err.message, "more than 4000000 sessions") != NULL, "%s", err.message);
-    ck_assert_int_eq(annal_store_close(lanes.store, NULL), ANNAL_OK);
-    lanes_done(&lanes);
+    ck_assert_int_eq(annal_store_close(shipments.store, NULL), ANNAL_OK);
+    shipments_done(&shipments);
 }
 END_TEST
 
@@ -622,7 +624,7 @@ START_TEST(a_file_of_a_bucket_is_as_long_as_its_manifest_says)
     setenv("AWS_ACCESS_KEY_ID", "k", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
     CLI(&cli, NULL, "pull", "x", "--from", "s3://lake/x", "--store-name", "evil");
-    cli_assert_refused(&cli, 1, "is longer than the 0 bytes that its manifest says");
+    cli_assert_refused(&cli, 1, "is longer than the 0 bytes in its manifest");
     kill(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     unsetenv("AWS_ENDPOINT_URL");
@@ -809,7 +811,7 @@ START_TEST(a_tree_of_very_many_sessions_is_not_pulled)
              "generate_series(1, 100001) AS g WHERE session = 's1'");
     cli.store = second;
     CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1", "--tree");
-    cli_assert_refused(&cli, 1, "more than 100000 sessions belong to session 's1'");
+    cli_assert_refused(&cli, 1, "more than 100000 sub-agents and forks of session 's1'");
 }
 END_TEST
 
@@ -903,9 +905,9 @@ static void pg_serve(int fd, const void *arg)
 
 START_TEST(an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end)
 {
-    static const char *const says[] = {"it sends a longer answer than any that it should give",
+    static const char *const says[] = {"the server sent a longer answer than any valid one",
                                        "another command is already in progress",
-                                       "it sends a longer answer than any that it should give"};
+                                       "the server sent a longer answer than any valid one"};
     char database[100];
     memset(megabyte, 'm', sizeof megabyte - 1);
     for (int what = 0; what < 3; what++) {

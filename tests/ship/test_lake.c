@@ -194,7 +194,7 @@ START_TEST(a_check_goes_on_after_files_that_are_missing)
     break_file(found.gl_pathv[5]);
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "is missing, and 1 more of this day"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "is missing, and 1 more files of this day"));
     ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[0]));
     ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[2]));
     ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[5]));
@@ -260,7 +260,8 @@ START_TEST(a_shipper_that_follows_waits_for_space_at_its_target)
     SHIP(NULL);
     duckdb = was;
     ck_assert_int_eq(cli.exit_status, 3);
-    ck_assert_ptr_nonnull(strstr(cli.err, "no Parquet file was written: No space left on device"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "the Parquet file was not written: No space left on device"));
 
     annal_store *store = NULL;
     const struct ship_kind kind = {.open = open_full, .close = close_none};
@@ -286,7 +287,7 @@ START_TEST(damage_to_the_lake_is_noticed)
     break_file(found.gl_pathv[0]);
     globfree(&found);
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "is not the file that was written");
+    cli_assert_refused(&cli, 1, "differs from the file that was written");
     const char *manifest = tmpdir_path(&cli.dir, "lake/store=h1/_log/00000001.json");
     char *bytes = file_read(manifest, &len);
     *strstr(bytes, "last_seq") = 'L';
@@ -306,7 +307,7 @@ START_TEST(another_history_is_not_mixed_into_the_lake)
     DONE(&cli, "delete", "--yes", "s1");
     append("s1", 1, 9);
     SHIP(NULL);
-    cli_assert_refused(&cli, 1, "another history at the target");
+    cli_assert_refused(&cli, 1, "a different history at the target");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 1);
     assert_reads(whole, "5|5|0\n");
@@ -377,7 +378,7 @@ START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
     DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--json");
     ck_assert_str_eq(cli.out, "{\"read\":3,\"made\":1,\"removed\":0}\n");
     CLI(&cli, NULL, "ship", "compact", "postgresql:///none");
-    cli_assert_refused(&cli, 2, "only a lake is compacted");
+    cli_assert_refused(&cli, 2, "only a lake can be compacted");
 }
 END_TEST
 
@@ -411,7 +412,7 @@ START_TEST(a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it)
     SHIP(NULL);
     cli_assert_done(&cli);
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "_checkpoint' is not what the manifests say: remove it");
+    cli_assert_refused(&cli, 1, "_checkpoint' differs from the manifests: remove it");
     ck_assert_int_eq(unlink(checkpoint), 0);
     assert_whole(9);
 }
@@ -457,7 +458,7 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     ck_assert_ptr_nonnull(strstr(cli.out, "proved: 1 artifacts; 0 more"));
     cli.store = tmpdir_path(&cli.dir, "other");
     CLI(&cli, NULL, "pull", "s1b", "--from", url);
-    cli_assert_refused(&cli, 1, "--store-name which store shipped");
+    cli_assert_refused(&cli, 1, "--store-name is missing");
     DONE(&cli, "pull", "s1b", "--from", url, "--store-name", "h1", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":7,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":2,\"events\":8,\"added\":2,"));
@@ -558,9 +559,9 @@ START_TEST(a_bucket_needs_keys_and_a_server)
     CLI(&cli, NULL, "ship", "s3://lake/x", "--wait", "0");
     cli_assert_refused(&cli, 3, "ship to http://127.0.0.1:1/lake: ");
     CLI(&cli, NULL, "ship", "s3:///x");
-    cli_assert_refused(&cli, 2, "names no bucket");
+    cli_assert_refused(&cli, 2, "has no bucket name");
     CLI(&cli, NULL, "pull", "s1", "--from", "s3://", "--store-name", "h1");
-    cli_assert_refused(&cli, 2, "names no bucket");
+    cli_assert_refused(&cli, 2, "has no bucket name");
 }
 END_TEST
 #endif
@@ -573,7 +574,7 @@ START_TEST(a_stream_needs_a_server_and_is_not_checked)
     CLI(&cli, NULL, "ship", "nats://u:secret@127.0.0.1:1", "--wait", "0");
     cli_assert_refused(&cli, 3, "ship to 127.0.0.1:1: ");
     CLI(&cli, NULL, "ship", "check", "nats://127.0.0.1:1");
-    cli_assert_refused(&cli, 2, "a stream is not checked here");
+    cli_assert_refused(&cli, 2, "annal ship check does not support streams");
     CLI(&cli, NULL, "tail", "--from", "nats://127.0.0.1:1", "--type", "x");
     cli_assert_refused(&cli, 2, "--type and --cursor are for a store");
     CLI(&cli, NULL, "tail", "--from", "nats://127.0.0.1:1");

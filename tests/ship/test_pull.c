@@ -103,7 +103,8 @@ START_TEST(what_was_shipped_since_comes_with_the_next_pull)
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":3,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":1,\"added\":0,\"extended\":1,"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "2 stores shipped a session 's1'; h1 did so last"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "2 stores shipped a session 's1'; pulled the copy of h1"));
     assert_same_journal("s1.jsonl");
 }
 END_TEST
@@ -135,7 +136,7 @@ START_TEST(with_a_session_come_its_sub_agents_and_forks)
     PULL("lead", "--tree", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":4,\"events\":0,\"added\":0,"));
     CLI(&cli, NULL, "pull", "lead", "--from", "http://127.0.0.1:1", "--tree");
-    cli_assert_refused(&cli, 2, "--tree is for a database or a lake");
+    cli_assert_refused(&cli, 2, "--tree needs a database or a lake");
 }
 END_TEST
 
@@ -156,10 +157,10 @@ START_TEST(artifacts_come_once_by_their_hash)
                               "\"absent_artifacts\":0,\"sound\":true}\n");
     fleet_do("UPDATE annal.artifacts SET bytes = 'y'");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1", "--artifacts");
-    cli_assert_refused(&cli, 1, "has other content at the target");
+    cli_assert_refused(&cli, 1, "has different content at the target");
     go_to("other");
     PULL("s1");
-    cli_assert_refused(&cli, 1, "has other content at the target");
+    cli_assert_refused(&cli, 1, "has different content at the target");
     fleet_do("DELETE FROM annal.artifacts");
     cli.store = first_store;
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1", "--artifacts");
@@ -189,7 +190,7 @@ START_TEST(an_artifact_that_cannot_be_read_is_named)
     file_write(path, "damaged", 7);
     CLI(&cli, NULL, "ship", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "this artifact is not shipped"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "this artifact was not shipped"));
     ASK("SELECT seq FROM annal._heads", "2");
 }
 END_TEST
@@ -239,7 +240,7 @@ START_TEST(another_history_here_stays_as_it_is)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":\"x\"}\n", "append", "s1");
     char *before = cli_journal(&cli, "s1", &len);
     PULL("s1");
-    cli_assert_refused(&cli, 1, "session 's1' has another history here");
+    cli_assert_refused(&cli, 1, "session 's1' has a different history here");
     char *after = cli_journal(&cli, "s1", &len_after);
     ck_assert_uint_eq(len, len_after);
     ck_assert_mem_eq(before, after, len);

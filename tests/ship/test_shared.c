@@ -132,13 +132,13 @@ START_TEST(a_shared_session_is_not_behind_and_is_proved)
     ck_assert_ptr_nonnull(
         strstr(cli.out, "\"seq\":4,\"target_seq\":5,\"behind\":0,\"state\":\"shared\""));
     H1("ship", "check", url, "--as", "h1");
-    ck_assert_str_eq(cli.out, "proved: 4 events are those of the journals; 0 not shipped yet, 0 "
+    ck_assert_str_eq(cli.out, "proved: 4 events equal those in the journals; 0 not shipped yet, 0 "
                               "dropped\n");
     H1("home", "status", url, "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"seconds_left\":null,\"here\":\"shared\""));
     fleet_do("UPDATE annal._events SET type = 'x', h = 1 WHERE seq = 4");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "event 4 at the target is not the event of the journal");
+    cli_assert_refused(&cli, 1, "event 4 at the target differs from the journal");
     CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"conflict\""));

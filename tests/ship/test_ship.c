@@ -142,13 +142,15 @@ START_TEST(another_history_is_reported_and_never_mixed_in)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":\"new\"}\n", "append", "s1");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
     SHIP(NULL);
-    cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     SHIP(NULL);
-    cli_assert_refused(&cli, 1, "'s1' has another history at the target, which ends with event 2");
+    cli_assert_refused(&cli, 1,
+                       "'s1' has a different history at the target, which ends with event 2");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
     SHIP(NULL);
-    cli_assert_refused(&cli, 1, "'s1' has another history at the target, which ends with event 2");
+    cli_assert_refused(&cli, 1,
+                       "'s1' has a different history at the target, which ends with event 2");
     ASK("SELECT string_agg(data::text, ',' ORDER BY key, seq) FROM annal._events", "1,2,1");
     CLI(&cli, NULL, "ship", "status", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 1);
@@ -198,25 +200,25 @@ START_TEST(check_notices_what_is_not_the_journal_s)
     SHIP(NULL);
     fleet_do("UPDATE annal._events SET data = '7' WHERE seq = 1");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    ck_assert_str_eq(
-        cli.err, "annal: session 's0': event 1 at the target is not the event of the journal\n"
-                 "annal: session 's1': event 1 at the target is not the event of the journal\n");
+    ck_assert_str_eq(cli.err,
+                     "annal: session 's0': event 1 at the target differs from the journal\n"
+                     "annal: session 's1': event 1 at the target differs from the journal\n");
     fleet_do("UPDATE annal._events SET data = '1' WHERE seq = 1; SELECT annal.forget('h1', 's0')");
     DONE(&cli, "delete", "--yes", "s0");
     fleet_do("UPDATE annal._events SET data = '7' WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "event 2 at the target is not the event of the journal");
+    cli_assert_refused(&cli, 1, "event 2 at the target differs from the journal");
     fleet_do("DELETE FROM annal._events WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "event 2 at the target is missing");
     fleet_do("DELETE FROM annal._events");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1,
-                       "event 1 at the target is missing, and the day on which it arrived "
+                       "event 1 at the target is missing, although its day of arrival "
                        "was not dropped");
     fleet_do("SELECT annal.drop_before('2100-01-01')");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    ck_assert_str_eq(cli.out, "proved: 0 events are those of the journals; 0 not shipped yet, "
+    ck_assert_str_eq(cli.out, "proved: 0 events equal those in the journals; 0 not shipped yet, "
                               "2 dropped\n");
 }
 END_TEST
@@ -231,7 +233,7 @@ START_TEST(check_lets_only_those_days_lack_events_that_were_dropped)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n{\"type\":\"a\",\"data\":3}\n", "append", "s1");
     SHIP(NULL);
     DONE(&cli, "ship", "check", url, "--as", "h1");
-    ck_assert_str_eq(cli.out, "proved: 2 events are those of the journals; 0 not shipped yet, "
+    ck_assert_str_eq(cli.out, "proved: 2 events equal those in the journals; 0 not shipped yet, "
                               "1 dropped\n");
     fleet_do("DELETE FROM annal._events"); /* the last one arrived today */
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
@@ -338,14 +340,14 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
     SHIP(NULL);
     fleet_do("DROP VIEW annal.heads; UPDATE annal._schema SET version = -1");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "is older: ship to it first");
+    cli_assert_refused(&cli, 1, "is older than this annal: run 'annal ship' to it first");
     SHIP(NULL);
     cli_assert_done(&cli);
     ASK("SELECT seq FROM annal.heads", "1");
     assert_same("1");
     fleet_do("UPDATE annal._schema SET version = 1000");
     SHIP(NULL);
-    cli_assert_refused(&cli, 3, "its schema has version 1000, made by a newer annal");
+    cli_assert_refused(&cli, 3, "a newer annal created its schema (version 1000)");
 }
 END_TEST
 
@@ -873,9 +875,9 @@ START_TEST(a_target_that_is_not_there_is_an_answer_in_time)
     CLI(&cli, NULL, "ship", "postgresql:///none?host=/nowhere", "--wait", "0");
     cli_assert_refused(&cli, 3, "ship to /nowhere/none: ");
     CLI(&cli, NULL, "ship", "postgresql:///none?nothing=1");
-    cli_assert_refused(&cli, 1, "not a PostgreSQL URL");
+    cli_assert_refused(&cli, 1, "invalid PostgreSQL URL");
     CLI(&cli, NULL, "ship", "mysql://x/y");
-    cli_assert_refused(&cli, 2, "'mysql://' is no target");
+    cli_assert_refused(&cli, 2, "'mysql://' is not a target");
 }
 END_TEST
 

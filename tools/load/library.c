@@ -11,12 +11,12 @@ static annal_status load(const struct library *library, annal_error *err)
 {
     void *handle = dlopen(library->file, RTLD_LAZY | RTLD_LOCAL);
     if (handle == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "this needs a library that does not load: %s", dlerror());
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "cannot load a required library: %s",
+                           dlerror());
     for (size_t i = 0; library->names[i] != NULL; i++) {
         void *found = dlsym(handle, library->names[i]);
         if (found == NULL)
-            return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "this needs another version of %s: %s",
+            return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "another version of %s is required: %s",
                                library->file, dlerror());
         memcpy((char *)library->table + i * sizeof found, &found, sizeof found);
     }

@@ -6,7 +6,7 @@
 #include <loaded/zlib.h>
 
 #define PIECE_BYTES ((size_t)64 << 10)
-#define GZIP_WINDOW (15 + 16) /* gzip, with the largest window */
+#define GZIP_WINDOW (15 + 16) /* gzip with the largest window */
 
 static annal_status inflate_all(z_stream *stream, struct buf *out)
 {
@@ -34,8 +34,8 @@ annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err)
     status = inflate_all(&stream, out);
     (void)inflateEnd(&stream);
     if (status == ANNAL_ERR_INVALID)
-        return annal__fail(err, status, "the body is not what gzip writes");
-    return status < 0 ? annal__fail(err, status, "the body is longer than %zu bytes without gzip",
+        return annal__fail(err, status, "the body is not valid gzip");
+    return status < 0 ? annal__fail(err, status, "the body is longer than %zu bytes after gunzip",
                                     out->limit)
                       : ANNAL_OK;
 }

@@ -11,17 +11,17 @@
 #include <string.h>
 
 #define DEPTH_MAX    64
-#define ID_BYTES_MAX 16 /* of a trace */
+#define ID_BYTES_MAX 16 /* length of a trace id */
 
-/* How a field is on the wire, and in JSON. */
+/* The encoding of a field in protobuf and in JSON. */
 enum kind {
     KIND_TEXT,
     KIND_BYTES,   /* base64 */
-    KIND_ID,      /* bytes of a trace or span: hex */
-    KIND_NUMBER,  /* a varint; small, or an enum */
+    KIND_ID,      /* id of a trace or span: hex */
+    KIND_NUMBER,  /* a varint: a small number or an enum */
     KIND_BOOL,    /* a varint */
-    KIND_INT64,   /* a varint; a text of digits */
-    KIND_FIXED64, /* a text of digits */
+    KIND_INT64,   /* a varint: digits in a string */
+    KIND_FIXED64, /* digits in a string */
     KIND_FIXED32,
     KIND_DOUBLE,
     KIND_MESSAGE
@@ -31,7 +31,7 @@ struct message;
 
 struct field {
     uint32_t number;
-    const char *name; /* NULL: the end */
+    const char *name; /* NULL at the end of the list */
     enum kind kind;
     bool repeated;
     const struct message *message;
@@ -141,15 +141,15 @@ SCOPED(scope_logs, "logRecords", log_record);
 OF_RESOURCE(resource_spans, "scopeSpans", scope_spans);
 OF_RESOURCE(resource_logs, "scopeLogs", scope_logs);
 
-/* ---- The wire ---- */
+/* ---- Protobuf ---- */
 
 enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LENGTH = 2, WIRE_32 = 5 };
 
 struct wire {
     const unsigned char *at, *end;
-    uint32_t number; /* of the field at hand, */
-    uint32_t type;   /* its type, */
-    uint64_t value;  /* and its value, or: */
+    uint32_t number; /* number of the current field */
+    uint32_t type;   /* its type */
+    uint64_t value;  /* its value, unless it is in bytes */
     annal_slice bytes;
 };
 
@@ -178,7 +178,7 @@ static bool read_fixed(struct wire *wire, size_t len)
     return true;
 }
 
-/* The next field: ANNAL_OK, ANNAL_END, or ANNAL_ERR_INVALID. */
+/* Read the next field. Returns ANNAL_OK, ANNAL_END or ANNAL_ERR_INVALID. */
 static annal_status next_field(struct wire *wire)
 {
     uint64_t tag = 0, len = 0;
@@ -282,7 +282,8 @@ static annal_status put_value(struct buf *out, const struct field *field, const 
     return put_message(out, field->message, wire->bytes, depth + 1);
 }
 
-/* All values of a repeated field, or the last of another; *begun: the object has a member. */
+/* Print all values of a repeated field, or the last value of another field; *begun: the object
+ * already has a member. */
 static annal_status put_field(struct buf *out, const struct field *field, annal_slice bytes,
                               int depth, bool *begun)
 {
@@ -338,7 +339,7 @@ annal_status otlp_wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn f
     }
     annal__buf_done(&json);
     if (status == ANNAL_ERR_INVALID)
-        annal__fail(err, status, "the body is not an export request of OTLP in protobuf");
+        annal__fail(err, status, "the body is not an OTLP export request in protobuf");
     else if (status < 0)
         annal__fail(err, status, "the request is too large");
     return status < 0 ? status : ANNAL_OK;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTLP in protobuf, as JSON: what an exporter of OpenTelemetry sends, in the JSON that OTLP
- * defines.
+ * Converts OTLP in protobuf, which exporters of OpenTelemetry send, to the JSON that OTLP defines.
  *
- * The schema is a table of the fields that this needs (opentelemetry-proto v1: trace, logs, common,
- * resource); others are skipped. A decoder that builds a tree first, as protobuf-c does, follows
- * values that are nested in values as deep as a sender likes, on its stack. Here depth is limited,
- * and nothing is built: a message is scanned once for each field that it may have, which costs
- * little, for scanning skips what is in fields.
+ * The schema is a table of the required fields (opentelemetry-proto v1: trace, logs, common,
+ * resource); other fields are skipped. A decoder that first builds a tree, such as protobuf-c,
+ * recurses as deep as the sender nests values, and uses its stack for that. Here the depth is
+ * limited, and no tree is built: a message is scanned once for each field that it may have. This is
+ * cheap, because a scan skips the content of fields.
  */
 #ifndef TOOLS_OTLP_WIRE_H
 #define TOOLS_OTLP_WIRE_H
@@ -18,10 +17,10 @@
 
 enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_SIGNALS };
 
-/* Called with the JSON of one ResourceSpans or ResourceLogs. Valid until it returns. */
+/* Receives the JSON of one ResourceSpans or ResourceLogs. Valid during the call. */
 typedef annal_status (*otlp_fn)(void *arg, annal_slice json);
 
-/* Call fn for each in a request. ANNAL_ERR_INVALID: it is not that message. */
+/* Call fn for each resource in a request. ANNAL_ERR_INVALID: the bytes are not such a request. */
 annal_status otlp_wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
                             annal_error *err);
 

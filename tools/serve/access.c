@@ -28,8 +28,8 @@ static annal_status add_token(struct access *access, const char *text, enum righ
 {
     size_t len = strlen(text);
     if (len < TOKEN_LEAST)
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a token has fewer than %u letters", path,
-                           TOKEN_LEAST);
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a token must have at least %u characters",
+                           path, TOKEN_LEAST);
     if (access->token_count == TOKENS_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' has more than %u tokens", path, TOKENS_MAX);
     struct access_token *token =
@@ -58,10 +58,11 @@ static annal_status read_line(struct access *access, char *line, unsigned number
     if (!is_more && (strcmp(first, "read") == 0 || strcmp(first, "write") == 0))
         return add_token(access, second, *first == 'r' ? RIGHT_READ : RIGHT_WRITE, path, err);
     return annal__fail(err, ANNAL_ERR_INVALID,
-                       "'%s', line %u: a line is TOKEN, read TOKEN or write TOKEN", path, number);
+                       "'%s', line %u: expected TOKEN, 'read TOKEN' or 'write TOKEN'", path,
+                       number);
 }
 
-/* A line is whole or is refused: the end of a long one must not become a token of its own. */
+/* Refuse long lines: the end of a long line must not become a token of its own. */
 annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err)
 {
     char *line = NULL;
@@ -73,8 +74,8 @@ annal_status access_read(struct access *access, FILE *file, const char *path, an
             status = annal__fail(err, ANNAL_ERR_LIMIT, "'%s', line %u is longer than %d bytes",
                                  path, number, LINE_BYTES_MAX);
         else if (memchr(line, '\0', (size_t)len) != NULL)
-            status =
-                annal__fail(err, ANNAL_ERR_INVALID, "'%s', line %u has a zero byte", path, number);
+            status = annal__fail(err, ANNAL_ERR_INVALID, "'%s', line %u contains a zero byte", path,
+                                 number);
         else
             status = read_line(access, line, number, path, err);
     }
@@ -94,13 +95,13 @@ static annal_status read_tokens(struct access *access, FILE *file, const char *p
         return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", path);
     if ((info.st_mode & 077) != 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "'%s' can be read by others: chmod 600 makes it yours alone", path);
+                           "'%s' can be read by other users: run chmod 600 on it", path);
     if (info.st_size > FILE_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' is longer than %u bytes", path,
                            FILE_BYTES_MAX);
     annal_status status = access_read(access, file, path, err);
     if (status >= 0 && access->token_count == 0)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' has no token", path);
+        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' contains no token", path);
     return status;
 }
 
@@ -109,7 +110,7 @@ annal_status access_token_in_memory(struct access *access, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 1];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "make a token");
+        return annal__fail_errno(err, "create a token");
     annal__hex_text(random, sizeof random, text);
     annal_status status = add_token(access, text, RIGHT_READ, "a token in memory", err);
     if (status >= 0)
@@ -122,12 +123,12 @@ static annal_status make_tokens(const char *path, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 2];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "make a token");
+        return annal__fail_errno(err, "create a token");
     annal__hex_text(random, sizeof random, text);
     text[2 * RANDOM_BYTES] = '\n';
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "make '%s'", path);
+        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "create '%s'", path);
     bool good = write(fd, text, 2 * RANDOM_BYTES + 1) == 2 * RANDOM_BYTES + 1 && fsync(fd) == 0;
     if (!good)
         annal__fail_errno(err, "write '%s'", path);
@@ -135,7 +136,7 @@ static annal_status make_tokens(const char *path, annal_error *err)
     return good ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
-/* A pipe that no process writes to is empty; nothing waits for a writer. */
+/* Open the token file. A named pipe without a writer counts as empty, instead of blocking. */
 static FILE *open_tokens(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -198,7 +199,7 @@ annal_status access_host(struct access *access, const char *host, unsigned port,
                                          : ANNAL_OK;
 }
 
-/* A name without a port has that of its scheme. */
+/* Compare host names. A name without a port has the usual port of its scheme. */
 static bool is_host(const char *ours, const char *host, const char *usual_port)
 {
     size_t len = strlen(host);
@@ -207,10 +208,8 @@ static bool is_host(const char *ours, const char *host, const char *usual_port)
     return ours[len] == '\0' || (ours[len] == ':' && strcmp(ours + len + 1, usual_port) == 0);
 }
 
-/*
- * Names of this host alone, with any port: ssh -L forwards another one to ours. No foreign name can
- * be made to look like them, so they need no list.
- */
+/* Check for names of this host itself, with any port: ssh -L forwards another port to ours. No
+ * foreign name can be made to equal them, so they need no list. */
 static bool is_local(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the whole store: its schema, usage, search, the difference of two sessions. */
+/* Queries of the whole store: schema, usage, search, the difference of two sessions. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -47,7 +47,7 @@ static int put_table(void *arg, const struct schema_table *table)
                                           ANNAL_FMT(table->columns_json));
 }
 
-void schema_get(struct serve *serve, struct request *request)
+void ask_schema(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     struct tables tables = {.out = &request->answer};
@@ -76,7 +76,7 @@ void schema_get(struct serve *serve, struct request *request)
     " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
     " WHERE " IN_RANGE("u.timestamp") " GROUP BY 1 ORDER BY "
 
-/* tool_stats of a range, in which the calls began. */
+/* tool_stats for calls that began in a range of time. */
 #define TOOLS_USED                                                                                 \
     "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"                      \
     " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"                   \
@@ -89,7 +89,7 @@ void schema_get(struct serve *serve, struct request *request)
     " USING (session_id, call_id, seq)"                                                            \
     " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
 
-/* The bounds as they were given, for a process in another zone to read. */
+/* Run the query in a process with another time zone, which reads the bounds as they were given. */
 static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
                         const struct time_range *range)
 {
@@ -120,7 +120,7 @@ static void ask_in_zone(struct serve *serve, struct request *request, const char
     annal__buf_done(&body);
 }
 
-void usage_get(struct serve *serve, struct request *request)
+void ask_usage(struct serve *serve, struct request *request)
 {
     static const char *const choices[] = {"model", "day",  "agent", "session", "dir",
                                           "tool",  "hour", "week",  "month",   NULL};
@@ -152,7 +152,7 @@ void usage_get(struct serve *serve, struct request *request)
 
 /* ---- Search ---- */
 
-/* Around a word that was found; no text of an event has them, for they are control characters. */
+/* Marks around a found word. They are control characters, which no text of an event contains. */
 #define MARK_BEGIN "\1"
 #define MARK_END   "\2"
 
@@ -172,7 +172,7 @@ static annal_status put_part(struct buf *out, annal_slice text, bool marked, boo
     return status < 0 ? status : annal__buf_printf(out, ",%s]", marked ? "true" : "false");
 }
 
-/* [["the text ",false],["found",true],…]: so no markup travels. */
+/* Print [["the text ",false],["found",true],…], so that no markup is sent. */
 static annal_status put_snippet(struct buf *out, annal_slice text)
 {
     bool marked = false, begun = false;
@@ -211,7 +211,7 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     return status < 0 ? status : annal__buf_append(hits->out, "}", 1);
 }
 
-/* Words between spaces; what is between quotation marks is a phrase. */
+/* Split at spaces; quotation marks enclose a phrase. */
 static size_t split_words(const char *text, annal_slice words[WORDS_MAX])
 {
     size_t count = 0;
@@ -249,7 +249,7 @@ static bool read_search(struct request *request, annal_search_options *options,
     return true;
 }
 
-void search_get(struct serve *serve, struct request *request)
+void ask_search(struct serve *serve, struct request *request)
 {
     annal_slice words[WORDS_MAX], *sessions = NULL, *types = NULL;
     annal_error err = {0};
@@ -279,11 +279,11 @@ void search_get(struct serve *serve, struct request *request)
 /* ---- Two sessions ---- */
 
 struct section_rows {
-    struct rows_json rows; /* first: rows_json_row() gets the address of this */
+    struct rows_json rows; /* first: rows_json_row() receives the address of this struct */
     const struct report_section *section;
 };
 
-/* The names of a section's columns, instead of those of its SELECT. */
+/* Print the names of a section's columns instead of the names in its SELECT. */
 static int section_columns(void *arg, const annal_row *row)
 {
     const struct section_rows *of = arg;
@@ -293,10 +293,8 @@ static int section_columns(void *arg, const annal_row *row)
     return rows_json_columns(arg, &(annal_row){.count = row->count, .names = names});
 }
 
-/*
- * {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}: the sections of
- * `annal diff A B`.
- */
+/* Print {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}, the sections of `annal
+ * diff A B`. */
 static annal_status put_section(struct serve *serve, const struct report_section *section,
                                 const annal_value *params, struct buf *out, annal_error *err)
 {
@@ -313,7 +311,7 @@ static annal_status put_section(struct serve *serve, const struct report_section
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-void diff_two(struct serve *serve, struct request *request)
+void ask_diff(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     struct buf ids = {0};
@@ -321,9 +319,10 @@ void diff_two(struct serve *serve, struct request *request)
     const char *names[] = {http_query(request, "a"), http_query(request, "b")};
     annal_status status = ANNAL_OK;
     for (int i = 0; status >= 0 && i < 2; i++)
-        status = names[i] == NULL
-                     ? annal__fail(&err, ANNAL_ERR_INVALID, "a and b must be sessions")
-                     : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
+        status =
+            names[i] == NULL
+                ? annal__fail(&err, ANNAL_ERR_INVALID, "the parameters a and b must be sessions")
+                : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
     if (status >= 0)
         status = annal__buf_printf(&ids, "[\"%s\",\"%s\"]", names[0], names[1]);
     const annal_value params[] = {text_value(annal__buf_slice(&ids)),

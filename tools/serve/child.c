@@ -23,11 +23,12 @@ extern char **environ;
 
 struct child {
     pid_t pid;
-    int ends[3][2];      /* of the pipes: standard output, standard error, standard input */
-    bool late, unwanted; /* and so it was killed: its time is over, its client left */
+    int ends[3][2]; /* pipes: standard output, standard error, standard input */
+    /* it was killed because its time was over, or because its client disconnected */
+    bool late, unwanted;
 };
 
-/* The environment with one more variable; NULL: no memory. */
+/* Copy the environment and add a variable. Returns NULL without memory. */
 static char **environment_with(const char *variable)
 {
     size_t count = 0;
@@ -77,7 +78,8 @@ static void close_ends(struct child *child, int side)
     }
 }
 
-/* What does not fit is read all the same, so that the child does not wait. False: its end. */
+/* Read available output. Bytes beyond the limit are read and dropped, so that the child does not
+ * block. Returns false at the end. */
 static bool read_some(int fd, struct buf *out)
 {
     char piece[16384];
@@ -90,7 +92,8 @@ static bool read_some(int fd, struct buf *out)
     return got > 0;
 }
 
-/* It reads all of it before it writes; one that has ended does not need it. */
+/* Write the input. The child reads all of it before it writes; a child that has ended does not need
+ * it. */
 static void write_input(struct child *child, annal_slice input)
 {
     while (input.len > 0) {
@@ -139,9 +142,11 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR)
         ;
     if (child->unwanted)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "it was stopped: its client left");
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "the process was stopped: its client disconnected");
     if (child->late)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "it was stopped: it took too long");
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "the process was stopped: it exceeded its time limit");
     if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_DONE)
         return ANNAL_OK;
     while (errors->len > 0 && errors->ptr[errors->len - 1] == '\n')
@@ -149,7 +154,7 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     const char *text = annal__buf_cstr(errors);
     const char *line = text == NULL ? NULL : strrchr(text, '\n');
     line = line != NULL                    ? line + 1
-           : text == NULL || *text == '\0' ? "it ended without a word"
+           : text == NULL || *text == '\0' ? "the process exited without an answer"
                                            : text;
     if (strncmp(line, prefix, sizeof prefix - 1) == 0)
         line += sizeof prefix - 1;

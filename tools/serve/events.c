@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of one session: a page of them as JSON, or all of them as NDJSON. */
+/* Events of a session: a page of them as JSON, or all as NDJSON. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "tools/serve/produce.h"
@@ -7,11 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PAGE_USUAL 200u
-#define PAGE_MAX   2000u
-#define PAGE_BYTES_MAX                                                                             \
-    ((size_t)4 << 20) /* a page ends early after so many, but never before its first event */
-#define TYPES_MAX 64u
+#define PAGE_USUAL     200u
+#define PAGE_MAX       2000u
+#define PAGE_BYTES_MAX ((size_t)4 << 20) /* a page ends here, but not before its first event */
+#define TYPES_MAX      64u
 
 struct asked {
     annal_filter filter;
@@ -47,18 +46,18 @@ static bool wants_lines(const struct request *request)
     return accept != NULL && strstr(accept, NDJSON_TYPE) != NULL;
 }
 
-/* What the journal does not prove stands in its place, as `annal tail --json` prints it. */
+/* Print an event, or damage in place of an unproven event, as in `annal tail --json`. */
 static annal_status add_event(struct buf *out, annal_status how, annal_slice session,
                               const annal_event *event)
 {
     if (how == ANNAL_OK)
-        return event_json(out, session, event);
-    return damage_json(out, session,
-                       &(annal_damage){.seq = event->seq,
-                                       .offset = event->offset,
-                                       .length = event->length,
-                                       .event_lost = true,
-                                       .what = "the journal does not prove this event"});
+        return answer_event_json(out, session, event);
+    return answer_damage_json(out, session,
+                              &(annal_damage){.seq = event->seq,
+                                              .offset = event->offset,
+                                              .length = event->length,
+                                              .event_lost = true,
+                                              .what = "the journal does not prove this event"});
 }
 
 /* ---- A page ---- */
@@ -82,7 +81,7 @@ static annal_status fill_page(annal_query *query, struct buf *out, uint64_t limi
         if (status >= 0)
             status = add_event(out, how, session, &event);
         if (status < 0)
-            return annal__fail(err, status, "the events are too large for an answer");
+            return annal__fail(err, status, "the events are too large for one answer");
     }
 }
 
@@ -105,7 +104,7 @@ static void answer_page(struct request *request, annal_query *query, uint64_t li
         answer_no_memory(request);
 }
 
-/* ---- All of them ---- */
+/* ---- All events ---- */
 
 static annal_status fill_lines(void *arg, struct buf *out)
 {
@@ -148,7 +147,7 @@ void events_list(struct serve *serve, struct request *request)
     } else if (lines) {
         produce(serve, request, NDJSON_TYPE,
                 &(struct producer){
-                    .lane = LANE_QUICK, .arg = query, .fill = fill_lines, .free = free_lines});
+                    .queue = QUEUE_QUICK, .arg = query, .fill = fill_lines, .free = free_lines});
         query = NULL;
     } else {
         answer_page(request, query, limit);

@@ -15,18 +15,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and what is being written */
-#define TARGET_BYTES_MAX ((size_t)10 << 10) /* of these: the path, the query, and its parameters, */
-#define PARAMETER_BYTES  ((size_t)80)       /* each of which takes this much, as a header does */
-#define HEAD_BYTES_MAX                                                                             \
-    ((size_t)14 << 10) /* of these: all; the rest is for the head of the answer */
-#define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all requests at once */
-#define KEEP_BYTES       ((size_t)64 << 10)  /* of an empty flow, before it gives memory back */
+#define CONNECTION_BYTES ((size_t)16 << 10)  /* request line, headers and output buffer */
+#define TARGET_BYTES_MAX ((size_t)10 << 10)  /* part of it for path, query and parameters */
+#define PARAMETER_BYTES  ((size_t)80)        /* memory of each parameter, and of each header */
+#define HEAD_BYTES_MAX   ((size_t)14 << 10)  /* request; the rest is for the head of the answer */
+#define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all concurrent requests */
+#define KEEP_BYTES       ((size_t)64 << 10)  /* size above which an empty flow frees its buffer */
 
 /* A connection; guarded by the lock of http. */
 struct peer {
     int fd;
-    int64_t idle_us; /* since when it has no request */
+    int64_t idle_us; /* time since which it has no request */
     struct request *request;
     struct peer *previous, *next;
 };
@@ -37,10 +36,10 @@ struct http {
     int fd;
     bool is_tls;
     pthread_mutex_t lock;
-    struct request *requests; /* all that there are */
+    struct request *requests; /* list of all requests */
     struct peer *peers;
     _Atomic unsigned peer_count;
-    _Atomic size_t body_bytes; /* of all of them */
+    _Atomic size_t body_bytes; /* of all requests */
 };
 
 struct flow {
@@ -48,7 +47,7 @@ struct flow {
     struct MHD_Connection *connection;
     struct flow_source source;
     struct buf out;
-    size_t taken; /* of out, by the connection */
+    size_t taken; /* bytes of out that the connection has read */
     uint64_t bytes;
     bool suspended;
     bool ended;
@@ -57,7 +56,7 @@ struct flow {
     int users;
 };
 
-static const char too_many; /* marks a request: see_target() */
+static const char too_many; /* marks a request: see see_target() */
 
 /* ---- Flows ---- */
 
@@ -99,7 +98,7 @@ void flow_drop(struct flow *flow)
     annal__free(flow);
 }
 
-/* Called with the lock: after it MHD asks flow_read() again. */
+/* Call with the lock; MHD then calls flow_read() again. */
 static void wake(struct flow *flow)
 {
     if (!flow->suspended || flow->gone)
@@ -108,7 +107,7 @@ static void wake(struct flow *flow)
     MHD_resume_connection(flow->connection);
 }
 
-/* Called with the lock. */
+/* Call with the lock. */
 static bool put(struct flow *flow, annal_slice bytes)
 {
     if (flow->gone || flow->ended)
@@ -117,7 +116,7 @@ static bool put(struct flow *flow, annal_slice bytes)
         annal__buf_consume(&flow->out, flow->taken);
         flow->taken = 0;
     }
-    /* A large piece gets as much memory as it needs, not the next power of two. */
+    /* Reserve exactly the memory that a large piece needs, not the next power of two. */
     flow->out.limit = bytes.len > FLOW_BYTES ? flow->out.len + bytes.len : 0;
     if (annal__buf_append_slice(&flow->out, bytes) == ANNAL_OK)
         return true;
@@ -179,7 +178,7 @@ static ssize_t take(struct flow *flow, char *to, size_t most)
     return (ssize_t)len;
 }
 
-/* MHD asks for the next bytes of an answer. */
+/* Give MHD the next bytes of an answer. */
 static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
 {
     struct flow *flow = arg;
@@ -192,7 +191,7 @@ static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
     else if (flow->ended)
         len = flow->failed ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     else {
-        annal__buf_done(&flow->out); /* who only listens costs no memory */
+        annal__buf_done(&flow->out); /* an idle listener uses no memory */
         flow->taken = 0;
         flow->suspended = wants = true;
         MHD_suspend_connection(flow->connection);
@@ -264,7 +263,7 @@ static bool is_late(const struct peer *peer, int64_t now_us)
 }
 
 /* MHD notices that the socket was shut down, and closes it. */
-void http_sweep(struct http *http)
+void http_end_overdue(struct http *http)
 {
     int64_t now_us = annal__monotonic_us();
     pthread_mutex_lock(&http->lock);
@@ -353,13 +352,14 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
     (void)why;
     if (request == NULL || *state == &too_many)
         return;
-    uint64_t bytes = request->answer.len + request->still.len + request->fd_bytes;
+    uint64_t bytes = request->answer.len + request->constant.len + request->fd_bytes;
     if (request->flow != NULL) {
         pthread_mutex_lock(&request->flow->lock);
         request->flow->gone = true;
         bytes = request->flow->bytes;
         pthread_mutex_unlock(&request->flow->lock);
-        request->flow->source.want(request->flow->source.arg); /* so that it is noticed */
+        /* so that the filler notices the end */
+        request->flow->source.want(request->flow->source.arg);
     }
     http->program.done(http->program.arg, request, bytes);
     unlink_request(http, request);
@@ -375,13 +375,14 @@ static struct MHD_Response *response_of(struct request *request)
                                                  request->flow, NULL);
     if (request->fd >= 0) {
         int fd = request->fd;
-        request->fd = -1; /* the response's, which closes it */
+        request->fd = -1; /* the response owns it and closes it */
         return MHD_create_response_from_fd_at_offset64(request->fd_bytes, fd, request->fd_from);
     }
-    if (request->still.ptr != NULL)
-        return MHD_create_response_from_buffer(
-            request->still.len, (void *)(uintptr_t)request->still.ptr, MHD_RESPMEM_PERSISTENT);
-    /* The text lives as long as the request, and that as long as the response is being sent. */
+    if (request->constant.ptr != NULL)
+        return MHD_create_response_from_buffer(request->constant.len,
+                                               (void *)(uintptr_t)request->constant.ptr,
+                                               MHD_RESPMEM_PERSISTENT);
+    /* The text lives as long as the request, which lives until the response is sent. */
     return MHD_create_response_from_buffer(request->answer.len, request->answer.ptr,
                                            MHD_RESPMEM_PERSISTENT);
 }
@@ -428,13 +429,14 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* The bytes of a body; MHD calls again with those that are left, and these are none. */
+/* Take bytes of a body; MHD calls again with the remaining bytes, of which there are none. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
     size_t count = *len;
     request->body_bytes += count;
     *len = 0;
-    if (request->body_refused != 0) /* as much again is read, or else there would be no answer */
+    /* read as many bytes again, otherwise the client would not receive the answer */
+    if (request->body_refused != 0)
         return request->body_bytes / 2 <= request->body_limit ? MHD_YES : MHD_NO;
     if (request->body_bytes > request->body_limit) {
         request->body_refused = 413;
@@ -458,12 +460,10 @@ static enum MHD_Result run_request(struct http *http, struct request *request)
     return MHD_YES;
 }
 
-/*
- * The library keeps each parameter of the query in the memory of the connection. If that is too
- * little it answers nothing, so a query with too many is made one parameter before the library
- * reads it, and is refused in handle().
- */
-bool http_crowds(char *target)
+/* The library keeps each parameter of the query in the memory of the connection, and sends no
+ * answer if that memory is too small. So a query with too many parameters is merged into one
+ * parameter before the library reads it, and handle() refuses it. */
+bool http_limit_parameters(char *target)
 {
     char *query = strchr(target, '?');
     size_t bytes = strlen(target);
@@ -476,8 +476,8 @@ bool http_crowds(char *target)
     return true;
 }
 
-/* The library has no memory left for the head of an answer, so it would send none. It does not know
- * of these bytes; it finds the socket closed. */
+/* Write the answer directly, because the library has no memory left for the head of an answer and
+ * would send none. The library does not know about these bytes; it finds the socket closed. */
 static void answer_for_it(const struct http *http, struct MHD_Connection *connection,
                           const char *status, const char *what)
 {
@@ -499,7 +499,7 @@ static void *see_target(void *arg, const char *target, struct MHD_Connection *co
     const struct http *http = arg;
     if (strlen(target) > HEAD_BYTES_MAX)
         answer_for_it(http, connection, "414 URI Too Long", "the address is too long");
-    return http_crowds((char *)(uintptr_t)target) ? (void *)(uintptr_t)&too_many : NULL;
+    return http_limit_parameters((char *)(uintptr_t)target) ? (void *)(uintptr_t)&too_many : NULL;
 }
 
 static enum MHD_Result add_bytes(void *arg, enum MHD_ValueKind kind, const char *name,
@@ -519,7 +519,8 @@ static bool fits_head(struct MHD_Connection *connection, const char *path)
     return bytes <= HEAD_BYTES_MAX;
 }
 
-/* One that is refused is answered before its body, and its connection ends with that. */
+/* Check for a body. A refused request is answered before its body is read, and its connection is
+ * closed then. */
 static bool has_body(const struct request *request)
 {
     const char *length = http_header(request, "Content-Length");
@@ -551,7 +552,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         return request->status != 0 && has_body(request) ? send_answer(request) : MHD_YES;
     }
     if (request->begun)
-        return MHD_YES; /* what still comes of its body is not read */
+        return MHD_YES; /* the rest of the body is not read */
     if (*len > 0)
         return take_body(request, bytes, len);
     return request->status != 0 ? send_answer(request) : run_request(http, request);
@@ -563,7 +564,7 @@ int http_socket(const struct request *request)
     return peer == NULL ? -1 : peer->fd;
 }
 
-bool http_is_left(const struct request *request)
+bool http_client_left(const struct request *request)
 {
     struct pollfd end = {.fd = http_socket(request), .events = POLLRDHUP};
     return poll(&end, 1, 0) > 0;
@@ -726,9 +727,9 @@ annal_status http_open(const struct http_options *options, const struct http_pro
     if (http->daemon == NULL) {
         pthread_mutex_destroy(&http->lock);
         annal__free(http);
-        return annal__fail(err, ANNAL_ERR_IO, "serve: the HTTP server does not start%s",
+        return annal__fail(err, ANNAL_ERR_IO, "serve: cannot start the HTTP server%s",
                            options->certificate != NULL
-                               ? ": see whether --cert and --key are PEM files of one pair"
+                               ? ": check that --cert and --key are PEM files of one pair"
                                : "");
     }
     *out_http = http;

@@ -2,15 +2,15 @@
 /*
  * HTTP: connections, requests and answers; the only user of libmicrohttpd.
  *
- * (1) One thread and one epoll for all connections of a listener. Nothing that waits may run in it:
- *     it parses requests, collects bodies up to their limit, and writes what is ready.
- * (2) A request that was admitted is handed to the program, and its connection is suspended until
- *     http_answered(): whoever answers may take as long as it likes, in any thread.
- * (3) An answer is a text, or a flow: bytes that are produced while they are sent. Of a flow at
- *     most about FLOW_BYTES wait for a client; while none do, its connection is suspended, too, and
- *     costs no time.
- * (4) A suspended connection does not notice that its client went away, so a flow that has nothing
- *     to say for long must say something now and then (streams.h does).
+ * (1) One thread and one epoll serve all connections of a listener. Nothing in this thread may
+ *     wait: it parses requests, collects bodies up to their limit, and writes what is ready.
+ * (2) An admitted request is passed to the program, and its connection is suspended until
+ *     http_answered() is called. The answer may take any time and may be produced in any thread.
+ * (3) An answer is a text or a flow: bytes that are produced while they are sent. At most about
+ *     FLOW_BYTES of a flow wait for a client; while none wait, its connection is suspended, too,
+ *     and uses no processor time.
+ * (4) A suspended connection does not notice that its client has disconnected, so an idle flow must
+ *     send something from time to time (streams.h does).
  */
 #ifndef TOOLS_SERVE_HTTP_H
 #define TOOLS_SERVE_HTTP_H
@@ -20,7 +20,7 @@
 #include <annal/base.h>
 
 #define FLOW_BYTES ((size_t)64 << 10)
-#define HEAD_S     60u /* for the head of a request, and between two */
+#define HEAD_S     60u /* for the head of a request, and between two requests */
 #define REQUEST_S  600u
 
 struct MHD_Connection;
@@ -34,139 +34,136 @@ struct request {
     const char *method;
     char *path;
     struct buf body;
-    int body_fd;       /* the body goes to this file, not to body; closed at the end; -1: none */
+    int body_fd;       /* file for the body, instead of `body`; closed at the end; -1 if unused */
     size_t body_limit; /* set by admit(); a longer body is refused */
-    unsigned body_refused;      /* the status for a body that was not taken; 0: it was */
-    bool too_long;              /* its address: the parameters were not read */
-    int64_t begun_us, whole_us; /* its head came; its body, too */
-    _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
+    unsigned body_refused;      /* status for a refused body, or 0 */
+    bool too_long;              /* the address is too long: its parameters were not read */
+    int64_t begun_us, whole_us; /* arrival of the head, and of the whole body */
+    /* time limit from the head to the end of the answer; 0 for none (REQUEST_S) */
+    _Atomic unsigned most_s;
 
     /* For the program, which sets them in admit(). */
     void *program;
     const struct route *route;
-    annal_slice id;    /* of the session, a part of path, */
-    annal_slice item;  /* as what comes after it is */
-    const char *right; /* of the token: "read", "write", or "" */
-    int token;         /* which one; -1: none */
+    annal_slice id;    /* the session, a part of path */
+    annal_slice item;  /* the part of path after it */
+    const char *right; /* right of the token: "read", "write", or "" */
+    int token;         /* index of the token, or -1 */
 
     /* The answer. */
-    unsigned status; /* 0: there is none yet */
+    unsigned status; /* 0 while unset */
     const char *type;
     struct buf answer;
-    struct flow *flow;  /* in the place of answer; owned */
+    struct flow *flow;  /* instead of answer; owned */
     struct buf headers; /* "Name: value\n" */
-    int fd; /* in the place of answer: fd_bytes of this file from fd_from on; closed; -1: none */
+    /* instead of answer: fd_bytes of this file from fd_from on; closed at the end; -1 if unused */
+    int fd;
     uint64_t fd_from, fd_bytes;
-    annal_slice still; /* in the place of answer: bytes that live as long as the program */
+    annal_slice constant; /* instead of answer: bytes that live as long as the program */
 
-    /* Of the transport. */
+    /* For the transport. */
     size_t body_counted;
-    uint64_t body_bytes; /* that arrived */
-    bool begun;          /* the answer is being sent */
+    uint64_t body_bytes; /* number of bytes received */
+    bool begun;          /* sending has started */
     struct request *previous, *next;
 };
 
 struct http_program {
     void *arg;
-    /* The request has come up to its body. If this sets a status it is answered with that at
-     * once. */
+    /* Called when the head of the request is complete. If this sets a status, the request is
+     * answered at once. */
     void (*admit)(void *arg, struct request *request);
-    /* It has come whole. Sets the answer and returns true; or false: somebody calls
-     * http_answered() later. */
+    /* Called when the request is complete. Returns true with the answer set, or false if
+     * http_answered() will be called later. */
     bool (*run)(void *arg, struct request *request);
-    /* It is over; bytes were sent, as far as that is known. */
+    /* Called at the end of the request; bytes is the number of bytes sent, if known. */
     void (*done)(void *arg, const struct request *request, uint64_t bytes);
 };
 
 struct http_options {
-    int fd; /* a socket that listens; closed by http_close() */
+    int fd; /* listening socket; closed by http_close() */
     unsigned connections_max;
-    unsigned of_one_max;           /* from one address; 0: no limit */
-    unsigned idle_s;               /* of a connection that neither sends nor takes anything */
-    const char *certificate, *key; /* PEM; NULL: no TLS */
+    unsigned of_one_max;           /* maximum from one address; 0 for no limit */
+    unsigned idle_s;               /* limit for a connection that neither sends nor receives */
+    const char *certificate, *key; /* PEM; NULL without TLS */
 };
 
 annal_status http_open(const struct http_options *options, const struct http_program *program,
                        struct http **out_http, annal_error *err);
 
-/* No new requests; flows end. Then close it, when nobody is left who would call http_answered(). */
+/* Accept no new requests, and end all flows. Call http_close() when no thread can call
+ * http_answered() any more. */
 void http_quiesce(struct http *http);
 void http_close(struct http *http);
 
-/*
- * Its socket, for poll(2) while it is answered: POLLRDHUP says that the client closed it, or its
- * side of it, and so will not take the answer. Whether it says so now.
- */
+/* Return the socket of the request, for poll(2) while it is being answered: POLLRDHUP means that
+ * the client has closed it, or its sending side, and will not read the answer. http_client_left()
+ * checks this now. */
 int http_socket(const struct request *request);
-bool http_is_left(const struct request *request);
+bool http_client_left(const struct request *request);
 
-/* The answer is set: send it. Any thread. */
+/* Send the answer, which is set. Any thread. */
 void http_answered(struct request *request);
 
-/* A parameter of the query, or a header; NULL: it is not there. Valid as long as the request. */
+/* Return a parameter of the query, or a header; NULL if it is missing. Valid as long as the
+ * request. */
 const char *http_query(const struct request *request, const char *name);
 const char *http_header(const struct request *request, const char *name);
 
-/*
- * Whether a proxy in front may have read it in another way: two names of the host, two lengths of
- * the body, or a coding that is not "chunked" (RFC 9112, sections 3.2, 6.1 and 6.3).
- */
+/* Check whether a proxy in front of the server may have read the request differently: two host
+ * names, two lengths of the body, or a transfer coding other than "chunked" (RFC 9112, sections
+ * 3.2, 6.1 and 6.3). */
 bool http_is_ambiguous(const struct request *request);
 
-/* Call fn for each parameter of the query of this name, until it returns anything but 0. */
+/* Call fn for each parameter of the query with this name, until it returns anything but 0. */
 typedef int (*http_value_fn)(void *arg, const char *value);
 int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg);
 
-/* The same for each parameter, whatever its name. */
+/* Call fn for each parameter of any name. */
 typedef int (*http_param_fn)(void *arg, const char *name, const char *value);
 int http_query_all(const struct request *request, http_param_fn fn, void *arg);
 
-/*
- * To be called every few seconds: ends connections whose request does not come, or whose answer is
- * not taken, in its time, though a byte comes or goes now and then.
- */
-void http_sweep(struct http *http);
+/* End connections whose request does not arrive in time, or whose client does not receive the
+ * answer in time, even if single bytes are transferred. Call it every few seconds. */
+void http_end_overdue(struct http *http);
 
 unsigned http_connections(const struct http *http);
 
-/* ---- What is read before there is a request ---- */
+/* ---- Reading before a request exists ---- */
 
-/* %xx in a path or parameter, in place; a NUL stays as it was written, for it would cut the text
- * short. */
+/* Decode %xx in a path or parameter, in place. An encoded NUL is not decoded, because it would end
+ * the text. */
 size_t http_unescape(char *text);
 
-/* Whether the parameters of an address take too much memory; then they are made one. */
-bool http_crowds(char *target);
+/* Check whether the parameters of an address take too much memory; if so, merge them into one. */
+bool http_limit_parameters(char *target);
 
 /* ---- Flows ---- */
 
 struct flow_source {
     void *arg;
-    /* The client has taken everything: more is wanted. In the thread of the connection; must not
-     * wait. */
+    /* Called when the client has received everything and more bytes are needed. Runs in the thread
+     * of the connection; must not wait. */
     void (*want)(void *arg);
-    void (*free)(void *arg); /* nobody uses the flow any more */
+    void (*free)(void *arg); /* called when the flow is no longer used */
 };
 
-/* Held by its request and by whoever fills it: both drop it. NULL: no memory. */
+/* Create a flow, with a reference each for its request and for the code that fills it; both drop
+ * it. Returns NULL without memory. */
 struct flow *flow_new(struct request *request, const struct flow_source *source);
 void flow_drop(struct flow *flow);
-void flow_keep(struct flow *flow); /* for one more, who drops it */
+void flow_keep(struct flow *flow); /* adds a reference */
 
-/*
- * Append, and wake the connection if it waits. False: the client is gone, or there is no memory for
- * it. The bytes of a large piece are kept whole, whatever FLOW_BYTES says: ask flow_is_full()
- * before.
- */
+/* Append bytes, and wake the connection if it is waiting. Returns false if the client has
+ * disconnected, or without memory. A large piece is kept as a whole, beyond FLOW_BYTES: check
+ * flow_is_full() first. */
 bool flow_put(struct flow *flow, annal_slice bytes);
 bool flow_is_full(struct flow *flow);
 bool flow_is_gone(struct flow *flow);
 
-/*
- * Nothing follows, or nothing after these bytes; failed: the client must see that something is
- * missing. While bytes are put in one thread, want() may be called in another: what puts them
- * touches nothing of its own after that.
- */
+/* End the flow, after its last bytes; failed: the client must be able to see that something is
+ * missing. While one thread puts bytes, want() may be called in another, so that thread must not
+ * use its own data afterwards. */
 void flow_end(struct flow *flow, bool failed);
 void flow_put_last(struct flow *flow, annal_slice bytes, bool failed);
 

@@ -57,7 +57,7 @@ static annal_status bound(int fd, const struct sockaddr *address, socklen_t len,
     return ANNAL_ERR_IO;
 }
 
-/* The socket of a server that is gone is replaced; one that answers is not. */
+/* Replace the socket of a server that has ended; fail if a server answers on it. */
 static annal_status listen_unix(const char *path, struct place *out, annal_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -67,10 +67,10 @@ static annal_status listen_unix(const char *path, struct place *out, annal_error
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "serve: make a socket");
+        return annal__fail_errno(err, "serve: create a socket");
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
         close(fd);
-        return annal__fail(err, ANNAL_ERR_BUSY, "serve: another server listens at '%s'", path);
+        return annal__fail(err, ANNAL_ERR_BUSY, "serve: another server is listening at '%s'", path);
     }
     struct stat info;
     if (errno == ECONNREFUSED && lstat(path, &info) == 0 && S_ISSOCK(info.st_mode))
@@ -81,7 +81,7 @@ static annal_status listen_unix(const char *path, struct place *out, annal_error
     return status;
 }
 
-/* Splits "HOST:PORT"; a number alone is a port of this host. */
+/* Split "HOST:PORT"; a number alone is a port of this host. */
 static annal_status split(const char *where, char *host, size_t room, const char **out_port,
                           annal_error *err)
 {
@@ -121,7 +121,7 @@ annal_status listen_at(const char *where, struct place *out, annal_error *err)
         return annal__fail(err, ANNAL_ERR_INVALID, "serve: listen at %s: %s", where,
                            gai_strerror(failed));
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    status = fd < 0 ? annal__fail_errno(err, "serve: make a socket")
+    status = fd < 0 ? annal__fail_errno(err, "serve: create a socket")
                     : bound(fd, found->ai_addr, found->ai_addrlen, where, out, err);
     freeaddrinfo(found);
     return status;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the server listens: an address of TCP, or the path of a Unix socket, or a socket that
- * systemd made. */
+/* Listens at a TCP address, at the path of a Unix socket, or on a socket from systemd. */
 #ifndef TOOLS_SERVE_LISTEN_H
 #define TOOLS_SERVE_LISTEN_H
 
@@ -9,16 +8,16 @@
 struct place {
     int fd;
     bool is_unix;
-    bool is_given;  /* systemd made it, and removes it */
-    unsigned port;  /* that it has, also if 0 was asked for */
-    char host[280]; /* "127.0.0.1", "[::1]"; of a Unix socket its path */
+    bool is_given;  /* created, and removed, by systemd */
+    unsigned port;  /* actual port, also if 0 was requested */
+    char host[280]; /* "127.0.0.1", "[::1]"; the path of a Unix socket */
     bool is_loopback;
 };
 
-/* "127.0.0.1:7117", "[::1]:0", "localhost:7117", "7117", "unix:/run/annal.sock" */
+/* Listen at "127.0.0.1:7117", "[::1]:0", "localhost:7117", "7117" or "unix:/run/annal.sock". */
 annal_status listen_at(const char *where, struct place *out, annal_error *err);
 
-/* A socket that was handed over, as sd_listen_fds(3) says. */
+/* Use a socket that was passed to this process as in sd_listen_fds(3). */
 annal_status listen_given(int fd, struct place *out, annal_error *err);
 
 #endif

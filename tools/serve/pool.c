@@ -23,7 +23,7 @@ struct queue {
 
 struct pool {
     pthread_mutex_t lock;
-    struct queue queues[LANES];
+    struct queue queues[QUEUES];
     bool stops;
 };
 
@@ -59,9 +59,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-static bool start_lane(struct pool *pool, enum lane lane, int threads)
+static bool start_queue(struct pool *pool, enum pool_queue which, int threads)
 {
-    struct queue *queue = &pool->queues[lane];
+    struct queue *queue = &pool->queues[which];
     queue->threads = annal__zalloc((size_t)threads * sizeof *queue->threads);
     while (queue->threads != NULL && queue->thread_count < threads &&
            annal__thread_start(&queue->threads[queue->thread_count], work, queue) == 0)
@@ -69,29 +69,29 @@ static bool start_lane(struct pool *pool, enum lane lane, int threads)
     return queue->thread_count > 0;
 }
 
-struct pool *pool_new(const int threads[LANES])
+struct pool *pool_new(const int threads[QUEUES])
 {
     struct pool *pool = annal__zalloc(sizeof *pool);
     bool good = pool != NULL;
     if (!good)
         return NULL;
     pthread_mutex_init(&pool->lock, NULL);
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < QUEUES; i++) {
         pool->queues[i].pool = pool;
         pool->queues[i].end = &pool->queues[i].first;
         pthread_cond_init(&pool->queues[i].cond, NULL);
     }
-    for (int i = 0; i < LANES; i++)
-        good = good && start_lane(pool, (enum lane)i, threads[i]);
+    for (int i = 0; i < QUEUES; i++)
+        good = good && start_queue(pool, (enum pool_queue)i, threads[i]);
     if (good)
         return pool;
     pool_free(pool);
     return NULL;
 }
 
-bool pool_submit(struct pool *pool, enum lane lane, void (*fn)(void *arg), void *arg)
+bool pool_submit(struct pool *pool, enum pool_queue which, void (*fn)(void *arg), void *arg)
 {
-    struct queue *queue = &pool->queues[lane];
+    struct queue *queue = &pool->queues[which];
     struct job *job = annal__zalloc(sizeof *job);
     if (job == NULL)
         return false;
@@ -114,7 +114,7 @@ unsigned pool_load(struct pool *pool)
 {
     unsigned load = 0;
     pthread_mutex_lock(&pool->lock);
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < QUEUES; i++)
         load += pool->queues[i].waiting + pool->queues[i].running;
     pthread_mutex_unlock(&pool->lock);
     return load;
@@ -126,10 +126,10 @@ void pool_stop(struct pool *pool)
         return;
     pthread_mutex_lock(&pool->lock);
     pool->stops = true;
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < QUEUES; i++)
         pthread_cond_broadcast(&pool->queues[i].cond);
     pthread_mutex_unlock(&pool->lock);
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < QUEUES; i++) {
         while (pool->queues[i].thread_count > 0)
             pthread_join(pool->queues[i].threads[--pool->queues[i].thread_count], NULL);
     }
@@ -140,7 +140,7 @@ void pool_free(struct pool *pool)
     if (pool == NULL)
         return;
     pool_stop(pool);
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < QUEUES; i++) {
         annal__free(pool->queues[i].threads);
         pthread_cond_destroy(&pool->queues[i].cond);
     }

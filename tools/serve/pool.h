@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that ask the store, so that the thread of the connections never waits for a disk, a lock,
- * or another process: rule 2 of http.h.
+ * Threads that call the store, so that the connection thread never waits for a disk, a lock or
+ * another process: rule 2 of http.h.
  *
- * Why a pool, and not short calls in that thread: an append waits for a sync, a catch-up for
- * whatever other processes wrote, and neither can be cut into pieces. There are lanes with threads
- * of their own, so that what takes long (search, verify, bundles) leaves the others their threads,
- * and so does SQL, which takes as long as its caller likes.
+ * Why a pool instead of short calls in the connection thread: an append waits for a sync, a
+ * catch-up for whatever other processes wrote, and neither can be split. Each queue has its own
+ * threads. So long requests (search, verify, bundles) leave threads for the others, and so does
+ * SQL, which runs as long as its caller allows.
  */
 #ifndef TOOLS_SERVE_POOL_H
 #define TOOLS_SERVE_POOL_H
 
 #include <stdbool.h>
 
-enum lane { LANE_QUICK, LANE_SLOW, LANE_SQL, LANES };
+enum pool_queue { QUEUE_QUICK, QUEUE_SLOW, QUEUE_SQL, QUEUES };
 
 struct pool;
 
-struct pool *pool_new(const int threads[LANES]); /* NULL: no memory, or no threads */
+struct pool *pool_new(const int threads[QUEUES]); /* NULL without memory or threads */
 
-/* Call fn(arg) in a thread of that lane. False: too much waits there already. */
-bool pool_submit(struct pool *pool, enum lane lane, void (*fn)(void *arg), void *arg);
+/* Call fn(arg) in a thread of that queue. Returns false if too many calls are waiting there. */
+bool pool_submit(struct pool *pool, enum pool_queue which, void (*fn)(void *arg), void *arg);
 
-/* How many calls wait or run. */
+/* Return the number of waiting and running calls. */
 unsigned pool_load(struct pool *pool);
 
-/* Finish what was submitted, and take nothing more. Then free. NULL is accepted. */
+/* Finish all submitted calls and accept no more; then free the pool. Both accept NULL. */
 void pool_stop(struct pool *pool);
 void pool_free(struct pool *pool);
 

@@ -7,11 +7,9 @@
 
 #define PRODUCE_S 3600u
 
-/*
- * One thread at a time fills, and one ends it. The connection may ask for more, or be gone, while a
- * filling runs: when the server ends, its flows end under those who fill them. That filling then
- * sees it when it puts what it has.
- */
+/* One thread at a time fills, and one thread ends the production. While fill() runs, the connection
+ * may want more bytes or be closed: when the server stops, it ends the flow. fill() notices that
+ * when its bytes are put. */
 enum { RESTS, FILLS, DONE };
 
 struct production {
@@ -52,7 +50,8 @@ static void fill(void *arg)
         status = production->producer.fill(production->producer.arg, &out);
     if (status == ANNAL_OK) {
         flow_keep(flow);
-        atomic_store(&production->state, RESTS); /* more may be wanted as soon as this is put */
+        /* more bytes may be wanted as soon as these are put */
+        atomic_store(&production->state, RESTS);
         if (!flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
             end(production, (annal_slice){0}, true);
         flow_drop(flow);
@@ -62,12 +61,12 @@ static void fill(void *arg)
     annal__buf_done(&out);
 }
 
-/* If the client is gone the next filling notices it, and is the last. */
+/* If the client has disconnected, the next fill notices it and is the last one. */
 static void want(void *arg)
 {
     struct production *production = arg;
     if (enter(production, FILLS) &&
-        !pool_submit(production->pool, production->producer.lane, fill, production))
+        !pool_submit(production->pool, production->producer.queue, fill, production))
         end(production, (annal_slice){0}, true);
 }
 

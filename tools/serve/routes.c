@@ -2,8 +2,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
-#include "tools/serve/otlp.h"
 #include "tools/serve/serve.h"
+#include "tools/serve/serve_otlp.h"
 #include "tools/serve/streams.h"
 
 #include <inttypes.h>
@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define API              "/api/v1"
-#define PATIENCE_US      1000000 /* so long a client that closed its side may still read */
+#define PATIENCE_US      1000000 /* how long a client that closed its sending side may still read */
 #define APPEND_BYTES_MAX ((size_t)80 << 20)
 #define OTLP_BYTES_MAX   ((size_t)16 << 20)
-#define BUNDLE_BYTES_MAX ((size_t)1 << 40) /* on the disk, not in memory */
+#define BUNDLE_BYTES_MAX ((size_t)1 << 40) /* stored on disk, not in memory */
 
 static void healthz(struct serve *serve, struct request *request)
 {
@@ -22,7 +22,7 @@ static void healthz(struct serve *serve, struct request *request)
     (void)serve;
     request->status = 200;
     request->type = JSON_TYPE;
-    request->still = (annal_slice){text, sizeof text - 1};
+    request->constant = (annal_slice){text, sizeof text - 1};
 }
 
 extern const char annal__sql_openapi[]; /* openapi.json, embedded */
@@ -32,10 +32,10 @@ static void openapi(struct serve *serve, struct request *request)
     (void)serve;
     request->status = 200;
     request->type = JSON_TYPE;
-    request->still = annal_slice_of(annal__sql_openapi);
+    request->constant = annal_slice_of(annal__sql_openapi);
 }
 
-/* {"version":…,"store":…,"read_only":…,"rights":…,"now":…} */
+/* Answer {"version":…,"store":…,"read_only":…,"rights":…,"now":…}. */
 static void info_get(struct serve *serve, struct request *request)
 {
     char now[ANNAL_TIME_BYTES];
@@ -52,51 +52,51 @@ static void info_get(struct serve *serve, struct request *request)
 }
 
 const struct route routes[] = {
-    {"GET", "/healthz", RIGHT_NONE, LANE_QUICK, 0, healthz, ""},
-    {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list,
+    {"GET", "/healthz", RIGHT_NONE, QUEUE_QUICK, 0, healthz, ""},
+    {"GET", API "/sessions", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_list,
      " status agent model provider dir since until q limit sort cursor parent tree "},
-    {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one, ""},
-    {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list,
+    {"GET", API "/sessions/{}", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_one, ""},
+    {"GET", API "/sessions/{}/events", RIGHT_READ, QUEUE_QUICK, 0, events_list,
      " from to type* since until limit order "},
-    {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append,
-     " level type format "},
-    {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork, ""},
-    {"GET", API "/sessions/{}/bundle", RIGHT_READ, LANE_SLOW, 0, bundle_get, ""},
-    {"PUT", API "/bundle", RIGHT_WRITE, LANE_SLOW, BUNDLE_BYTES_MAX, bundle_put, " upload "},
-    {"GET", API "/bundle", RIGHT_WRITE, LANE_QUICK, 0, bundle_received, " upload "},
-    {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run, " session* "},
-    {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces, ""},
-    {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs, ""},
-    {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get, ""},
-    {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof, ""},
-    {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline, " from "},
-    {"GET", API "/sessions/{}/share", RIGHT_READ, LANE_QUICK, 0, session_share, " tree "},
-    {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools, " from "},
-    {"GET", API "/sessions/{}/turns", RIGHT_READ, LANE_QUICK, 0, session_turns, " from "},
-    {"GET", API "/sessions/{}/usage", RIGHT_READ, LANE_QUICK, 0, session_usage, " from "},
-    {"GET", API "/sessions/{}/children", RIGHT_READ, LANE_QUICK, 0, session_children,
+    {"POST", API "/sessions/{}/events", RIGHT_WRITE, QUEUE_QUICK, APPEND_BYTES_MAX,
+     serve_append_events, " level type format "},
+    {"POST", API "/sessions/{}/fork", RIGHT_WRITE, QUEUE_QUICK, 4096, serve_append_fork, ""},
+    {"GET", API "/sessions/{}/bundle", RIGHT_READ, QUEUE_SLOW, 0, transfer_get, ""},
+    {"PUT", API "/bundle", RIGHT_WRITE, QUEUE_SLOW, BUNDLE_BYTES_MAX, transfer_put, " upload "},
+    {"GET", API "/bundle", RIGHT_WRITE, QUEUE_QUICK, 0, transfer_received, " upload "},
+    {"POST", API "/verify", RIGHT_READ, QUEUE_SLOW, 4096, serve_verify_run, " session* "},
+    {"POST", "/v1/traces", RIGHT_WRITE, QUEUE_QUICK, OTLP_BYTES_MAX, serve_otlp_traces, ""},
+    {"POST", "/v1/logs", RIGHT_WRITE, QUEUE_QUICK, OTLP_BYTES_MAX, serve_otlp_logs, ""},
+    {"GET", "/metrics", RIGHT_READ, QUEUE_QUICK, 0, serve_metrics_get, ""},
+    {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, QUEUE_QUICK, 0, serve_proof_get, ""},
+    {"GET", API "/sessions/{}/outline", RIGHT_READ, QUEUE_QUICK, 0, serve_timeline_outline,
+     " from "},
+    {"GET", API "/sessions/{}/share", RIGHT_READ, QUEUE_QUICK, 0, share_get, " tree "},
+    {"GET", API "/sessions/{}/tools", RIGHT_READ, QUEUE_QUICK, 0, serve_timeline_tools, " from "},
+    {"GET", API "/sessions/{}/turns", RIGHT_READ, QUEUE_QUICK, 0, serve_timeline_turns, " from "},
+    {"GET", API "/sessions/{}/usage", RIGHT_READ, QUEUE_QUICK, 0, serve_timeline_usage, " from "},
+    {"GET", API "/sessions/{}/children", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_children,
      " status agent model provider dir since until q limit sort cursor "},
-    {"GET", API "/sessions/{}/state", RIGHT_READ, LANE_QUICK, 0, session_state, " seq time rows "},
-    {"GET", API "/sessions/{}/diff", RIGHT_READ, LANE_SLOW, 0, session_diff, " a b "},
-    {"GET", API "/diff", RIGHT_READ, LANE_SLOW, 0, diff_two, " a b "},
-    {"GET", API "/facets", RIGHT_READ, LANE_QUICK, 0, facets_get, ""},
-    {"GET", API "/info", RIGHT_READ, LANE_QUICK, 0, info_get, ""},
-    {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get, ""},
-    {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get,
+    {"GET", API "/sessions/{}/state", RIGHT_READ, QUEUE_QUICK, 0, serve_state_state,
+     " seq time rows "},
+    {"GET", API "/sessions/{}/diff", RIGHT_READ, QUEUE_SLOW, 0, serve_state_diff, " a b "},
+    {"GET", API "/diff", RIGHT_READ, QUEUE_SLOW, 0, ask_diff, " a b "},
+    {"GET", API "/facets", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_facets, ""},
+    {"GET", API "/info", RIGHT_READ, QUEUE_QUICK, 0, info_get, ""},
+    {"GET", API "/schema", RIGHT_READ, QUEUE_SLOW, 0, ask_schema, ""},
+    {"GET", API "/search", RIGHT_READ, QUEUE_SLOW, 0, ask_search,
      " q session* type* role tool since until order limit "},
-    {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get, " by since until zone "},
-    {"POST", API "/sql", RIGHT_READ, LANE_SQL, 1 << 20, sql_ask, " zone "},
-    {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi, ""},
-    {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open,
+    {"GET", API "/usage", RIGHT_READ, QUEUE_SLOW, 0, ask_usage, " by since until zone "},
+    {"POST", API "/sql", RIGHT_READ, QUEUE_SQL, 1 << 20, question_post, " zone "},
+    {"GET", API "/openapi.json", RIGHT_READ, QUEUE_QUICK, 0, openapi, ""},
+    {"GET", API "/stream", RIGHT_READ, QUEUE_QUICK, 0, streams_open,
      " session* type* from token last_event_id "},
     {0}};
 
-/* ---- Which route ---- */
+/* ---- Finding the route ---- */
 
-/*
- * Whether path is that of the route; what is in the place of {} is *out_id, and in that of a second
- * one *out_item.
- */
+/* Check whether path matches a pattern; *out_id is the part at {}, *out_item the part at a second
+ * {}. */
 static bool fits(const char *pattern, const char *path, annal_slice *out_id, annal_slice *out_item)
 {
     annal_slice holes[2] = {{0}};
@@ -118,13 +118,13 @@ static bool fits(const char *pattern, const char *path, annal_slice *out_id, ann
     return *path == '\0';
 }
 
-/* A HEAD is a GET whose body is not sent. */
+/* Compare methods. HEAD is a GET whose body is not sent. */
 static bool is_method(const char *method, const char *given)
 {
     return strcmp(method, given) == 0 || (strcmp(given, "HEAD") == 0 && strcmp(method, "GET") == 0);
 }
 
-/* Allow: GET, HEAD, POST: what a path may be asked with. */
+/* Add the header Allow with the methods of the path, as in Allow: GET, HEAD, POST. */
 static void put_allow(struct request *request)
 {
     annal_slice id, item;
@@ -139,7 +139,7 @@ static void put_allow(struct request *request)
     (void)annal__buf_printf(&request->headers, "\n");
 }
 
-/* The route, or NULL: then *out_other says whether the path has others. */
+/* Find the route, or return NULL: then *out_other says whether the path allows other methods. */
 static const struct route *find_route(struct request *request, bool *out_other)
 {
     for (const struct route *route = routes; route->path != NULL; route++) {
@@ -153,15 +153,15 @@ static const struct route *find_route(struct request *request, bool *out_other)
     return NULL;
 }
 
-/* ---- Which parameters ---- */
+/* ---- Checking parameters ---- */
 
 struct params {
     const struct route *route;
     struct request *request;
-    uint32_t seen; /* a bit for each place in the list, as far as there are bits */
+    uint32_t seen; /* a bit for each parameter in the list, as far as bits suffice */
 };
 
-/* A parameter that nobody reads, or the second of which one is read, is a mistake of the client. */
+/* Refuse an unknown parameter, and the second value of a parameter that may occur once. */
 static int check_param(void *arg, const char *name, const char *value)
 {
     struct params *params = arg;
@@ -175,7 +175,8 @@ static int check_param(void *arg, const char *name, const char *value)
                 params->seen |= bit;
                 return 0;
             }
-            answer_error(params->request, 400, "invalid", "%.64s was given twice", name);
+            answer_error(params->request, 400, "invalid", "the parameter %.64s was given twice",
+                         name);
             return 1;
         }
         bit <<= 1;
@@ -190,9 +191,10 @@ static bool knows_params(struct request *request)
     return http_query_all(request, check_param, &params) == 0;
 }
 
-/* ---- Who may ---- */
+/* ---- Checking access ---- */
 
-/* The token of the header; EventSource cannot send one, so a stream may have it in its address. */
+/* Return the token in the header, or, for a stream, in the address, because EventSource cannot send
+ * the header. */
 static const char *token_of(const struct request *request)
 {
     static const char bearer[] = "Bearer ";
@@ -212,11 +214,11 @@ static bool may(struct serve *serve, struct request *request)
     if (right < route->right && right == RIGHT_NONE) {
         (void)annal__buf_printf(&request->headers, "WWW-Authenticate: Bearer realm=\"annal\"\n");
         answer_error(request, 401, "unauthorized",
-                     "this needs a token: Authorization: Bearer TOKEN");
+                     "this request needs a token: Authorization: Bearer TOKEN");
     } else if (right < route->right) {
-        answer_error(request, 403, "forbidden", "this token may only read");
+        answer_error(request, 403, "forbidden", "this token has only the right to read");
     } else if (serve->read_only && route->right == RIGHT_WRITE) {
-        answer_error(request, 403, "forbidden", "this server only reads");
+        answer_error(request, 403, "forbidden", "this server is read-only");
     }
     return request->status == 0;
 }
@@ -225,11 +227,10 @@ static bool is_ours(struct serve *serve, struct request *request)
 {
     if (!access_host_is_ours(&serve->access, http_header(request, "Host")))
         answer_error(request, 421, "misdirected",
-                     "this server is not known by that name: --host adds one");
+                     "the server is not known by this name: --host adds a name");
     else if (!access_origin_is_ours(&serve->access, http_header(request, "Origin"),
                                     http_header(request, "Host")))
-        answer_error(request, 403, "forbidden",
-                     "requests of pages of other origins are not answered");
+        answer_error(request, 403, "forbidden", "cross-origin requests are not allowed");
     return request->status == 0;
 }
 
@@ -252,9 +253,9 @@ static void find(struct serve *serve, struct request *request)
     annal_error err = {0};
     bool other = false;
     if (http_is_ambiguous(request)) {
-        answer_error(request, 400, "invalid",
-                     "the request has two hosts, two lengths, or a transfer coding that is not "
-                     "'chunked'");
+        answer_error(
+            request, 400, "invalid",
+            "the request has two hosts, two lengths, or a transfer coding other than 'chunked'");
         (void)annal__buf_printf(&request->headers, "Connection: close\n");
         return;
     }
@@ -270,36 +271,38 @@ static void find(struct serve *serve, struct request *request)
         return;
     if (request->route == NULL && other) {
         put_allow(request);
-        answer_error(request, 405, "method", "this path is not asked with %.20s", request->method);
+        answer_error(request, 405, "method", "method %.20s is not allowed here", request->method);
     } else if (request->route == NULL)
-        answer_error(request, 404, "not_found", "there is nothing at this path");
+        answer_error(request, 404, "not_found", "this path does not exist");
     else if (may(serve, request) && knows_params(request) && fits_body(request) &&
              request->id.len > 0 && annal_session_id_check(request->id, &err) < 0)
         answer_failure(request, &err);
-    if (request->status == 0 && request->route->run == bundle_put)
-        bundle_admit(serve, request);
+    if (request->status == 0 && request->route->run == transfer_put)
+        transfer_admit(serve, request);
 }
 
-/* Rule: no cache, no other site, no other type than the one that is said. */
-void serve_admit(void *arg, struct request *request)
+/* Set headers that forbid caches, other sites, and guessing of types. */
+void routes_admit(void *arg, struct request *request)
 {
     request->program = arg;
     find(arg, request);
     (void)annal__buf_printf(&request->headers,
                             "X-Content-Type-Options: nosniff\nReferrer-Policy: no-referrer\n");
-    if (request->still.ptr == NULL || request->type == NULL ||
+    if (request->constant.ptr == NULL || request->type == NULL ||
         strcmp(request->type, JSON_TYPE) == 0)
         (void)annal__buf_printf(&request->headers, "Cache-Control: no-store\n");
 }
 
 /* ---- Running ---- */
 
-/* Where many wait, those whose clients have left take no time from the others. */
+/* Skip requests whose clients have disconnected, so that they do not delay other waiting
+ * requests. */
 static void run_job(void *arg)
 {
     struct request *request = arg;
-    if (annal__monotonic_us() - request->whole_us > PATIENCE_US && http_is_left(request))
-        answer_error(request, 503, "left", "the client left before its turn came");
+    if (annal__monotonic_us() - request->whole_us > PATIENCE_US && http_client_left(request))
+        answer_error(request, 503, "left",
+                     "the client disconnected before the request was processed");
     else
         request->route->run(request->program, request);
     http_answered(request);
@@ -311,26 +314,27 @@ static void refuse_body(struct request *request)
         answer_error(request, 413, "limit", "the body is longer than %zu bytes",
                      request->body_limit);
     else if (request->body_refused == 507)
-        answer_error(request, 507, "io", "the store has no place for the upload");
+        answer_error(request, 507, "io", "the store cannot save the upload");
     else
-        answer_error(request, 503, "busy", "too many bodies of requests wait in memory");
+        answer_error(request, 503, "busy",
+                     "too many request bodies are in memory: try again later");
 }
 
-bool serve_run(void *arg, struct request *request)
+bool routes_run(void *arg, struct request *request)
 {
     struct serve *serve = arg;
     if (request->body_refused != 0) {
         refuse_body(request);
         return true;
     }
-    if (pool_submit(serve->pool, request->route->lane, run_job, request))
+    if (pool_submit(serve->pool, request->route->queue, run_job, request))
         return false;
-    answer_error(request, 503, "busy", "too many requests wait already");
+    answer_error(request, 503, "busy", "too many requests are waiting: try again later");
     return true;
 }
 
-/* {"time":…,"method":…,"path":…,"status":…,"ms":…,"bytes":…,"token":…} */
-void serve_done(void *arg, const struct request *request, uint64_t bytes)
+/* Log {"time":…,"method":…,"path":…,"status":…,"ms":…,"bytes":…,"token":…}. */
+void routes_done(void *arg, const struct request *request, uint64_t bytes)
 {
     const struct serve *serve = arg;
     struct buf line = {.limit = 65536};

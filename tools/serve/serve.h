@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annal serve: what its files share. README: docs/serve.md says what is served, and who gets in.
+ * annal serve: common parts of its files. docs/serve.md describes what is served and who has
+ * access.
  *
- * A request comes whole through http.h, is let in by access.h, and finds its route in routes.c.
- * Most routes ask the store in a thread of the pool (pool.h) and answer with a text; those that
- * answer with many events fill a flow (events.c); streams.h follows sessions live.
+ * A complete request arrives through http.h; access.h checks its rights, and routes.c finds its
+ * route. Most routes call the store in a thread of the pool (pool.h) and answer with a text; routes
+ * with many events fill a flow (events.c); streams.h follows sessions live.
  */
 #ifndef TOOLS_SERVE_SERVE_H
 #define TOOLS_SERVE_SERVE_H
@@ -28,86 +29,87 @@ struct serve {
     struct past *past;
     struct access access;
     bool read_only;
-    int log_fd; /* -1: requests are not logged */
+    int log_fd; /* -1 if requests are not logged */
     int64_t begun_us;
 };
 
 struct route {
     const char *method;
-    const char *path; /* {} is a session id */
+    const char *path; /* {} matches a session id */
     enum right right;
-    enum lane lane;
+    enum pool_queue queue;
     size_t body_max;
     void (*run)(struct serve *serve, struct request *request);
-    const char *params; /* of the query, a space before and after each; * after one: many times */
+    /* names of the query parameters, each between spaces; * marks a repeatable one */
+    const char *params;
 };
 
 extern const struct route routes[];
 
-/* How http.h calls this program. */
-void serve_admit(void *arg, struct request *request);
-bool serve_run(void *arg, struct request *request);
-void serve_done(void *arg, const struct request *request, uint64_t bytes);
+/* The callbacks of http.h. */
+void routes_admit(void *arg, struct request *request);
+bool routes_run(void *arg, struct request *request);
+void routes_done(void *arg, const struct request *request, uint64_t bytes);
 
 /* ---- Answers ---- */
 
 void answer_error(struct request *request, unsigned status, const char *code, const char *format,
                   ...) ANNAL_PRINTF(4, 5);
 
-/* What the library could not do, with the status of HTTP that fits it. */
-unsigned failure_status(const annal_error *err);
+/* Answer with a failure of the library and the matching HTTP status. */
+unsigned answer_failure_status(const annal_error *err);
 void answer_failure(struct request *request, const annal_error *err);
 void answer_no_memory(struct request *request);
 
-/* The answer is there, without a line break at its end; or it failed, and err says why. */
+/* Answer with the JSON in the answer, which has no final line break; or, on failure, with err. */
 void answer_json(struct request *request, annal_status status, const annal_error *err);
 
-/* ---- Parameters; false: it is wrong, and the request is answered ---- */
+/* ---- Parameters: false if invalid and answered ---- */
 
 bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
 bool query_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
-/* since and until; a backward range is refused. */
+/* Read since and until; a range that ends before it begins is refused. */
 bool query_range(struct request *request, struct time_range *out);
 bool query_choice(struct request *request, const char *name, const char *const *choices, int *out);
 
-/* All values of a parameter, as slices of the request; free *out with annal__free(). */
+/* Read all values of a parameter as slices of the request; free *out with annal__free(). */
 bool query_list(struct request *request, const char *name, size_t most, annal_slice **out,
                 size_t *out_count);
 
 /* ---- Routes ---- */
 
-void sessions_list(struct serve *serve, struct request *request);
-void sessions_one(struct serve *serve, struct request *request);
-void session_children(struct serve *serve, struct request *request);
-void facets_get(struct serve *serve, struct request *request);
+void serve_sessions_list(struct serve *serve, struct request *request);
+void serve_sessions_one(struct serve *serve, struct request *request);
+void serve_sessions_children(struct serve *serve, struct request *request);
+void serve_sessions_facets(struct serve *serve, struct request *request);
 void events_list(struct serve *serve, struct request *request);
-void events_append(struct serve *serve, struct request *request);
-void session_fork(struct serve *serve, struct request *request);
-void bundle_get(struct serve *serve, struct request *request);
-void bundle_admit(struct serve *serve, struct request *request);
-void bundle_put(struct serve *serve, struct request *request);
-void bundle_received(struct serve *serve, struct request *request);
-void verify_run(struct serve *serve, struct request *request);
-void metrics_get(struct serve *serve, struct request *request);
-void event_proof(struct serve *serve, struct request *request);
-void session_outline(struct serve *serve, struct request *request);
-void session_tools(struct serve *serve, struct request *request);
-void session_turns(struct serve *serve, struct request *request);
-void session_usage(struct serve *serve, struct request *request);
-void session_share(struct serve *serve, struct request *request);
-void session_state(struct serve *serve, struct request *request);
-void session_diff(struct serve *serve, struct request *request);
-void sql_ask(struct serve *serve, struct request *request);
-void schema_get(struct serve *serve, struct request *request);
-void usage_get(struct serve *serve, struct request *request);
-void search_get(struct serve *serve, struct request *request);
-void diff_two(struct serve *serve, struct request *request);
+void serve_append_events(struct serve *serve, struct request *request);
+void serve_append_fork(struct serve *serve, struct request *request);
+void transfer_get(struct serve *serve, struct request *request);
+void transfer_admit(struct serve *serve, struct request *request);
+void transfer_put(struct serve *serve, struct request *request);
+void transfer_received(struct serve *serve, struct request *request);
+void serve_verify_run(struct serve *serve, struct request *request);
+void serve_metrics_get(struct serve *serve, struct request *request);
+void serve_proof_get(struct serve *serve, struct request *request);
+void serve_timeline_outline(struct serve *serve, struct request *request);
+void serve_timeline_tools(struct serve *serve, struct request *request);
+void serve_timeline_turns(struct serve *serve, struct request *request);
+void serve_timeline_usage(struct serve *serve, struct request *request);
+void share_get(struct serve *serve, struct request *request);
+void serve_state_state(struct serve *serve, struct request *request);
+void serve_state_diff(struct serve *serve, struct request *request);
+void question_post(struct serve *serve, struct request *request);
+void ask_schema(struct serve *serve, struct request *request);
+void ask_usage(struct serve *serve, struct request *request);
+void ask_search(struct serve *serve, struct request *request);
+void ask_diff(struct serve *serve, struct request *request);
 
-/* The events of an answer in JSON: a line without its break. */
-annal_status event_json(struct buf *out, annal_slice session, const annal_event *event);
-annal_status damage_json(struct buf *out, annal_slice session, const annal_damage *damage);
+/* Print events of an answer as JSON lines without line breaks. */
+annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event);
+annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage);
 
-/* The page, embedded: web.c. False: there is no such file. */
+/* Answer with a file of the embedded page (web.c). Returns false if there is no such file. */
 bool web_answer(struct request *request);
 
 #endif

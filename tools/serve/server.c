@@ -9,8 +9,8 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/serve/listen.h"
-#include "tools/serve/otlp.h"
 #include "tools/serve/serve.h"
+#include "tools/serve/serve_otlp.h"
 #include "tools/serve/streams.h"
 #include "tools/show/past.h"
 
@@ -29,13 +29,13 @@
 #define LISTEN_USUAL    "127.0.0.1:7117"
 #define PLACES_MAX      8u
 #define CONNECTIONS_MAX 12000u
-#define SPARE_FILES     256u /* of the store, and of what runs */
+#define SPARE_FILES     256u /* for the store and for running requests */
 #define IDLE_S          60u
-#define SWEEP_S         5
+#define OVERDUE_S       5
 
 struct listener_of {
     struct place place;
-    struct serve serve; /* with its own access */
+    struct serve serve; /* with an access of its own */
     struct http *http;
 };
 
@@ -43,18 +43,18 @@ struct server {
     const struct args *args;
     struct serve serve;
     const annal_decider *decider;
-    char *certificate, *key; /* PEM; NULL: no TLS */
+    char *certificate, *key; /* PEM; NULL without TLS */
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
-    bool token_in_memory; /* the store cannot be written */
-    pid_t opener;         /* of the browser; 0: none, or ended */
-    char open_page[400];  /* the file that it gets; "": none */
+    bool token_in_memory; /* the token file cannot be created */
+    pid_t opener;         /* process that starts the browser; 0 if none is running */
+    char open_page[400];  /* file that the browser opens, or "" */
 };
 
 extern char **environ;
 
-/* ---- Who may come ---- */
+/* ---- Access ---- */
 
 static int read_access(struct server *server)
 {
@@ -71,7 +71,7 @@ static int read_access(struct server *server)
     status = access_tokens(&server->serve.access, server->token_path, &err);
     if (status < 0 && server->serve.read_only && given == NULL &&
         (err.os_errno == EROFS || err.os_errno == EACCES)) {
-        say("serve: %s: the token is kept in memory, and a new one is made at the next start",
+        say("serve: %s: the token is kept in memory, and the next start creates a new one",
             err.message);
         server->token_in_memory = true;
         status = access_token_in_memory(&server->serve.access, &err);
@@ -98,7 +98,7 @@ static int name_hosts(struct server *server, const struct place *place)
 /* ---- Listening ---- */
 
 #define PEM_BYTES_MAX  ((size_t)1 << 20)
-#define GIVEN_FD_FIRST 3 /* as sd_listen_fds(3) has it */
+#define GIVEN_FD_FIRST 3 /* as in sd_listen_fds(3) */
 
 static int read_pem(const char *path, char **out)
 {
@@ -128,7 +128,7 @@ static int read_pair(struct server *server)
     return exit_status == 0 ? read_pem(args_get(server->args, "key"), &server->key) : exit_status;
 }
 
-/* How many sockets systemd gave to this process. */
+/* Return the number of sockets that systemd passed to this process. */
 static unsigned given_sockets(void)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -164,7 +164,7 @@ static int listen_all(struct server *server)
     for (; exit_status == 0 && where != NULL; where = args_next(server->args, "listen", &at)) {
         struct place *place = &server->listeners[server->count].place;
         if (server->count == PLACES_MAX)
-            return fail_usage("--listen can be given at most %u times", PLACES_MAX);
+            return fail_usage("--listen may be given at most %u times", PLACES_MAX);
         if (listen_at(where, place, &err) < 0)
             return err.status == ANNAL_ERR_INVALID ? fail_usage("%s", err.message)
                                                    : fail_error(&err);
@@ -174,7 +174,8 @@ static int listen_all(struct server *server)
     return exit_status;
 }
 
-/* As many descriptors as the system gives; a connection that streams needs up to three. */
+/* Compute the number of connections from the limit of descriptors; a streaming connection needs up
+ * to three. */
 static unsigned connections_max(void)
 {
     struct rlimit limit = {0};
@@ -198,7 +199,7 @@ static int start_all(struct server *server)
         listener->serve = server->serve;
         listener->serve.access.trusts_all = listener->place.is_unix;
         const struct http_program program = {
-            .arg = &listener->serve, .admit = serve_admit, .run = serve_run, .done = serve_done};
+            .arg = &listener->serve, .admit = routes_admit, .run = routes_run, .done = routes_done};
         const struct http_options options = {
             .fd = listener->place.fd,
             .connections_max = most,
@@ -212,9 +213,10 @@ static int start_all(struct server *server)
     return 0;
 }
 
-/* ---- Saying where ---- */
+/* ---- Printing the address ---- */
 
-/* The browser gets the token from a file, 0600, that leads to it: words of a process are public. */
+/* Give the browser the token in a file with mode 0600 that redirects to the page, because other
+ * users can read the arguments of a process. */
 static bool write_open_page(struct server *server, const char *url)
 {
     const char *directory = getenv("XDG_RUNTIME_DIR");
@@ -224,7 +226,8 @@ static bool write_open_page(struct server *server, const char *url)
     int fd = (size_t)len < sizeof server->open_page ? mkostemps(path, 5, O_CLOEXEC) : -1;
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (file == NULL) {
-        say("serve: make '%s': %s: open the address yourself", path, strerror(errno));
+        say("serve: create '%s': %s: open the address in a browser yourself", path,
+            strerror(errno));
         path[0] = '\0';
         return false;
     }
@@ -238,7 +241,7 @@ static bool write_open_page(struct server *server, const char *url)
     return fclose(file) == 0;
 }
 
-/* With the signals of any program, not ours; it may run as long as the browser does. */
+/* Start the browser with default signal handling; its starter may run as long as the browser. */
 static void start_browser(struct server *server, const char *url)
 {
     char *const words[] = {(char *)(uintptr_t) "xdg-open", (char *)(uintptr_t)url, NULL};
@@ -253,13 +256,13 @@ static void start_browser(struct server *server, const char *url)
     posix_spawnattr_setsigdefault(&attributes, &piped);
     if (posix_spawnp(&server->opener, words[0], NULL, &attributes, words, environ) != 0) {
         server->opener = 0;
-        say("serve: xdg-open could not be started: open the address yourself");
+        say("serve: cannot start xdg-open: open the address in a browser yourself");
     }
     posix_spawnattr_destroy(&attributes);
 }
 
-/* The token is shown on a terminal only: what else is written may be read by others. But one that
- * is in no file has to be shown. */
+/* Print the address. The token is printed only to a terminal, because other users may be able to
+ * read other output, or if it is not in a file. */
 static void say_where(struct server *server)
 {
     char url[400];
@@ -285,7 +288,7 @@ static void say_where(struct server *server)
     (void)out_flush();
 }
 
-/* ---- The life ---- */
+/* ---- Start and end ---- */
 
 static int open_log(struct server *server)
 {
@@ -302,7 +305,7 @@ static int open_log(struct server *server)
 
 static int open_rest(struct server *server)
 {
-    static const int threads[LANES] = {[LANE_QUICK] = 8, [LANE_SLOW] = 2, [LANE_SQL] = 2};
+    static const int threads[QUEUES] = {[QUEUE_QUICK] = 8, [QUEUE_SLOW] = 2, [QUEUE_SQL] = 2};
     struct serve *serve = &server->serve;
     annal_error err = {0};
     server->decider = decider_new(serve->store);
@@ -311,9 +314,9 @@ static int open_rest(struct server *server)
     store_wait_each(serve->store);
     serve->begun_us = annal__monotonic_us();
     serve->pool = pool_new(threads);
-    serve->otlp = otlp_new(serve->store);
+    serve->otlp = serve_otlp_new(serve->store);
     if (serve->pool == NULL || serve->otlp == NULL)
-        return fail_storage("serve: its threads do not start");
+        return fail_storage("serve: cannot start threads");
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
@@ -339,7 +342,7 @@ static void close_all(struct server *server)
             (void)unlink(place->host);
     }
     pool_free(server->serve.pool);
-    otlp_free(server->serve.otlp);
+    serve_otlp_free(server->serve.otlp);
     past_free(server->serve.past);
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
@@ -352,7 +355,8 @@ static void close_all(struct server *server)
     annal__free(server->key);
 }
 
-/* The signals that end it; blocked before any thread is there, so that this one gets them. */
+/* Block the signals that end the server before any thread starts, so that this thread receives
+ * them. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
@@ -365,12 +369,12 @@ static void block_signals(sigset_t *set)
 
 static void wait_for_end(struct server *server, const sigset_t *ends)
 {
-    const struct timespec round = {.tv_sec = SWEEP_S};
+    const struct timespec round = {.tv_sec = OVERDUE_S};
     while (sigtimedwait(ends, NULL, &round) < 0) {
         if (server->opener > 0 && waitpid(server->opener, NULL, WNOHANG) == server->opener)
             server->opener = 0;
         for (size_t i = 0; i < server->count; i++)
-            http_sweep(server->listeners[i].http);
+            http_end_overdue(server->listeners[i].http);
     }
 }
 

@@ -14,7 +14,7 @@ static void drop(void *arg)
     html_close(arg);
 }
 
-void session_share(struct serve *serve, struct request *request)
+void share_get(struct serve *serve, struct request *request)
 {
     static const char *const no_yes[] = {"0", "1", NULL};
     annal_error err = {0};
@@ -30,5 +30,5 @@ void session_share(struct serve *serve, struct request *request)
                             "Content-Disposition: attachment; filename=\"%.*s.html\"\n",
                             ANNAL_FMT(request->id));
     produce(serve, request, "text/html; charset=utf-8",
-            &(struct producer){.lane = LANE_QUICK, .arg = html, .fill = fill, .free = drop});
+            &(struct producer){.queue = QUEUE_QUICK, .arg = html, .fill = fill, .free = drop});
 }

@@ -6,7 +6,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/thread.h"
-#include "tools/serve/stream.h"
+#include "tools/serve/event_stream.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,34 +16,33 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ROUND_MS    1000 /* how often heartbeats are looked at */
+#define ROUND_MS    1000 /* time between checks for heartbeats */
 #define READY_MAX   256
-#define TEXT_BYTES  ((size_t)1 << 20) /* of the thread's own text, between two streams */
-#define LARGE_BYTES (2 * FLOW_BYTES)  /* its reader needed as much for them */
+#define TEXT_BYTES  ((size_t)1 << 20) /* text buffer of the thread above which memory is freed */
+#define LARGE_BYTES (2 * FLOW_BYTES)  /* buffer of a stream whose reader needed as much */
 
 struct streams {
     struct serve *serve;
     pthread_t thread;
-    int epoll, bell;
-    struct buf text;      /* of the thread */
-    struct stream *first; /* of the thread: all */
+    int epoll, wakeup;
+    struct buf text;      /* scratch of the thread */
+    struct stream *first; /* all streams; used by the thread */
     _Atomic unsigned count;
 
     pthread_mutex_t lock;
-    struct stream *called; /* that want something, or are new */
+    struct stream *called; /* streams that are new or need attention */
     bool stops;
 };
 
 /* ---- Between the threads ---- */
 
-static void ring(struct streams *streams)
+static void wake(struct streams *streams)
 {
     const uint64_t one = 1;
-    (void)!write(streams->bell, &one, sizeof one);
+    (void)!write(streams->wakeup, &one, sizeof one);
 }
 
-/* Puts it on the list of those that the thread looks at next. False: there is no thread any
- * more. */
+/* Add a stream to the list that the thread handles next. Returns false if the thread has ended. */
 static bool call(struct stream *stream)
 {
     struct streams *streams = stream->streams;
@@ -57,43 +56,44 @@ static bool call(struct stream *stream)
     }
     pthread_mutex_unlock(&streams->lock);
     if (first)
-        ring(streams);
+        wake(streams);
     return goes_on;
 }
 
 static void want(void *arg)
 {
     struct stream *stream = arg;
-    if (atomic_load(&stream->behind) || flow_is_gone(stream->flow))
+    if (atomic_load(&stream->has_more) || flow_is_gone(stream->flow))
         (void)call(stream);
 }
 
 static void free_stream(void *arg)
 {
-    stream_free(arg);
+    event_stream_free(arg);
 }
 
 void streams_open(struct serve *serve, struct request *request)
 {
     struct stream *stream = NULL;
     annal_error err = {0};
-    if (!stream_read(serve, request, &stream))
+    if (!event_stream_read(serve, request, &stream))
         return;
     if (atomic_load(&serve->streams->count) >= STREAMS_MAX) {
-        answer_error(request, 503, "busy", "there are %u streams already", STREAMS_MAX);
-        stream_free(stream);
+        answer_error(request, 503, "busy", "the server already has %u streams, its maximum",
+                     STREAMS_MAX);
+        event_stream_free(stream);
         return;
     }
-    if (stream_begin(stream, &err) < 0) {
+    if (event_stream_begin(stream, &err) < 0) {
         answer_failure(request, &err);
-        stream_free(stream);
+        event_stream_free(stream);
         return;
     }
     stream->streams = serve->streams;
     stream->flow =
         flow_new(request, &(struct flow_source){.arg = stream, .want = want, .free = free_stream});
     if (stream->flow == NULL) {
-        stream_free(stream);
+        event_stream_free(stream);
         answer_no_memory(request);
         return;
     }
@@ -101,7 +101,7 @@ void streams_open(struct serve *serve, struct request *request)
     request->most_s = 0;
     request->type = "text/event-stream";
     (void)annal__buf_printf(&request->headers, "X-Accel-Buffering: no\n");
-    atomic_store(&stream->behind, true);
+    atomic_store(&stream->has_more, true);
     if (call(stream))
         return;
     flow_end(stream->flow, false);
@@ -118,11 +118,11 @@ static void add(struct streams *streams, struct stream *stream)
         streams->first->previous = stream;
     streams->first = stream;
     atomic_fetch_add(&streams->count, 1);
-    for (size_t i = 0; i < stream->leg_count; i++)
-        stream_watch(stream, i, streams->epoll);
+    for (size_t i = 0; i < stream->part_count; i++)
+        event_stream_watch(stream, i, streams->epoll);
 }
 
-/* Its flow lives as long as it is on the list of those that called. */
+/* Remove a stream. Its flow is freed later if the stream is in the list `called`. */
 static void drop(struct streams *streams, struct stream *stream)
 {
     if (stream->previous != NULL)
@@ -132,7 +132,7 @@ static void drop(struct streams *streams, struct stream *stream)
     if (stream->next != NULL)
         stream->next->previous = stream->previous;
     atomic_fetch_sub(&streams->count, 1);
-    stream_end(stream);
+    event_stream_end(stream);
     pthread_mutex_lock(&streams->lock);
     stream->is_closed = true;
     bool called = stream->is_called;
@@ -142,23 +142,23 @@ static void drop(struct streams *streams, struct stream *stream)
         flow_drop(stream->flow);
 }
 
-/* Rule 1. */
+/* Fill one stream: rule 1. */
 static void fill(struct streams *streams, struct stream *stream)
 {
     bool goes_on = !flow_is_gone(stream->flow);
     annal__buf_clear(&streams->text);
     if (goes_on && !flow_is_full(stream->flow)) {
-        atomic_store(&stream->behind, false);
-        goes_on = stream_fill(stream, &streams->text, streams->epoll);
+        atomic_store(&stream->has_more, false);
+        goes_on = event_stream_fill(stream, &streams->text, streams->epoll);
         if (streams->text.len > 0) {
-            stream->said_us = annal__monotonic_us();
+            stream->sent_us = annal__monotonic_us();
             goes_on = flow_put(stream->flow, annal__buf_slice(&streams->text)) && goes_on;
         }
     } else {
-        atomic_store(&stream->behind, true);
+        atomic_store(&stream->has_more, true);
     }
     if (streams->text.len > LARGE_BYTES)
-        stream_rest(stream);
+        event_stream_rest(stream);
     if (streams->text.cap > TEXT_BYTES)
         annal__buf_done(&streams->text);
     if (!goes_on)
@@ -168,7 +168,7 @@ static void fill(struct streams *streams, struct stream *stream)
 static void answer_calls(struct streams *streams)
 {
     uint64_t rings;
-    (void)!read(streams->bell, &rings, sizeof rings);
+    (void)!read(streams->wakeup, &rings, sizeof rings);
     pthread_mutex_lock(&streams->lock);
     struct stream *stream = streams->called;
     streams->called = NULL;
@@ -190,20 +190,21 @@ static void answer_calls(struct streams *streams)
     }
 }
 
-/* Rule 3, and 1: a client that did not take its bytes in a second is slow. */
-static void beat(struct streams *streams)
+/* Send heartbeats: rule 3. By rule 1, a client that did not receive its bytes within a second is
+ * slow. */
+static void put_heartbeat(struct streams *streams)
 {
     int64_t now_us = annal__monotonic_us();
     struct stream *next;
     for (struct stream *stream = streams->first; stream != NULL; stream = next) {
         next = stream->next;
         if (flow_is_full(stream->flow)) {
-            stream_rest(stream);
+            event_stream_rest(stream);
             continue;
         }
-        if (now_us - stream->said_us < INT64_C(1000000) * HEARTBEAT_S)
+        if (now_us - stream->sent_us < INT64_C(1000000) * HEARTBEAT_S)
             continue;
-        stream->said_us = now_us;
+        stream->sent_us = now_us;
         if (!flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
             drop(streams, stream);
     }
@@ -217,7 +218,8 @@ static void *run(void *arg)
     bool stops = false;
     while (!stops) {
         int count = epoll_wait(streams->epoll, ready, READY_MAX, ROUND_MS);
-        /* A stream that is dropped in this loop may be ready again in it: only when it calls. */
+        /* A stream that is dropped in this loop can appear again in it only through the list
+         * `called`. */
         for (int i = 0; i < count; i++) {
             struct stream *stream = ready[i].data.ptr;
             if (stream != NULL)
@@ -226,7 +228,7 @@ static void *run(void *arg)
         answer_calls(streams);
         if (annal__monotonic_us() - beat_us > ROUND_MS * INT64_C(1000)) {
             beat_us = annal__monotonic_us();
-            beat(streams);
+            put_heartbeat(streams);
         }
         pthread_mutex_lock(&streams->lock);
         stops = streams->stops;
@@ -239,7 +241,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- Begin and end ---- */
+/* ---- Start and end ---- */
 
 annal_status streams_new(struct serve *serve, struct streams **out_streams, annal_error *err)
 {
@@ -248,11 +250,11 @@ annal_status streams_new(struct serve *serve, struct streams **out_streams, anna
         return annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory");
     streams->serve = serve;
     streams->epoll = epoll_create1(EPOLL_CLOEXEC);
-    streams->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    streams->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&streams->lock, NULL);
     struct epoll_event event = {.events = EPOLLIN};
-    if (streams->epoll < 0 || streams->bell < 0 ||
-        epoll_ctl(streams->epoll, EPOLL_CTL_ADD, streams->bell, &event) != 0 ||
+    if (streams->epoll < 0 || streams->wakeup < 0 ||
+        epoll_ctl(streams->epoll, EPOLL_CTL_ADD, streams->wakeup, &event) != 0 ||
         (errno = annal__thread_start(&streams->thread, run, streams)) != 0) {
         annal__fail_errno(err, "serve: start the thread of the streams");
         streams->thread = 0;
@@ -275,7 +277,7 @@ void streams_stop(struct streams *streams)
     pthread_mutex_lock(&streams->lock);
     streams->stops = true;
     pthread_mutex_unlock(&streams->lock);
-    ring(streams);
+    wake(streams);
     pthread_join(streams->thread, NULL);
     streams->thread = 0;
 }
@@ -287,8 +289,8 @@ void streams_free(struct streams *streams)
     streams_stop(streams);
     if (streams->epoll >= 0)
         close(streams->epoll);
-    if (streams->bell >= 0)
-        close(streams->bell);
+    if (streams->wakeup >= 0)
+        close(streams->wakeup);
     pthread_mutex_destroy(&streams->lock);
     annal__buf_done(&streams->text);
     annal__free(streams);

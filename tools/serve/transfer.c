@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bundles: sessions out of this store, and into it (tools/export/bundle.h), by the verbs export and
+ * Bundles: exports and imports of sessions (tools/export/bundle.h), through the verbs export and
  * import.
  *
- * (1) The same sessions give the same bytes, so a download that was cut goes on: the entity tag is
- *     the SHA-256 of the bundle, and a Range with that in If-Range is answered from a bundle that
- *     is made again.
- * (2) An upload that was cut goes on if it has a name: PUT bundle?upload=NAME with Content-Range,
- *     whose first byte is where the part that is here ends; GET tells where that is. What is not
- *     complete after a day is removed.
+ * (1) The same sessions give the same bytes, so an interrupted download can be continued: the
+ *     entity tag is the SHA-256 of the bundle, and a Range with this tag in If-Range is answered
+ *     from a bundle that is built again.
+ * (2) An interrupted upload can be continued if it has a name: PUT bundle?upload=NAME with
+ *     Content-Range, whose first byte must follow the part that the server has; GET reports the
+ *     size of that part. Uploads that are incomplete after a day are removed.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -37,15 +37,15 @@
 #define UPLOAD_S   86400
 #define REPORT_MAX ((size_t)16 << 20)
 
-/* ---- Out ---- */
+/* ---- Downloads ---- */
 
-/* A directory of its own for one file, which is gone as soon as it is open. */
+/* Create a directory for one file, which is unlinked as soon as it is open. */
 static annal_status make_place(char path[PATH_BYTES], annal_error *err)
 {
     const char *above = getenv("TMPDIR");
     snprintf(path, PATH_BYTES, "%s/annal-serve-XXXXXX",
              above == NULL || *above == '\0' ? "/tmp" : above);
-    return mkdtemp(path) == NULL ? annal__fail_errno(err, "make a directory in '%s'", path)
+    return mkdtemp(path) == NULL ? annal__fail_errno(err, "create a directory in '%s'", path)
                                  : ANNAL_OK;
 }
 
@@ -81,7 +81,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
     return status;
 }
 
-/* "bytes=A-B", "bytes=A-", "bytes=-N". False: it is something else, and is ignored. */
+/* Read "bytes=A-B", "bytes=A-" or "bytes=-N". Returns false for anything else, which is ignored. */
 static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uint64_t *out_to)
 {
     uint64_t from = 0, to = bytes;
@@ -103,7 +103,7 @@ static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uin
     return true;
 }
 
-void bundle_get(struct serve *serve, struct request *request)
+void transfer_get(struct serve *serve, struct request *request)
 {
     char etag[SHA256_TEXT_BYTES];
     annal_error err = {0};
@@ -140,11 +140,12 @@ void bundle_get(struct serve *serve, struct request *request)
                             etag, ANNAL_FMT(request->id));
 }
 
-/* ---- In ---- */
+/* ---- Uploads ---- */
 
 static const struct below_mode OWN = {.file = 0600, .folder = 0700};
 
-/* Open the directory of uploads; no link is followed. -1: it is missing, or cannot be created. */
+/* Open the directory of uploads without following links. Returns -1 if it is missing or cannot be
+ * created. */
 static int open_uploads(const struct serve *serve, bool to_write)
 {
     int fd = -1;
@@ -181,7 +182,7 @@ static void remove_old(const struct serve *serve, const char *done)
     close(fd);
 }
 
-/* "bytes A-B/TOTAL" */
+/* Read "bytes A-B/TOTAL". */
 static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out_total)
 {
     const char *text = http_header(request, "Content-Range");
@@ -203,7 +204,7 @@ static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out
     return false;
 }
 
-/* The file that the body goes to, which is the part that is there of an upload with a name. */
+/* Open the file for the body; for an upload with a name, the part that the server has. */
 static int open_upload(struct serve *serve, struct request *request, const char *name,
                        uint64_t from)
 {
@@ -217,15 +218,16 @@ static int open_upload(struct serve *serve, struct request *request, const char 
     if (fd < 0)
         return -1;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        answer_error(request, 409, "busy", "another request sends this upload");
+        answer_error(request, 409, "busy",
+                     "another request is sending this upload: try again later");
     else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != from)
-        answer_error(request, 409, "conflict", "%" PRIu64 " bytes of this upload are here",
+        answer_error(request, 409, "conflict", "the server has %" PRIu64 " bytes of this upload",
                      (uint64_t)info.st_size);
     return fd;
 }
 
-/* Before the body comes, in the thread of the connections: nothing here waits. */
-void bundle_admit(struct serve *serve, struct request *request)
+/* Prepare for the body, in the thread of the connections: nothing here waits. */
+void transfer_admit(struct serve *serve, struct request *request)
 {
     const char *name = http_query(request, "upload");
     uint64_t from, total;
@@ -234,21 +236,20 @@ void bundle_admit(struct serve *serve, struct request *request)
         return;
     if (name != NULL && annal_session_id_check(annal_slice_of(name), &err) < 0) {
         answer_error(request, 400, "invalid",
-                     "upload needs a name of 1 to 200 of A-Z a-z 0-9 . _ -");
+                     "upload must be a name of 1 to 200 characters from A-Z a-z 0-9 . _ -");
         return;
     }
     request->body_fd =
         name != NULL ? open_upload(serve, request, name, from)
                      : open(annal_store_path(serve->store), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (request->body_fd < 0)
-        answer_error(request, 507, "io", "the store has no place for the upload: %s",
-                     strerror(errno));
+        answer_error(request, 507, "io", "the store cannot save the upload: %s", strerror(errno));
     else if (request->status == 0 && total > from && total - from > store_free_bytes(serve->store))
-        answer_error(request, 507, "io", "the store has no room for %" PRIu64 " bytes more",
+        answer_error(request, 507, "io", "the store has no space for %" PRIu64 " more bytes",
                      total - from);
 }
 
-/* Lines of JSON as a list. */
+/* Print lines of JSON as a list. */
 static annal_status put_report(struct buf *out, annal_slice lines)
 {
     annal_status status = annal__buf_append(out, "{\"imported\":[", 13);
@@ -275,14 +276,14 @@ static void replace(char *text, const char *what, const char *with)
     }
 }
 
-/* Where the server keeps things is nothing that a client has to know. */
+/* Remove the server's paths from a message, because clients need not know them. */
 static void hide_paths(const struct serve *serve, const char *bundle, char *message)
 {
     replace(message, bundle, "bundle");
     replace(message, annal_store_path(serve->store), "store");
 }
 
-void bundle_put(struct serve *serve, struct request *request)
+void transfer_put(struct serve *serve, struct request *request)
 {
     char path[PATH_BYTES];
     const char *name = http_query(request, "upload");
@@ -311,12 +312,12 @@ void bundle_put(struct serve *serve, struct request *request)
     answer_json(request, status, &err);
 }
 
-void bundle_received(struct serve *serve, struct request *request)
+void transfer_received(struct serve *serve, struct request *request)
 {
     struct stat info = {0};
     const char *name = http_query(request, "upload");
     if (name == NULL || annal_session_id_check(annal_slice_of(name), NULL) < 0) {
-        answer_error(request, 400, "invalid", "upload needs the name of an upload");
+        answer_error(request, 400, "invalid", "the parameter upload must be the name of an upload");
         return;
     }
     int uploads = open_uploads(serve, false);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page: files of web/dist, embedded at build time. web_files.c, which lists them, is made by
- * the build. */
+/* The page: files of web/dist, embedded at build time. The build creates web_files.c, which lists
+ * them. */
 #include "tools/serve/serve.h"
 #include "tools/show/web_files.h"
 
 #include <string.h>
 
-/* No script or style but those of this server, no frame, no form that goes elsewhere. */
+/* Allow only scripts and styles from this server, no frames, and no forms that submit elsewhere. */
 static const char policy[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
     "'self' data: blob:; "
@@ -57,16 +57,16 @@ bool web_answer(struct request *request)
     bool zips = file->zip != NULL && codings != NULL && strstr(codings, "gzip") != NULL;
     request->status = 200;
     request->type = type_of(path);
-    request->still =
+    request->constant =
         zips ? (annal_slice){file->zip, file->zip_len} : (annal_slice){file->bytes, file->len};
-    /* The names of assets have their hash in them. */
+    /* Names of assets contain the hash of their content. */
     (void)annal__buf_printf(
         &request->headers, "%sETag: \"%s%s\"\nVary: Accept-Encoding\n%sCache-Control: %s\n", policy,
         file->etag, zips ? ".gz" : "", zips ? "Content-Encoding: gzip\n" : "",
         strncmp(path, "assets/", 7) == 0 ? "public, max-age=31536000, immutable" : "no-cache");
     if (have != NULL && strstr(have, file->etag) != NULL) {
         request->status = 304;
-        request->still.len = 0;
+        request->constant.len = 0;
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/ship/looking.h"
+#include "tools/ship/inspection.h"
 
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 
 struct proof {
-    struct looking *looking;
+    struct inspection *inspection;
     annal_slice session;
-    annal_cursor *cursor; /* opened at the first event that is there */
+    annal_cursor *cursor; /* opened at the first event at the target */
     uint64_t next_seq;
-    uint64_t last_seq; /* what comes after it is not compared */
+    uint64_t last_seq; /* last event to compare */
     uint64_t events;
 };
 
@@ -35,12 +35,12 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
         return ANNAL_END;
     if (proof->cursor == NULL) {
         proof->next_seq = there->seq;
-        status = annal_cursor_open(proof->looking->shipping->store, proof->session, there->seq,
+        status = annal_cursor_open(proof->inspection->shipping->store, proof->session, there->seq,
                                    &proof->cursor, err);
     }
     if (status >= 0 && there->seq != proof->next_seq)
         return differs(proof, proof->next_seq,
-                       there->seq < proof->next_seq ? "is there twice" : "is missing", err);
+                       there->seq < proof->next_seq ? "is stored twice" : "is missing", err);
     while (status >= 0 && (status = annal_cursor_next(proof->cursor, &here, err)) == ANNAL_DAMAGE)
         ;
     if (status < 0)
@@ -49,47 +49,49 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
         here.ts_us != there->ts_us || !annal__slice_same(here.type, there->type) ||
         !annal__slice_same(here.id, there->id) || !annal__slice_same(here.cause, there->cause) ||
         !annal__slice_same(here.data, there->data))
-        return differs(proof, there->seq, "is not the event of the journal", err);
+        return differs(proof, there->seq, "differs from the journal", err);
     proof->next_seq++;
     proof->events++;
-    return proof->looking->want_artifacts
-               ? annal__artifact_references(here.data, reference_note, &proof->looking->references,
-                                            err)
+    return proof->inspection->want_artifacts
+               ? annal__artifact_references(here.data, references_note,
+                                            &proof->inspection->references, err)
                : ANNAL_OK;
 }
 
-/* What comes before the first event that is there, or all. Only what was dropped may be missing. */
+/* Check the events before the first one at the target, or all events. Only dropped events may be
+ * missing. */
 static annal_status look_for_first(const struct proof *proof, struct ship_target *target,
                                    annal_error *err)
 {
     annal_session_info info = {0};
     bool may_lack = false;
     uint64_t end = proof->events > 0 ? proof->next_seq - proof->events : proof->last_seq + 1;
-    if (annal_session_info_get(proof->looking->shipping->store, proof->session, &info, NULL) < 0 ||
+    if (annal_session_info_get(proof->inspection->shipping->store, proof->session, &info, NULL) <
+            0 ||
         info.first_seq >= end)
         return ANNAL_OK;
-    annal_status status = proof->looking->shipping->options.kind->may_lack(
+    annal_status status = proof->inspection->shipping->options.kind->may_lack(
         target, proof->session, proof->events > 0 ? 0 : proof->last_seq, &may_lack, err);
-    return status < 0 || may_lack ? status
-                                  : differs(proof, info.first_seq,
-                                            "is missing, and the day on which it arrived was not "
-                                            "dropped",
-                                            err);
+    return status < 0 || may_lack
+               ? status
+               : differs(proof, info.first_seq,
+                         "is missing, although its day of arrival was not dropped", err);
 }
 
-/* The last event that is here and there. */
-static uint64_t last_of_both(const struct lane *lane)
+/* Return the last seq that both sides have. */
+static uint64_t last_of_both(const struct shipment *shipment)
 {
-    bool is_less = lane->state == LANE_SHARED && lane->last_seq < lane->there.seq;
-    return is_less ? lane->last_seq : lane->there.seq;
+    bool is_less = shipment->state == SHIPMENT_SHARED && shipment->last_seq < shipment->head.seq;
+    return is_less ? shipment->last_seq : shipment->head.seq;
 }
 
-/* The target, by the name that has the head of the session. */
-static annal_status target_of(struct looking *looking, const struct lane *lane,
+/* Return the target under the store name that the head of the session has. */
+static annal_status target_of(struct inspection *inspection, const struct shipment *shipment,
                               struct ship_target **out, annal_error *err)
 {
-    const struct ship_options *options = &looking->shipping->options;
-    struct ship_target **target = lane->state == LANE_SHARED ? &looking->shared : &looking->target;
+    const struct ship_options *options = &inspection->shipping->options;
+    struct ship_target **target =
+        shipment->state == SHIPMENT_SHARED ? &inspection->shared : &inspection->target;
     struct ship_where where = options->target;
     annal_status status = ANNAL_OK;
     where.store = SHARED_STORE;
@@ -99,107 +101,112 @@ static annal_status target_of(struct looking *looking, const struct lane *lane,
     return status;
 }
 
-/* ANNAL_ERR_CORRUPT and the like are about this session; ANNAL_ERR_BUSY ends everything. */
-static int prove_lane(void *arg, struct lane *lane)
+/* Compare one session. Errors such as ANNAL_ERR_CORRUPT concern this session only; ANNAL_ERR_BUSY
+ * ends the check. */
+static int prove_shipment(void *arg, struct shipment *shipment)
 {
-    struct looking *looking = arg;
+    struct inspection *inspection = arg;
     struct ship_target *target = NULL;
-    struct proof proof = {.looking = looking,
-                          .session = annal_slice_of(lane->session),
-                          .last_seq = last_of_both(lane)};
+    struct proof proof = {.inspection = inspection,
+                          .session = annal_slice_of(shipment->session),
+                          .last_seq = last_of_both(shipment)};
     annal_error err = {0};
-    if (!lane->has_head || lane->state == LANE_GONE)
+    if (!shipment->has_head || shipment->state == SHIPMENT_GONE)
         return 0;
-    annal_status status = target_of(looking, lane, &target, &err);
+    annal_status status = target_of(inspection, shipment, &target, &err);
     if (status >= 0)
-        status = looking->shipping->options.kind->rows(target, proof.session, 0, compare_row,
-                                                       &proof, &err);
+        status = inspection->shipping->options.kind->rows(target, proof.session, 0, compare_row,
+                                                          &proof, &err);
     if (status >= 0 && proof.events > 0 && proof.next_seq != proof.last_seq + 1)
         status = differs(&proof, proof.next_seq, "is missing", &err);
     if (status >= 0)
         status = look_for_first(&proof, target, &err);
     annal_cursor_close(proof.cursor);
-    looking->events += proof.events;
+    inspection->events += proof.events;
     if (status >= 0)
         return 0;
-    looking->bad = true;
+    inspection->bad = true;
     if (status != ANNAL_ERR_BUSY)
         say("%s", err.message);
-    looking->err = err;
+    inspection->err = err;
     return status == ANNAL_ERR_BUSY ? 1 : 0;
 }
 
-static int say_conflict(void *arg, struct lane *lane)
+static int say_conflict(void *arg, struct shipment *shipment)
 {
     annal_error err = {0};
-    looking_try_lane(arg, lane, &err);
-    if (lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED)
+    inspection_try(arg, shipment, &err);
+    if (shipment->state == SHIPMENT_CONFLICT || shipment->state == SHIPMENT_DAMAGED)
         say("%s", err.message);
     return 0;
 }
 
-static int count_dropped(void *arg, struct lane *lane)
+static int count_dropped(void *arg, struct shipment *shipment)
 {
-    struct looking *looking = arg;
+    struct inspection *inspection = arg;
     annal_session_info info;
-    if ((lane->state == LANE_GOING || lane->state == LANE_SHARED) && lane->has_head &&
-        annal_session_info_get(looking->lanes.store, annal_slice_of(lane->session), &info, NULL) ==
-            ANNAL_OK)
-        looking->shipped += last_of_both(lane) + 1 - info.first_seq;
-    looking->behind += lane->state == LANE_GONE ? 0 : looking_behind(lane);
+    if ((shipment->state == SHIPMENT_ACTIVE || shipment->state == SHIPMENT_SHARED) &&
+        shipment->has_head &&
+        annal_session_info_get(inspection->shipments.store, annal_slice_of(shipment->session),
+                               &info, NULL) == ANNAL_OK)
+        inspection->shipped += last_of_both(shipment) + 1 - info.first_seq;
+    inspection->behind += shipment->state == SHIPMENT_GONE ? 0 : inspection_behind(shipment);
     return 0;
 }
 
-/* What is there is as it was written, and its heads are those of the journals. */
-static void prove_whole(struct looking *looking)
+/* Check that all data at the target is unchanged, and compare its heads with the journals. */
+static void prove_whole(struct inspection *inspection)
 {
     annal_error err = {0};
-    const struct ship_kind *kind = looking->shipping->options.kind;
-    (void)lanes_each(&looking->lanes, say_conflict, looking);
-    if (kind->prove(looking->target, &looking->events, &err) >= 0)
+    const struct ship_kind *kind = inspection->shipping->options.kind;
+    (void)shipments_each(&inspection->shipments, say_conflict, inspection);
+    if (kind->prove(inspection->target, &inspection->events, &err) >= 0)
         return;
     say("%s", err.message);
-    looking->bad = true;
+    inspection->bad = true;
 }
 
 /* ---- Artifacts ---- */
 
-/* Those that the shipped events of a session name, as its journal says. */
-static int note_artifacts(void *arg, struct lane *lane)
+/* Collect the artifacts that the shipped events of a session refer to, according to its journal. */
+static int note_artifacts(void *arg, struct shipment *shipment)
 {
-    struct looking *looking = arg;
+    struct inspection *inspection = arg;
     annal_cursor *cursor = NULL;
     annal_event event = {0};
-    if (lane->state != LANE_GOING || !lane->has_head)
+    if (shipment->state != SHIPMENT_ACTIVE || !shipment->has_head)
         return 0;
-    annal_status status = annal_cursor_open(looking->lanes.store, annal_slice_of(lane->session), 0,
-                                            &cursor, &looking->err);
+    annal_status status =
+        annal_cursor_open(inspection->shipments.store, annal_slice_of(shipment->session), 0,
+                          &cursor, &inspection->err);
     while (status >= 0 &&
-           (status = annal_cursor_next(cursor, &event, &looking->err)) != ANNAL_END &&
-           event.seq <= lane->there.seq)
+           (status = annal_cursor_next(cursor, &event, &inspection->err)) != ANNAL_END &&
+           event.seq <= shipment->head.seq)
         if (status == ANNAL_OK)
-            status = annal__artifact_references(event.data, reference_note, &looking->references,
-                                                &looking->err);
+            status = annal__artifact_references(event.data, references_note,
+                                                &inspection->references, &inspection->err);
     annal_cursor_close(cursor);
     return status < 0;
 }
 
-/* The target has none of this content; whether that is right. */
-static void look_for_absent(struct looking *looking, const struct reference *same, size_t count)
+/* The target lacks this content: report that, unless it is too large or missing here, too. */
+static void look_for_absent(struct inspection *inspection, const struct reference *same,
+                            size_t count)
 {
     annal_slice content = {0};
     size_t i = 0;
-    while (i < count && annal_artifact_get(looking->lanes.store, annal_slice_of(same[i].session),
-                                           annal_slice_of(same[i].sha256), SHIP_ARTIFACT_BYTES_MAX,
-                                           &content, NULL) < 0)
+    while (i < count &&
+           annal_artifact_get(inspection->shipments.store, annal_slice_of(same[i].session),
+                              annal_slice_of(same[i].sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
+                              NULL) < 0)
         i++;
     annal_free((void *)(uintptr_t)content.ptr);
     if (i == count) {
-        looking->absent++;
+        inspection->absent++;
         return;
     }
     say("session '%s': artifact %s is missing at the target", same[i].session, same[i].sha256);
-    looking->bad = true;
+    inspection->bad = true;
 }
 
 static bool has_hash(annal_slice content, const char *want)
@@ -211,79 +218,81 @@ static bool has_hash(annal_slice content, const char *want)
     return strcmp(text, want) == 0;
 }
 
-static annal_status prove_artifact(struct looking *looking, const struct reference *same,
+static annal_status prove_artifact(struct inspection *inspection, const struct reference *same,
                                    size_t count)
 {
     struct buf content = {0};
-    annal_status status = looking->shipping->options.kind->fetch(looking->target, same->sha256,
-                                                                 &content, &looking->err);
+    annal_status status = inspection->shipping->options.kind->fetch(
+        inspection->target, same->sha256, &content, &inspection->err);
     if (status == ANNAL_ERR_NOTFOUND) {
-        look_for_absent(looking, same, count);
+        look_for_absent(inspection, same, count);
         status = ANNAL_OK;
     } else if (status >= 0) {
         bool is_good = has_hash(annal__buf_slice(&content), same->sha256);
-        looking->artifacts += is_good;
-        looking->bad = looking->bad || !is_good;
+        inspection->artifacts += is_good;
+        inspection->bad = inspection->bad || !is_good;
         if (!is_good)
-            say("session '%s': artifact %s has other content at the target", same->session,
+            say("session '%s': artifact %s has different content at the target", same->session,
                 same->sha256);
     }
     annal__buf_done(&content);
     return status;
 }
 
-static annal_status prove_artifacts(struct looking *looking)
+static annal_status prove_artifacts(struct inspection *inspection)
 {
-    struct references *references = &looking->references;
+    struct references *references = &inspection->references;
     annal_status status = ANNAL_OK;
-    if (looking->shipping->options.kind->prove != NULL &&
-        lanes_each(&looking->lanes, note_artifacts, looking) != 0)
-        return looking->err.status;
+    if (inspection->shipping->options.kind->prove != NULL &&
+        shipments_each(&inspection->shipments, note_artifacts, inspection) != 0)
+        return inspection->err.status;
     references_sort(references);
     for (size_t i = 0, count; i < references->count && status >= 0; i += count) {
         const struct reference *same = &references->all[i];
         for (count = 1; i + count < references->count; count++)
             if (strcmp(same[count].sha256, same->sha256) != 0)
                 break;
-        status = prove_artifact(looking, same, count);
+        status = prove_artifact(inspection, same, count);
     }
     return status;
 }
 
-static void print_proved(const struct looking *looking)
+static void print_proved(const struct inspection *inspection)
 {
     char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
-    uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
-    if (looking->shipping->options.json) {
+    uint64_t gone =
+        inspection->shipped > inspection->events ? inspection->shipped - inspection->events : 0;
+    if (inspection->shipping->options.json) {
         printf("{\"events\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"dropped\":%" PRIu64,
-               looking->events, looking->behind, looking->bad ? 0 : gone);
-        if (looking->want_artifacts)
-            printf(",\"artifacts\":%" PRIu64 ",\"absent_artifacts\":%" PRIu64, looking->artifacts,
-                   looking->absent);
-        printf(",\"sound\":%s}\n", looking->bad ? "false" : "true");
+               inspection->events, inspection->behind, inspection->bad ? 0 : gone);
+        if (inspection->want_artifacts)
+            printf(",\"artifacts\":%" PRIu64 ",\"absent_artifacts\":%" PRIu64,
+                   inspection->artifacts, inspection->absent);
+        printf(",\"sound\":%s}\n", inspection->bad ? "false" : "true");
         return;
     }
-    if (looking->bad)
+    if (inspection->bad)
         return;
-    printf("proved: %s events are those of the journals; %s not shipped yet, %s dropped\n",
-           human_count(events, looking->events), human_count(later, looking->behind),
+    printf("proved: %s events equal those in the journals; %s not shipped yet, %s dropped\n",
+           human_count(events, inspection->events), human_count(later, inspection->behind),
            human_count(dropped, gone));
-    if (looking->want_artifacts)
-        printf("proved: %s artifacts; %s more are neither at the target nor can be shipped\n",
-               human_count(events, looking->artifacts), human_count(later, looking->absent));
+    if (inspection->want_artifacts)
+        printf("proved: %s artifacts; %s more are missing at the target and cannot be shipped\n",
+               human_count(events, inspection->artifacts), human_count(later, inspection->absent));
 }
 
-int looking_check(struct looking *looking)
+int check_target(struct inspection *inspection)
 {
-    if (looking_say_rows(looking) < 0 || looking_ask_homes(looking, looking_note_shared) < 0)
-        return fail_target(&looking->err);
-    (void)lanes_each(&looking->lanes, count_dropped, looking);
-    if (looking->shipping->options.kind->prove != NULL)
-        prove_whole(looking);
-    else if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
-        return fail_storage("%s", looking->err.message);
-    if (looking->want_artifacts && prove_artifacts(looking) < 0)
-        return fail_storage("%s", looking->err.message);
-    print_proved(looking);
-    return looking->bad ? EXIT_REFUSED : EXIT_DONE;
+    if (inspection_say_rows(inspection) < 0 ||
+        inspection_ask_homes(inspection, inspection_note_shared) < 0)
+        return fail_target(&inspection->err);
+    (void)shipments_each(&inspection->shipments, count_dropped, inspection);
+    if (inspection->shipping->options.kind->prove != NULL)
+        prove_whole(inspection);
+    else if (shipments_each(&inspection->shipments, prove_shipment, inspection) != 0)
+        return fail_storage("%s", inspection->err.message);
+    if (inspection->want_artifacts && prove_artifacts(inspection) < 0)
+        return fail_storage("%s", inspection->err.message);
+    print_proved(inspection);
+    return inspection->bad ? EXIT_REFUSED : EXIT_DONE;
 }

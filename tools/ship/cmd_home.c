@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal home: the verbs. */
+/* The verbs of annal home. */
 #include "journal/base/error.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEASE_SECONDS = 30, AWAY_US = 1000000 };
+enum { LEASE_SECONDS = 30, UNREACHABLE_US = 1000000 };
 
 struct homing {
     struct shipping shipping;
@@ -33,7 +33,7 @@ static int with_target(const struct args *args, enum open_mode mode,
     if (exit_status == 0) {
         homing.kind = shipping->options.kind->homes;
         if (homing.kind == NULL)
-            exit_status = fail_usage("this target knows no homes: they need postgresql://");
+            exit_status = fail_usage("this target has no homes of sessions: write postgresql://");
     }
     if (exit_status == 0)
         exit_status = fn(args, &homing);
@@ -42,7 +42,7 @@ static int with_target(const struct args *args, enum open_mode mode,
     return store_close(shipping->store, out_finish(exit_status));
 }
 
-/* as: what the store is called there. 0 or an exit status. */
+/* Connect to the target under the store name `as`. Returns 0 or an exit status. */
 static int reach(struct homing *homing, const char *as)
 {
     struct ship_options *options = &homing->shipping.options;
@@ -54,31 +54,32 @@ static int reach(struct homing *homing, const char *as)
 
 /* ---- take ---- */
 
-/* The journal does not go on from the head: what is late of it is kept (rule 3 of home.h). */
+/* The journal does not continue after the head: keep late events (rule 3 of home.h). */
 static int refuse_history(struct homing *homing, const struct place *head, uint64_t last_seq,
                           uint64_t lost_epoch)
 {
     struct home_late late;
-    annal_status status = home_keep_late(homing->shipping.store, homing->kind, homing->target,
+    annal_status status = home_late_keep(homing->shipping.store, homing->kind, homing->target,
                                          homing->session, lost_epoch, &late, &homing->err);
     if (status < 0)
         return fail_target(&homing->err);
     if (late.is_other)
-        return fail_refused("session '%s' at the target is another one than here: a home is of a "
-                            "name, which only one session of all stores may have",
+        return fail_refused("the target already has a different session named '%s': a session name "
+                            "must be unique in a cluster",
                             homing->session);
     if (late.events == 0)
-        return fail_refused("session '%s' ends with event %" PRIu64 " here, and with event %" PRIu64
-                            " at the target: bring it here first, with 'annal pull'",
+        return fail_refused("session '%s' ends with event %" PRIu64 " here, but with event %" PRIu64
+                            " at the target: download it first, with 'annal pull'",
                             homing->session, last_seq, head->seq);
-    return fail_refused("session '%s' has %" PRIu64 " event%s here after event %" PRIu64
-                        " that the target does not have, which ends with event %" PRIu64
-                        ": kept in '%s'. Delete '%s' here, and bring it again with 'annal pull'",
-                        homing->session, late.events, late.events == 1 ? "" : "s", late.after_seq,
-                        head->seq, late.name, homing->session);
+    return fail_refused(
+        "session '%s': found %" PRIu64 " local event%s after event %" PRIu64
+        " that the target lacks; it ends with event %" PRIu64
+        ". They are saved as session '%s'; delete '%s' here, and download it with 'annal pull'",
+        homing->session, late.events, late.events == 1 ? "" : "s", late.after_seq, head->seq,
+        late.name, homing->session);
 }
 
-/* Whether the journal goes on from the head. */
+/* Check that the journal continues after the head. */
 static int compare_head(struct homing *homing, uint64_t lost_epoch)
 {
     struct place head = {0};
@@ -92,7 +93,7 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return fail_target(&homing->err);
     if (head.at == 0)
-        return 0; /* nothing of it is there yet */
+        return 0; /* the target has no event of it */
     status =
         annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor, &homing->err);
     annal_cursor_close(cursor);
@@ -103,8 +104,8 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
                : fail_error(&homing->err);
 }
 
-/* Of a session that no store has: what cannot be had here stays as it is. One that was never taken
- * needs no lease. */
+/* Check the journal before taking a session that no store has taken, so that a refusal changes
+ * nothing. */
 static int look_before(struct homing *homing, uint64_t lost_epoch)
 {
     struct home home;
@@ -140,15 +141,15 @@ static int take(const struct args *args, struct homing *homing)
                            &homing->err) < 0)
         return fail_target(&homing->err);
     if (!home.granted && strcmp(home.store, SHARED_STORE) == 0)
-        return fail_refused("session '%s' is shared: no store has it alone until 'annal home "
-                            "release'",
-                            homing->session);
+        return fail_refused(
+            "session '%s' is shared: no store can take it before 'annal home release'",
+            homing->session);
     if (!home.granted)
         return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
     exit_status = compare_head(homing, old.epoch);
-    if (exit_status != 0) { /* it is given back */
+    if (exit_status != 0) { /* give the lease back */
         struct home ignored;
         return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
                                      &homing->err) < 0
@@ -174,7 +175,7 @@ static int run_take(const struct args *args)
 
 /* ---- share, join, leave ---- */
 
-/* The store belongs to the cluster of the target, if that is there. */
+/* Add the store to the cluster of the target, if the target exists. */
 static int join_cluster(struct homing *homing)
 {
     annal_store *store = homing->shipping.store;
@@ -210,7 +211,7 @@ static int share(const struct args *args, struct homing *homing)
         printf("{\"session_id\":\"%s\",\"epoch\":%" PRIu64 ",\"shared\":true}\n", homing->session,
                lease.epoch);
     else
-        printf("session '%s' is shared: its events are decided at %s (epoch %" PRIu64 ")\n",
+        printf("session '%s' is shared: %s decides about its events (epoch %" PRIu64 ")\n",
                homing->session, lease.giver, lease.epoch);
     return EXIT_DONE;
 }
@@ -247,29 +248,28 @@ static int run_leave(const struct args *args)
         return exit_status;
     annal_status status = shared_url(store, url, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        exit_status = fail_refused("this store belongs to no cluster");
+        exit_status = fail_refused("this store does not belong to a cluster");
     else if ((status < 0 && status != ANNAL_ERR_UNSUPPORTED) ||
              shared_leave(store, &sessions, &err) < 0)
         exit_status = fail_error(&err);
     else if (args->json)
         printf("{\"sessions\":%" PRIu64 "}\n", sessions);
     else
-        printf("this store belongs to no cluster now; %" PRIu64
-               " session%s that it shared take%s no "
-               "more events here\n",
+        printf("this store has left its cluster; %" PRIu64
+               " session%s that it shared accept%s no more events here\n",
                sessions, sessions == 1 ? "" : "s", sessions == 1 ? "s" : "");
     return store_close(store, out_finish(exit_status));
 }
 
 /* ---- release ---- */
 
-/* From here on nothing is appended. */
+/* End the lease. Appends are refused from here on. */
 static int end_lease(struct homing *homing, uint64_t epoch)
 {
     return give(homing, &(annal_lease){.epoch = epoch});
 }
 
-/* Everything must be at the target: nobody else has what was not shipped. */
+/* Check that the target has all events: no other store has events that were not shipped. */
 static int check_shipped(struct homing *homing)
 {
     struct place head = {0};
@@ -281,27 +281,27 @@ static int check_shipped(struct homing *homing)
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return fail_target(&homing->err);
     if (info.last_seq > head.seq)
-        return fail_refused("session '%s' has %" PRIu64 " event%s that the target has not: 'annal "
-                            "ship' first, then release it again",
-                            homing->session, info.last_seq - head.seq,
-                            info.last_seq - head.seq == 1 ? "" : "s");
+        return fail_refused(
+            "session '%s' has %" PRIu64
+            " event%s that the target lacks: run 'annal ship', then release the session again",
+            homing->session, info.last_seq - head.seq, info.last_seq - head.seq == 1 ? "" : "s");
     return 0;
 }
 
-/* The target has this epoch, with another name. */
+/* Refuse: the target has this epoch under another store name. */
 static int refuse_name(const struct homing *homing, const struct home *home)
 {
     if (strcmp(home->store, SHARED_STORE) == 0)
-        return fail_refused("session '%s' is shared, and not in this store: 'annal home share' "
+        return fail_refused("session '%s' is shared, but not in this store: run 'annal home share' "
                             "first, then release it",
                             homing->session);
     return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
-                        "), not in '%s': --as is the name with which it was taken",
+                        "), not in '%s': set --as to the name with which it was taken",
                         homing->session, home->store, home->epoch, homing->shipping.name);
 }
 
-/* A shared session is decided at the target, so it ends there first: what breaks off is tried again
- * as long as the lease here says that it is shared. */
+/* The target decides about a shared session, so sharing ends there first. After a failure, the
+ * release can be repeated while the local lease is marked as shared. */
 static int release(const struct args *args, struct homing *homing)
 {
     struct home home = {0};
@@ -310,7 +310,7 @@ static int release(const struct args *args, struct homing *homing)
                                           &lease, &homing->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_refused("session '%s' was neither taken nor shared in this store: 'annal home "
-                            "status' says who has it",
+                            "status' prints its home",
                             homing->session);
     if (status < 0)
         return fail_error(&homing->err);
@@ -334,7 +334,7 @@ static int release(const struct args *args, struct homing *homing)
     else if (home.granted)
         printf("session '%s' has no home now: any store may take it\n", homing->session);
     else
-        printf("session '%s' was not at home here any more\n", homing->session);
+        printf("session '%s' was no longer at home here\n", homing->session);
     return EXIT_DONE;
 }
 
@@ -365,7 +365,7 @@ static int keep(const struct args *args, struct homing *homing)
         if (status < 0) {
             options->kind->close(homing->target);
             homing->target = NULL;
-            third_us = third_us < AWAY_US ? third_us : AWAY_US;
+            third_us = third_us < UNREACHABLE_US ? third_us : UNREACHABLE_US;
         }
         while (out_wanted() && annal_lease_now() < begun_us + home_pace(third_us))
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -390,7 +390,7 @@ static const struct column columns[] = {
 
 struct listing {
     struct homing *homing;
-    struct lanes lanes; /* only its glob is used */
+    struct shipments shipments; /* only its glob is used */
     struct table *table;
 };
 
@@ -416,7 +416,7 @@ static annal_status print_home(void *arg, annal_slice session, const struct home
 {
     const struct listing *listing = arg;
     (void)err;
-    if (!lane_is_wanted(&listing->lanes, session))
+    if (!shipment_is_wanted(&listing->shipments, session))
         return ANNAL_OK;
     table_text(listing->table, session);
     table_text(listing->table, annal_slice_of(home->store));
@@ -432,7 +432,7 @@ static annal_status print_home(void *arg, annal_slice session, const struct home
 
 static int status(const struct args *args, struct homing *homing)
 {
-    struct listing listing = {.homing = homing, .lanes = {.glob = args_get(args, "session")}};
+    struct listing listing = {.homing = homing, .shipments = {.glob = args_get(args, "session")}};
     const struct ship_options *options = &homing->shipping.options;
     if (options->kind->open(&options->target, false, &homing->target, &homing->err) < 0)
         return fail_target(&homing->err);
@@ -452,12 +452,12 @@ static int run_status(const struct args *args)
 
 /* ---- The table ---- */
 
-#define SESSION_OPERAND OPERAND("SESSION", FIELD_ID, NULL, "the session, by its whole id")
+#define SESSION_OPERAND OPERAND("SESSION", FIELD_ID, NULL, "full name of the session")
 #define HOME_OPERAND    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db")
 
 static const struct field take_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
                                            OPTION_WITH("for", "SECONDS", FIELD_COUNT, NULL,
-                                                       "how long the lease is (30)", .least = 1,
+                                                       "duration of the lease (30)", .least = 1,
                                                        .most = 86400),
                                            FIELDS_END};
 
@@ -473,84 +473,87 @@ static const struct field status_fields[] = {HOME_OPERAND, TARGET_OPTIONS, FIELD
 static const struct command verbs[] = {
     {.name = "take",
      .summary = "make this store the home of a session",
-     .about = "A session that moves between hosts has one home at a time. The target, a\n"
-              "PostgreSQL database that 'annal ship' ships to, gives this store a lease with an\n"
-              "epoch, if no other store has one. Until the lease ends, appends work here; after\n"
-              "that they are refused, and once another store has taken the session, nothing of\n"
-              "it is shipped from here. 'annal home keep' and 'annal ship --follow' renew the\n"
+     .about = "A session that moves between hosts has one home at a time. The target is a\n"
+              "PostgreSQL database that 'annal ship' ships to. It grants this store a lease with\n"
+              "an epoch, if no other store has one. Appends succeed here until the lease ends;\n"
+              "after that they are refused. When another store has taken the session, this\n"
+              "store no longer ships it. 'annal home keep' and 'annal ship --follow' renew the\n"
               "lease.\n"
               "\n"
-              "The session here must go on from what the target has. If it does not, because\n"
-              "this store appended after its lease was lost, these events are kept in a session\n"
-              "of their own, SESSION.late-EPOCH, and the home is given back. 'annal ship' keeps\n"
-              "them, too, when the target has other events in their place.\n"
+              "The local session must continue what the target has. If it does not, because\n"
+              "this store appended after its lease was lost, its extra events are saved as a\n"
+              "session SESSION.late-EPOCH, and the lease is given back. 'annal ship' saves such\n"
+              "events, too, when the target has other events with the same seqs.\n"
               "\n"
-              "A session that was never taken needs no lease. The exit status is 1 when another\n"
-              "store has it.",
+              "A session that was never taken needs no lease. The exit status is 1 if another\n"
+              "store is its home.",
      .examples = "  annal home take run-7 postgresql://db.example/fleet\n"
                  "  annal home take run-7 postgresql://db.example/fleet --for 60 --as host7\n",
      .fields = take_fields,
      .run = run_take},
     {.name = "share",
      .summary = "let several stores append to a session, event by event",
-     .about = "From then on no store is the home of the session. The target decides every event\n"
-              "before it is appended, one after the other, whichever store it comes from: the\n"
-              "guards of packs are asked here, over all events that the target has, and the\n"
-              "event is a fact when the target has it. So of many hosts one gets a task of a\n"
-              "backlog. While the target is away, nothing is appended to the session.\n"
+     .about = "From now on no store is the home of the session. Stores may append at any time,\n"
+              "and the target decides about one event after the other: this store checks the\n"
+              "guards of packs against all events that the target has, and the event is valid\n"
+              "when the target has stored it. So only one of many hosts gets a task of a\n"
+              "backlog. While the target is unreachable, no event is appended to the session.\n"
               "\n"
-              "Each store that is to append to it runs this once, and gets the events that the\n"
-              "target has. It belongs to the cluster of the target then, as after 'annal home\n"
-              "join'.",
+              "Run this once in each store that appends to the session; the store then\n"
+              "downloads the target's events. It also joins the cluster of the target, as with\n"
+              "'annal home join'.",
      .examples = "  annal home share proj_shop postgresql://db.example/fleet\n",
      .fields = share_fields,
      .run = run_share},
     {.name = "join",
-     .summary = "make this store belong to a cluster",
-     .about = "The stores of a cluster share the sessions that packs name with 'scope cluster':\n"
-              "those of the packs agentweaver and memory are proj_*, run_* and wf_*. They need\n"
-              "no 'annal home share': a session is shared before its first append here. A store\n"
-              "that took a session with 'annal home take' decides about it alone, and waits for\n"
-              "nobody. Events that are here already must have been shipped.\n"
+     .summary = "add this store to a cluster",
+     .about = "The stores of a cluster share the sessions that packs declare with\n"
+              "'scope cluster'; the packs agentweaver and memory declare proj_*, run_* and wf_*.\n"
+              "These need no 'annal home share': a session becomes shared before its first\n"
+              "append here. A store that took a session with 'annal home take' decides about it\n"
+              "alone, without waiting for the target. Existing local events must have been\n"
+              "shipped.\n"
               "\n"
-              "The address is kept in STORE/cluster; a password belongs into ~/.pgpass. Appends\n"
-              "go through 'annal append', the verbs of packs, and 'annal serve'.",
+              "The address is saved in STORE/cluster; put a password into ~/.pgpass. Only\n"
+              "'annal append', the verbs of packs, and 'annal serve' can append to shared\n"
+              "sessions.",
      .examples = "  annal home join postgresql://db.example/fleet\n",
      .fields = join_fields,
      .run = run_join},
     {.name = "leave",
-     .summary = "make this store belong to no cluster",
-     .about = "Sessions that it shared stay shared in the other stores, and take no more events\n"
+     .summary = "remove this store from its cluster",
+     .about = "Sessions that it shared stay shared in the other stores, and accept no more\nevents "
               "here.",
      .examples = "  annal home leave\n",
      .fields = leave_fields,
      .run = run_leave},
     {.name = "keep",
-     .summary = "renew the leases of this store, until it is ended",
-     .about = "Renews every lease that this target gave this store, each when a third of it is\n"
-              "over. A session that another store has taken is reported, and its appends are\n"
-              "refused from then on. 'annal ship --follow' does the same.",
+     .summary = "renew the leases of this store until interrupted",
+     .about = "Renews every lease that this target granted to this store, each when a third of\n"
+              "it has passed. If another store has taken a session, this is reported, and\n"
+              "appends to it are refused. 'annal ship --follow' renews leases, too.",
      .examples = "  annal home keep postgresql://db.example/fleet --as host7\n",
      .fields = keep_fields,
      .run = run_keep},
     {.name = "release",
-     .summary = "give the home of a session back",
-     .about = "Appends are refused from here on. When the target has all events of the session,\n"
-              "any store may take it. Until then release fails: ship, and release it again.\n"
-              "A session that is shared is shared no more, in all stores.\n"
+     .summary = "release a session so that another store can take it",
+     .about = "Appends are refused from now on. When the target has all events of the session,\n"
+              "any store may take it. Until then release fails: ship the session, and release\n"
+              "it again. A shared session stops being shared in all stores.\n"
               "\n"
-              "--as is the name with which it was taken.",
+              "--as is the name with which the session was taken.",
      .examples = "  annal home release run-7 postgresql://db.example/fleet\n",
      .fields = release_fields,
      .run = run_release},
     {.name = "status",
-     .summary = "list the homes of sessions, and what this store has",
-     .about = "HOME is the store that has the session, * if stores share it, or nothing: then\n"
-              "any may take it. Sessions that were never taken or shared are not listed.\n"
+     .summary = "list the homes of sessions, and the role of this store",
+     .about = "HOME is the store that is the home of the session, * if stores share it, or\n"
+              "empty if any store may take it. Sessions that were never taken or shared are not\n"
+              "listed.\n"
               "\n"
-              "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
-              "time, nobody else took it), lost (another store has it now, or the lease is not\n"
-              "here any more), shared, or nothing.",
+              "HERE is this store's role: at home, ended (its lease expired and no other store\n"
+              "took the session), lost (another store took the session, or the lease file is\n"
+              "missing), shared, or empty.",
      .examples = "  annal home status postgresql://db.example/fleet\n"
                  "  annal home status postgresql://db.example/fleet --session 'run-*' --json\n",
      .fields = status_fields,
@@ -558,4 +561,4 @@ static const struct command verbs[] = {
     {0}};
 
 const struct noun noun_home = {
-    .name = "home", .summary = "which host may write a session", .verbs = verbs};
+    .name = "home", .summary = "choose which host may write a session", .verbs = verbs};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal pull: the verb. */
+/* The verb annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
@@ -13,7 +13,8 @@ static int run_remote(const struct args *args)
 {
     struct remote_where where;
     if (args_has(args, "tree"))
-        return fail_usage("--tree is for a database or a lake: a server gives one session");
+        return fail_usage(
+            "--tree needs a database or a lake as the source: a server sends one session");
     int exit_status = remote_where_read(args, args_get(args, "from"), &where);
     return exit_status != 0 ? exit_status : pull_remote(args, &where);
 }
@@ -29,12 +30,14 @@ static int run(const struct args *args)
         .json = args->json};
     annal_store *store = NULL;
     if (options.from.url == NULL)
-        return fail_usage("--from is missing: where was the session shipped to?");
+        return fail_usage(
+            "--from is missing: name the target to which the session was shipped, or a server");
     if (remote_is_url(options.from.url))
         return run_remote(args);
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)
-        return fail_refused("sessions cannot be pulled from a stream: it has events, no journals");
+        return fail_refused(
+            "sessions cannot be pulled from a stream: it contains events, but no journals");
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_CREATE, 0, &store);
     if (exit_status == 0)
@@ -43,37 +46,37 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND("SESSION", FIELD_ID, NULL, "the session"),
+    OPERAND("SESSION", FIELD_ID, NULL, "session to pull"),
     OPTION("from", "TARGET", FIELD_TEXT, NULL,
-           "postgresql://, file:///, s3:// or https:// address"),
+           "source: a postgresql://, file:///, s3:// or https:// address"),
     OPTION("store-name", "NAME", FIELD_TEXT, NULL,
-           "the store that shipped it (the one that did so last)"),
-    FLAG("tree", NULL, "also its sub-agents and forks, and theirs"),
+           "store that shipped the session (the one that shipped it last)"),
+    FLAG("tree", NULL, "also pull its sub-agents and forks, and theirs"),
     REMOTE_OPTIONS,
     CREATE_OPTION,
     FIELDS_END};
 
 const struct command cmd_pull = {
     .name = "pull",
-    .summary = "bring a session from where it was shipped, or from a server",
-    .about = "The session gets its own journal again, byte for byte, under its own id, and\n"
-             "goes on here. Every event is proved: its hash, which depends on all events\n"
-             "before it, must be the one that it had, up to the last event that the target\n"
-             "has. A fork comes with those that it was forked from.\n"
+    .summary = "copy a session from a target or a server into this store",
+    .about = "Rebuilds the session's journal here, byte for byte and under the same id, so that\n"
+             "the session can be continued. Every event is verified: its hash, which depends\n"
+             "on all events before it, must equal the original hash, up to the last event at\n"
+             "the target. A fork is pulled together with its ancestors.\n"
              "\n"
-             "It takes its place whole. Until then nothing of it is in the store, and a\n"
-             "session that is here with another history stays as it is; the exit status is\n"
-             "then 1. What is here already is not sent again: pull again to get what was\n"
-             "shipped since, or after an interruption. Appends on two hosts make two\n"
-             "histories, so be sure that the old host has stopped.\n"
+             "The session appears in the store only when it is complete. If the store has the\n"
+             "session with a different history, it is left unchanged, and the exit status is\n"
+             "1. Nothing is downloaded twice: pull again to get newer events, or to continue\n"
+             "after an interruption. Appends on two hosts create two histories, so make sure\n"
+             "that the old host has stopped.\n"
              "\n"
-             "A lake (file:///, s3://) needs --store-name, and DuckDB's library to read its\n"
-             "files; with --tree it reads all of them. From a server (annal serve) it comes as\n"
-             "a bundle, with its artifacts.\n"
+             "A lake (file:///, s3://) needs --store-name, and the library of DuckDB to read\n"
+             "its files; with --tree, pull reads all of them. A server (annal serve) sends the\n"
+             "session as a bundle, with its artifacts.\n"
              "\n"
              "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\",\n"
-             "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events are\n"
-             "those that came. From a server: what 'annal import bundle --json' prints.",
+             "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events is the\n"
+             "number of new events. For a server: the output of 'annal import bundle --json'.",
     .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
                 "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n"
                 "  annal pull run-17 --from postgresql://db.example/fleet --tree\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal push: the verb, and what it shares with annal pull. */
+/* The verb annal push, and what it shares with annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
@@ -16,7 +16,7 @@ bool remote_is_url(const char *url)
     return strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0;
 }
 
-/* The last word of the first line, so that the file of the server itself is right, too. */
+/* Read the last word of the first line, so that the token file of the server works, too. */
 static int read_token(const char *path, char out[512])
 {
     char line[512] = "";
@@ -29,7 +29,7 @@ static int read_token(const char *path, char out[512])
     line[strcspn(line, "\r\n")] = '\0';
     const char *word = strrchr(line, ' ');
     snprintf(out, 512, "%s", word != NULL ? word + 1 : line);
-    return out[0] != '\0' ? 0 : fail_refused("there is no token in '%s'", path);
+    return out[0] != '\0' ? 0 : fail_refused("'%s' does not contain a token", path);
 }
 
 int remote_where_read(const struct args *args, const char *url, struct remote_where *out)
@@ -49,8 +49,8 @@ int push_run(const struct args *args, const struct remote_where *where)
 {
     (void)args;
     (void)where;
-    return fail_refused("this annal was built without libcurl: install libcurl4-openssl-dev and "
-                        "build it again");
+    return fail_refused(
+        "this annal was built without libcurl: install libcurl4-openssl-dev and build annal again");
 }
 
 int pull_remote(const struct args *args, const struct remote_where *where)
@@ -70,23 +70,23 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPTION("to", "URL", FIELD_TEXT, NULL, "of the server: https://host:port"), REMOTE_OPTIONS,
-    FIELDS_END};
+    OPERAND("SESSION", FIELD_SESSION, NULL, "session to push"),
+    OPTION("to", "URL", FIELD_TEXT, NULL, "address of the server: https://host:port"),
+    REMOTE_OPTIONS, FIELDS_END};
 
 const struct command cmd_push = {
     .name = "push",
-    .summary = "send a session to the server of another store",
+    .summary = "copy a session to the server of another store",
     .about =
-        "The session, those that it was forked from, and their artifacts go to a server\n"
-        "(annal serve), which proves them and takes them over under their own ids, byte\n"
-        "for byte. A session that is there with other content has all refused; the exit\n"
-        "status is then 1.\n"
+        "Sends the session, its ancestors and their artifacts to a server (annal serve).\n"
+        "The server verifies them and stores them under the same ids, byte for byte. If\n"
+        "the server has one of the sessions with different content, it refuses all of\n"
+        "them; the exit status is then 1.\n"
         "\n"
-        "Push again after an interruption: what has arrived is not sent again. When the\n"
-        "server has the session already, nothing is sent. The token must have the right\n"
-        "to write; it is the last word of the first line of --token-file, else the value\n"
-        "of ANNAL_TOKEN.\n"
+        "Repeat the command after an interruption: it continues where it stopped. If the\n"
+        "server already has the session, nothing is sent. The token needs the right to\n"
+        "write; it is the last word of the first line of --token-file, or the value of\n"
+        "ANNAL_TOKEN.\n"
         "\n"
         "With --json {\"session_id\", \"seq\", \"h\", \"bytes\", \"sent\", \"already_there\"}.",
     .examples = "  annal push run-17 --to https://host8:7117 --token-file host8.token\n"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal ship: the verbs. */
+/* The verbs of annal ship. */
 #include "journal/base/error.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
-#include "tools/ship/looking.h"
+#include "tools/ship/inspection.h"
 #include "tools/ship/shared.h"
 #include "tools/ship/shipping.h"
 
@@ -41,29 +41,29 @@ const struct ship_kind *ship_kind_of(const char *url)
     return strncmp(url, "file:///", 8) == 0 ? &ship_lake : NULL;
 }
 
-/* ---- What all verbs begin with ---- */
+/* ---- Common parts ---- */
 
 int ship_find_kind(const char *url, const struct ship_kind **out)
 {
     *out = ship_kind_of(url);
 #ifdef ANNAL_SHIP_S3
     if (*out == &ship_bucket && !ship_names_bucket(url))
-        return fail_usage("'%s' names no bucket: s3://bucket/prefix", url);
+        return fail_usage("'%s' has no bucket name: write s3://bucket/prefix", url);
 #endif
     if (*out != NULL)
         return 0;
     if (is_postgres(url))
-        return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
-                            "libpq-dev and build it again");
+        return fail_refused("this annal was built without libpq, the library of PostgreSQL: "
+                            "install libpq-dev and build annal again");
     if (strncmp(url, "s3://", 5) == 0)
         return fail_refused("this annal was built without libcurl: install libcurl4-openssl-dev "
-                            "and build it again");
+                            "and build annal again");
     if (strncmp(url, "nats://", 7) == 0)
-        return fail_refused("this annal was built without libnats: install libnats-dev and build "
-                            "it again");
-    return fail_usage("'%.*s' is no target: it begins with postgresql://, file:///, s3:// or "
-                      "nats://",
-                      args_shown(url), url);
+        return fail_refused(
+            "this annal was built without libnats: install libnats-dev and build annal again");
+    return fail_usage(
+        "'%.*s' is not a target: it must begin with postgresql://, file:///, s3:// or nats://",
+        args_shown(url), url);
 }
 
 int fail_target(const annal_error *err)
@@ -71,7 +71,7 @@ int fail_target(const annal_error *err)
     return err->status == ANNAL_ERR_BUSY ? fail_storage("%s", err->message) : fail_error(err);
 }
 
-/* HOST:PATH, unless --as says another name. */
+/* Set the name of the store to HOST:PATH or to --as. */
 static int find_name(const struct args *args, struct shipping *shipping)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -79,7 +79,7 @@ static int find_name(const struct args *args, struct shipping *shipping)
     if (given != NULL && (given[0] == '\0' || strlen(given) > 200))
         return fail_usage("--as needs a name of 1 to 200 bytes");
     if (given == NULL && gethostname(host, sizeof host - 1) < 0)
-        return fail_storage("this machine has no name: give the store one with --as NAME");
+        return fail_storage("this machine has no host name: name the store with --as NAME");
     if (given != NULL)
         snprintf(shipping->name, sizeof shipping->name, "%s", given);
     else
@@ -131,202 +131,210 @@ static const struct column columns[] = {
     {.name = "state", .title = "STATE"},
 };
 
-uint64_t looking_behind(const struct lane *lane)
+uint64_t inspection_behind(const struct shipment *shipment)
 {
-    return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
+    return shipment->last_seq > shipment->head.seq ? shipment->last_seq - shipment->head.seq : 0;
 }
 
-/* A shared session is here as far as it was brought. It has more only if the target lost events.
- * looking->err: the target did not say. */
-static bool is_its_beginning(struct looking *looking, const struct lane *lane)
+/* Check that the local events of a shared session are a prefix of the target's history. It has more
+ * events than the target only if the target lost some. On failure of the target, inspection->err is
+ * set. */
+static bool is_its_beginning(struct inspection *inspection, const struct shipment *shipment)
 {
     annal_session_info info = {0};
     annal_cursor *cursor = NULL;
     uint64_t same_seq = 0;
-    annal_store *store = looking->lanes.store;
-    annal_slice session = annal_slice_of(lane->session);
+    annal_store *store = inspection->shipments.store;
+    annal_slice session = annal_slice_of(shipment->session);
     if (annal_session_info_get(store, session, &info, NULL) < 0)
         return false;
-    if (info.last_seq > lane->there.seq && lane->has_head) {
-        annal_status status = annal_cursor_open_at(store, session, lane->there.seq + 1,
-                                                   lane->there.at, lane->there.h, &cursor, NULL);
+    if (info.last_seq > shipment->head.seq && shipment->has_head) {
+        annal_status status =
+            annal_cursor_open_at(store, session, shipment->head.seq + 1, shipment->head.at,
+                                 shipment->head.h, &cursor, NULL);
         annal_cursor_close(cursor);
         return status >= 0;
     }
     const struct place last = {.seq = info.last_seq, .h = info.last_h};
-    return looking->shipping->options.kind->homes->shared(looking->target, lane->session, &last, 1,
-                                                          &same_seq, &looking->err) < 0 ||
-           last.seq > lane->there.seq || same_seq == last.seq;
+    return inspection->shipping->options.kind->homes->shared(
+               inspection->target, shipment->session, &last, 1, &same_seq, &inspection->err) < 0 ||
+           last.seq > shipment->head.seq || same_seq == last.seq;
 }
 
-/* Whether the journal goes on from the head; err says why not. */
-void looking_try_lane(struct looking *looking, struct lane *lane, annal_error *err)
+/* Check that the journal continues after the head; on failure err has the reason. */
+void inspection_try(struct inspection *inspection, struct shipment *shipment, annal_error *err)
 {
     annal_cursor *cursor = NULL;
-    if (lane->state == LANE_GOING && lane->has_head &&
-        lane_open(&looking->lanes, lane, &cursor, err) < 0)
-        lane->state = LANE_DAMAGED;
+    if (shipment->state == SHIPMENT_ACTIVE && shipment->has_head &&
+        shipment_open(&inspection->shipments, shipment, &cursor, err) < 0)
+        shipment->state = SHIPMENT_DAMAGED;
     annal_cursor_close(cursor);
-    if (lane->state == LANE_SHARED && !is_its_beginning(looking, lane))
-        lane->state = LANE_CONFLICT;
-    looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
+    if (shipment->state == SHIPMENT_SHARED && !is_its_beginning(inspection, shipment))
+        shipment->state = SHIPMENT_CONFLICT;
+    inspection->bad = inspection->bad || shipment->state == SHIPMENT_CONFLICT ||
+                      shipment->state == SHIPMENT_DAMAGED;
 }
 
-/* Of what the target lacks, the first event, after which the shipper goes on or stops. */
-static void read_next(struct looking *looking, struct lane *lane)
+/* Read the first event that the target lacks: the shipper can continue if it is readable. */
+static void read_next(struct inspection *inspection, struct shipment *shipment)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
-    annal_status status = lane_open(&looking->lanes, lane, &cursor, NULL);
-    lane->next = lane->there;
-    if (status == ANNAL_OK && !lane->has_head)
-        lane->next.seq = annal__cursor_header(cursor).first_seq - 1;
-    if (status == ANNAL_OK && lane_read(lane, cursor, &event, NULL) == ANNAL_ERR_CORRUPT)
-        lane->state = LANE_DAMAGED;
+    annal_status status = shipment_open(&inspection->shipments, shipment, &cursor, NULL);
+    shipment->next = shipment->head;
+    if (status == ANNAL_OK && !shipment->has_head)
+        shipment->next.seq = annal__cursor_header(cursor).first_seq - 1;
+    if (status == ANNAL_OK && shipment_read(shipment, cursor, &event, NULL) == ANNAL_ERR_CORRUPT)
+        shipment->state = SHIPMENT_DAMAGED;
     annal_cursor_close(cursor);
-    looking->bad = looking->bad || lane->state == LANE_DAMAGED;
+    inspection->bad = inspection->bad || shipment->state == SHIPMENT_DAMAGED;
 }
 
-static const char *state_of(struct looking *looking, struct lane *lane)
+static const char *state_of(struct inspection *inspection, struct shipment *shipment)
 {
-    static const char *const names[] = {[LANE_CONFLICT] = "conflict",
-                                        [LANE_DAMAGED] = "damaged",
-                                        [LANE_AWAY] = "not at home",
-                                        [LANE_SHARED] = "shared",
-                                        [LANE_GONE] = "not here"};
-    looking_try_lane(looking, lane, NULL);
-    if (lane->state == LANE_GOING && lane->waits)
-        read_next(looking, lane);
-    if (lane->state != LANE_GOING)
-        return names[lane->state];
-    return looking_behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";
+    static const char *const names[] = {[SHIPMENT_CONFLICT] = "conflict",
+                                        [SHIPMENT_DAMAGED] = "damaged",
+                                        [SHIPMENT_ELSEWHERE] = "not at home",
+                                        [SHIPMENT_SHARED] = "shared",
+                                        [SHIPMENT_GONE] = "not here"};
+    inspection_try(inspection, shipment, NULL);
+    if (shipment->state == SHIPMENT_ACTIVE && shipment->is_queued)
+        read_next(inspection, shipment);
+    if (shipment->state != SHIPMENT_ACTIVE)
+        return names[shipment->state];
+    return inspection_behind(shipment) == 0 ? "equal" : shipment->has_head ? "behind" : "new";
 }
 
-static int print_lane(void *arg, struct lane *lane)
+static int print_shipment(void *arg, struct shipment *shipment)
 {
-    struct looking *looking = arg;
-    const char *state = state_of(looking, lane);
-    if (looking->err.status < 0)
+    struct inspection *inspection = arg;
+    const char *state = state_of(inspection, shipment);
+    if (inspection->err.status < 0)
         return 1;
-    table_text(looking->table, annal_slice_of(lane->session));
-    table_number(looking->table, lane->last_seq);
-    table_number(looking->table, lane->there.seq);
-    table_number(looking->table, looking_behind(lane));
-    table_text(looking->table, annal_slice_of(state));
-    table_row(looking->table);
+    table_text(inspection->table, annal_slice_of(shipment->session));
+    table_number(inspection->table, shipment->last_seq);
+    table_number(inspection->table, shipment->head.seq);
+    table_number(inspection->table, inspection_behind(shipment));
+    table_text(inspection->table, annal_slice_of(state));
+    table_row(inspection->table);
     return out_wanted() ? 0 : 1;
 }
 
-static int find_lanes(struct looking *looking)
+static int find_shipments(struct inspection *inspection)
 {
-    const struct ship_options *options = &looking->shipping->options;
-    looking->lanes = (struct lanes){.store = looking->shipping->store, .glob = options->glob};
+    const struct ship_options *options = &inspection->shipping->options;
+    inspection->shipments =
+        (struct shipments){.store = inspection->shipping->store, .glob = options->glob};
     annal_status status =
-        options->kind->open(&options->target, false, &looking->target, &looking->err);
+        options->kind->open(&options->target, false, &inspection->target, &inspection->err);
     if (status >= 0)
-        status = lanes_survey(&looking->lanes, options->kind, looking->target, &looking->err);
+        status = shipments_survey(&inspection->shipments, options->kind, inspection->target,
+                                  &inspection->err);
     if (status >= 0)
-        lanes_learn_ends(&looking->lanes);
-    return status < 0 ? fail_target(&looking->err) : 0;
+        shipments_learn_ends(&inspection->shipments);
+    return status < 0 ? fail_target(&inspection->err) : 0;
 }
 
-static int with_lanes(const struct args *args, int (*fn)(struct looking *looking))
+static int with_shipments(const struct args *args, int (*fn)(struct inspection *inspection))
 {
     struct shipping shipping;
-    struct looking looking = {.shipping = &shipping, .want_artifacts = args_has(args, "artifacts")};
+    struct inspection inspection = {.shipping = &shipping,
+                                    .want_artifacts = args_has(args, "artifacts")};
     int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0)
-        exit_status = find_lanes(&looking);
+        exit_status = find_shipments(&inspection);
     if (exit_status == 0)
-        exit_status = fn(&looking);
+        exit_status = fn(&inspection);
     if (shipping.options.kind != NULL) {
-        shipping.options.kind->close(looking.target);
-        shipping.options.kind->close(looking.shared);
+        shipping.options.kind->close(inspection.target);
+        shipping.options.kind->close(inspection.shared);
     }
-    lanes_done(&looking.lanes);
-    references_clear(&looking.references);
+    shipments_done(&inspection.shipments);
+    references_clear(&inspection.references);
     return store_close(shipping.store, out_finish(exit_status));
 }
 
-/* Its head has another name than this store. */
-static annal_status note_head(struct looking *looking, struct lane *lane, enum lane_state state,
-                              annal_error *err)
+/* The head of a shared session has another store name. */
+static annal_status note_head(struct inspection *inspection, struct shipment *shipment,
+                              enum shipment_state state, annal_error *err)
 {
-    annal_status status = looking->shipping->options.kind->homes->head(
-        looking->target, lane->session, &lane->there, err);
-    lane->has_head = status >= 0 && lane->there.at > 0;
-    lane->state = state;
+    annal_status status = inspection->shipping->options.kind->homes->head(
+        inspection->target, shipment->session, &shipment->head, err);
+    shipment->has_head = status >= 0 && shipment->head.at > 0;
+    shipment->state = state;
     return status;
 }
 
-annal_status looking_note_shared(void *arg, annal_slice session, const struct home *home,
-                                 annal_error *err)
+annal_status inspection_note_shared(void *arg, annal_slice session, const struct home *home,
+                                    annal_error *err)
 {
-    struct looking *looking = arg;
+    struct inspection *inspection = arg;
     annal_lease lease = {0};
-    struct lane *lane = lane_find(&looking->lanes, session);
-    if (lane->last_seq == 0 || strcmp(home->store, SHARED_STORE) != 0 ||
-        annal_lease_get(looking->lanes.store, session, &lease, NULL) < 0 || !lease.shared)
+    struct shipment *shipment = shipment_find(&inspection->shipments, session);
+    if (shipment->last_seq == 0 || strcmp(home->store, SHARED_STORE) != 0 ||
+        annal_lease_get(inspection->shipments.store, session, &lease, NULL) < 0 || !lease.shared)
         return ANNAL_OK;
-    return note_head(looking, lane, LANE_SHARED, err);
+    return note_head(inspection, shipment, SHIPMENT_SHARED, err);
 }
 
 static annal_status note_home(void *arg, annal_slice session, const struct home *home,
                               annal_error *err)
 {
-    struct looking *looking = arg;
+    struct inspection *inspection = arg;
     annal_lease lease = {0};
-    struct lane *lane = lane_find(&looking->lanes, session);
-    annal_status status = looking_note_shared(looking, session, home, err);
-    bool has_lease = annal_lease_get(looking->lanes.store, session, &lease, NULL) == ANNAL_OK;
-    if (lane->last_seq == 0)
-        lane->state = LANE_GONE;
-    else if (lane->state != LANE_SHARED &&
+    struct shipment *shipment = shipment_find(&inspection->shipments, session);
+    annal_status status = inspection_note_shared(inspection, session, home, err);
+    bool has_lease =
+        annal_lease_get(inspection->shipments.store, session, &lease, NULL) == ANNAL_OK;
+    if (shipment->last_seq == 0)
+        shipment->state = SHIPMENT_GONE;
+    else if (shipment->state != SHIPMENT_SHARED &&
              (!home->is_ours || !has_lease || home->epoch != lease.epoch))
-        status = note_head(looking, lane, LANE_AWAY, err);
+        status = note_head(inspection, shipment, SHIPMENT_ELSEWHERE, err);
     return status;
 }
 
-annal_status looking_ask_homes(struct looking *looking, home_fn fn)
+annal_status inspection_ask_homes(struct inspection *inspection, home_fn fn)
 {
-    const struct home_kind *homes = looking->shipping->options.kind->homes;
-    return homes == NULL
-               ? ANNAL_OK
-               : homes->each(looking->target, &looking->lanes, fn, looking, &looking->err);
+    const struct home_kind *homes = inspection->shipping->options.kind->homes;
+    return homes == NULL ? ANNAL_OK
+                         : homes->each(inspection->target, &inspection->shipments, fn, inspection,
+                                       &inspection->err);
 }
 
-/* Rows of sessions and turns come after the events. */
-annal_status looking_say_rows(struct looking *looking)
+/* The rows of sessions and turns lag behind the events. */
+annal_status inspection_say_rows(struct inspection *inspection)
 {
-    const struct ship_kind *kind = looking->shipping->options.kind;
+    const struct ship_kind *kind = inspection->shipping->options.kind;
     struct ship_rows rows = {0};
     if (kind->look_at_rows == NULL)
         return ANNAL_OK;
-    annal_status status = kind->look_at_rows(looking->target, &rows, &looking->err);
+    annal_status status = kind->look_at_rows(inspection->target, &rows, &inspection->err);
     if (status >= 0 && rows.batches > 0)
-        say("the rows of sessions and turns are %" PRIu64 " batch%s and %.1f s behind the events",
+        say("the rows of sessions and turns lag %" PRIu64 " batch%s and %.1f s behind the events",
             rows.batches, rows.batches == 1 ? "" : "es", rows.seconds);
     return status;
 }
 
-static int print_status(struct looking *looking)
+static int print_status(struct inspection *inspection)
 {
-    if (looking_ask_homes(looking, note_home) < 0)
-        return fail_target(&looking->err);
-    looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
-    if (looking->table == NULL)
+    if (inspection_ask_homes(inspection, note_home) < 0)
+        return fail_target(&inspection->err);
+    inspection->table =
+        table_new(inspection->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
+    if (inspection->table == NULL)
         return fail_storage("out of memory");
-    looking->err.status = ANNAL_OK;
-    (void)lanes_each(&looking->lanes, print_lane, looking);
-    table_free(looking->table);
-    if (looking->err.status < 0 || looking_say_rows(looking) < 0)
-        return fail_target(&looking->err);
-    return looking->bad ? EXIT_REFUSED : EXIT_DONE;
+    inspection->err.status = ANNAL_OK;
+    (void)shipments_each(&inspection->shipments, print_shipment, inspection);
+    table_free(inspection->table);
+    if (inspection->err.status < 0 || inspection_say_rows(inspection) < 0)
+        return fail_target(&inspection->err);
+    return inspection->bad ? EXIT_REFUSED : EXIT_DONE;
 }
 
 static int run_status(const struct args *args)
 {
-    return with_lanes(args, print_status);
+    return with_shipments(args, print_status);
 }
 
 /* ---- check ---- */
@@ -335,8 +343,9 @@ static int run_check(const struct args *args)
 {
     const struct ship_kind *kind = ship_kind_of(args_get(args, "TARGET"));
     if (kind != NULL && kind->prove == NULL && kind->rows == NULL)
-        return fail_usage("a stream is not checked here: 'annal tail --from' says what it lacks");
-    return with_lanes(args, looking_check);
+        return fail_usage("annal ship check does not support streams: 'annal tail --from' reports "
+                          "what a stream lacks");
+    return with_shipments(args, check_target);
 }
 
 /* ---- compact ---- */
@@ -349,8 +358,8 @@ static int print_compacted(const struct shipping *shipping, const struct ship_co
         printf("{\"read\":%" PRIu64 ",\"made\":%" PRIu64 ",\"removed\":%" PRIu64 "}\n", done->read,
                done->made, done->removed);
     else
-        printf("%" PRIu64 " files became %" PRIu64 "; %" PRIu64
-               " that were replaced earlier were removed\n",
+        printf("merged %" PRIu64 " files into %" PRIu64 "; removed %" PRIu64
+               " files that were replaced earlier\n",
                done->read, done->made, done->removed);
     return EXIT_DONE;
 }
@@ -365,7 +374,7 @@ static int compact(const struct args *args, const struct shipping *shipping)
     struct ship_target *target = NULL;
     annal_error err = {0};
     if (kind->compact == NULL)
-        return fail_usage("only a lake is compacted");
+        return fail_usage("only a lake can be compacted: write file:/// or s3://");
     annal_status status = kind->open(&shipping->options.target, true, &target, &err);
     if (status >= 0)
         status = kind->compact(target, &how, &done, &err);
@@ -390,7 +399,7 @@ static int run_tables(const struct args *args)
     int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     shipping.options.follow = args_has(args, "follow");
     if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
-        exit_status = fail_usage("this target has no tables of packs: they need postgresql://");
+        exit_status = fail_usage("this target has no tables of packs: write postgresql://");
     else if (exit_status == 0)
         exit_status = shipping.options.kind->send_pack_tables(shipping.store, &shipping.options);
     return store_close(shipping.store, out_finish(exit_status));
@@ -409,56 +418,57 @@ static int run_schema(const struct args *args)
 
 static const struct field to_fields[] = {
     TARGET_OPERAND, TARGET_OPTIONS,
-    FLAG("follow", NULL, "go on with what is appended, until it is ended"),
-    OPTION_WITH("batch", "N", FIELD_COUNT, NULL, "events of a transaction (50000)", .least = 1,
-                .most = 10000000),
+    FLAG("follow", NULL, "keep shipping new events until interrupted"),
+    OPTION_WITH("batch", "N", FIELD_COUNT, NULL, "maximum number of events per transaction (50000)",
+                .least = 1, .most = 10000000),
     FIELDS_END};
 
 static const struct field tables_fields[] = {
     TARGET_OPERAND, TARGET_OPTIONS,
-    FLAG("follow", NULL, "go on with what changes, until it is ended"), FIELDS_END};
+    FLAG("follow", NULL, "keep sending changed rows until interrupted"), FIELDS_END};
 
 static const struct field look_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
 
 static const struct field check_fields[] = {
     TARGET_OPERAND, TARGET_OPTIONS,
-    FLAG("artifacts", NULL, "also read every artifact that a shipped event names"), FIELDS_END};
+    FLAG("artifacts", NULL, "also read every artifact that a shipped event refers to"), FIELDS_END};
 
 static const struct field compact_fields[] = {
-    TARGET_OPERAND, STORE_OPTIONS,
-    FLAG("today", NULL, "also the files of the day that is not over"),
+    TARGET_OPERAND, STORE_OPTIONS, FLAG("today", NULL, "also merge the files of the current day"),
     OPTION_WITH("keep", "HOURS", FIELD_COUNT, NULL,
-                "remove files that were replaced so long ago (24)", .least = 0, .most = 87600),
+                "age after which replaced files are removed (24)", .least = 0, .most = 87600),
     FIELDS_END};
 
 static const struct field no_fields[] = {FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "to",
-     .summary = "ship all sessions to a target, each event exactly once",
-     .about = "Copies events to a PostgreSQL database (schema annal, which is made when it is\n"
-              "missing and upgraded when it is older), or to a directory or bucket of Parquet\n"
-              "files, which DuckDB's library writes. The word 'to' may be left out. Where a\n"
-              "bucket is, and its keys, is in AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID\n"
-              "and AWS_SECRET_ACCESS_KEY. nats://HOST is a stream of JetStream, which 'annal\n"
-              "tail --from nats://HOST' follows; there events arrive at least once.\n"
+     .summary = "copy all sessions to a target, each event exactly once",
+     .about = "Copies events to a PostgreSQL database, or to a directory or bucket of Parquet\n"
+              "files. In a database, the schema annal is created if it is missing and upgraded\n"
+              "if it is older. DuckDB's library writes Parquet files. The word 'to' may be left\n"
+              "out. The address and keys of a bucket are read from AWS_ENDPOINT_URL, AWS_REGION,\n"
+              "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. nats://HOST is a stream of\n"
+              "JetStream, which 'annal tail --from nats://HOST' follows; a stream receives each\n"
+              "event at least once.\n"
               "\n"
-              "The target decides what it takes. It has a head for each session, its last\n"
-              "event there and its hash; only what continues a head is sent, and head and\n"
-              "events are one transaction. So nothing is there twice or missing, however\n"
-              "often shippers, networks and servers break, also with two shippers of one store.\n"
-              "A session that has another history there is reported, and left alone.\n"
+              "The target decides which events it accepts. For each session it stores a head:\n"
+              "the seq and hash of the last event there. Only events that continue a head are\n"
+              "sent, and head and events are written in one transaction. So no event is missing\n"
+              "or stored twice, even if shippers, networks and servers fail, or two shippers\n"
+              "ship the same store. A session with a different history at the target is\n"
+              "reported and not shipped.\n"
               "\n"
-              "A database also gets the rows of sessions and turns, some seconds after the\n"
-              "events: with --follow beside the shipping, else before the command ends.\n"
+              "A database also receives rows of sessions and turns, some seconds after the\n"
+              "events: with --follow in parallel, otherwise before the command ends.\n"
               "\n"
-              "With --follow it goes on with what is appended, until it is ended. A target that\n"
-              "is away is tried again, after a quarter of a second at first, half a minute at\n"
-              "last; without --follow for as long as --wait says. Nothing waits for the target\n"
-              "but this command: the journals are the buffer.\n"
+              "With --follow the command keeps shipping new events until it is interrupted. An\n"
+              "unreachable target is retried, first after a quarter of a second, later every\n"
+              "half minute; without --follow, retries end when --wait is over. No other command\n"
+              "waits for the target: the journals are the buffer.\n"
               "\n"
-              "The exit status is 1 when a session was not shipped, 3 when the target was away.\n"
-              "docs/ship.md says how to set it up and what to do when something breaks.",
+              "The exit status is 1 if a session was not shipped, 3 if the target was\n"
+              "unreachable. docs/ship.md explains setup and recovery.",
      .examples = "  annal ship to postgresql://db.example/fleet\n"
                  "  annal ship file:///mnt/lake\n"
                  "  annal ship s3://bucket/lake --follow\n"
@@ -467,71 +477,72 @@ static const struct command verbs[] = {
      .fields = to_fields,
      .run = run_to},
     {.name = "status",
-     .summary = "show how far a target is behind, session by session",
-     .about = "Prints for each session its last event here and at the target, and a state:\n"
-              "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
-              "damaged (its next event cannot be read) or not here; and as 'annal help home'\n"
-              "says, not at home (another store has it) or shared (stores decide it there).\n"
-              "If the rows of sessions and turns of a database are behind its events, that is\n"
-              "said on stderr. The exit status is 1 if one is in conflict or damaged.",
+     .summary = "show how far a target lags behind, session by session",
+     .about = "Prints for each session its last event in the store and at the target, and a\n"
+              "state: equal, behind, new (the target has no event), conflict (the target has a\n"
+              "different history), damaged (the next event is unreadable), not here (the store\n"
+              "has no such session), not at home (another store is its home) or shared (the\n"
+              "target decides about its events; see 'annal help home'). If the rows of sessions\n"
+              "and turns in a database lag behind its events, a line on stderr reports it. The\n"
+              "exit status is 1 if a session is in conflict or damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
                  "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
      .fields = look_fields,
      .run = run_status},
     {.name = "check",
-     .summary = "prove that a target has what the journals have",
-     .about = "Reads every event of every session back from the database and compares it with\n"
-              "the journal: seq, time, type, id, cause, data, hash. What was not shipped, and\n"
-              "what retention dropped there, is counted. Of a lake, every file is compared with\n"
-              "the hash in its manifest, and the heads with the journals. The exit status is 1\n"
-              "when an event differs, is missing, or is there twice.\n"
+     .summary = "prove that a target contains what the journals contain",
+     .about = "Reads every event of every session from the database and compares it with the\n"
+              "journal: seq, time, type, id, cause, data, hash. Events that were not shipped\n"
+              "yet, and events that retention dropped, are counted. For a lake, every file is\n"
+              "compared with the hash in its manifest, and the heads with the journals. The\n"
+              "exit status is 1 if an event differs, is missing, or is stored twice.\n"
               "\n"
-              "With --artifacts it also reads all artifacts that these events name, and\n"
-              "compares each with its hash. One that is missing there is an error, unless it\n"
-              "cannot be shipped: it is larger than 16 MiB, or not here any more.",
+              "With --artifacts it also reads all artifacts that these events refer to and\n"
+              "compares each with its hash. A missing artifact is an error, unless it cannot be\n"
+              "shipped: it is larger than 16 MiB, or the store does not have it either.",
      .examples = "  annal ship check postgresql://db.example/fleet\n"
                  "  annal ship check s3://bucket/lake --as host7 --artifacts\n",
      .fields = check_fields,
      .run = run_check},
     {.name = "compact",
-     .summary = "make few large files of the many small ones of a lake",
-     .about = "Merges the small Parquet files of each day that is over, and proves that the new\n"
-              "file has the same rows. A manifest says which files it replaces. They stay for\n"
-              "--keep, for readers that began before, and are removed by a later run. From then\n"
-              "on the lake is read by the list of its files, as docs/ship.md shows: a pattern\n"
-              "like *.parquet would find old and new files.",
+     .summary = "merge the many small files of a lake into a few large ones",
+     .about = "Merges the small Parquet files of each past day, and proves that the new file\n"
+              "has the same rows. A manifest lists the files that it replaces. Readers that\n"
+              "started earlier may still need these, so they are kept for --keep hours and then\n"
+              "removed by a later run. After the first run, readers must use the list of files,\n"
+              "as docs/ship.md shows: a pattern like *.parquet would match old and new files.",
      .examples = "  annal ship compact file:///mnt/lake\n"
                  "  annal ship compact s3://bucket/lake --keep 48\n",
      .fields = compact_fields,
      .run = run_compact},
     {.name = "tables",
-     .summary = "send the rows of the tables of packs to a database",
-     .about = "The tables of the packs that are on get a view each at the target, schema annal,\n"
-              "with the same columns, and store: of all stores together. The rows are those\n"
-              "of the tables here. Of a session all rows of a pack are sent again when it\n"
-              "grew, and replace those of an earlier event; events must be there first, so run\n"
-              "it after 'annal ship', or with --follow beside 'annal ship --follow'. It may be\n"
-              "killed and repeated, and run in all stores that share a session.\n"
+     .summary = "copy the rows of pack tables to a database",
+     .about = "Each table of an enabled pack becomes a view in the schema annal of the target,\n"
+              "with the same columns and a column store; it contains the rows of all stores.\n"
+              "When a session has new events, all its rows of a pack are sent again and replace\n"
+              "older rows. The events must be at the target first, so run this after\n"
+              "'annal ship', or with --follow in parallel to 'annal ship --follow'. The command\n"
+              "may be killed and repeated, and may run in every store that shares a session.\n"
               "\n"
-              "Which rows belong to a session is what the section '-- forget' of its pack would\n"
-              "delete. Packs without it are left out, and views, triggers and indexes of packs.\n"
-              "The exit status is 1 when a session has another history at the target or more\n"
-              "than 64 MiB of rows in a pack, or when a pack cannot be asked.",
+              "The rows of a session are those that the section '-- forget' of its pack would\n"
+              "delete. Packs without that section are left out, and so are views, triggers and\n"
+              "indexes of packs. The exit status is 1 if a session has a different history at\n"
+              "the target or more than 64 MiB of rows in a pack, or if a pack cannot be read.",
      .examples = "  annal ship tables postgresql://db.example/fleet\n"
                  "  annal ship tables postgresql://db.example/fleet --follow --as host7\n"
                  "  annal ship tables postgresql://db.example/fleet --session 'run_*' --json\n",
      .fields = tables_fields,
      .run = run_tables},
     {.name = "schema",
-     .summary = "print the SQL that makes or upgrades the schema",
-     .about = "For a database in which the shipper's role may not make it: its owner runs this.\n"
-              "It may be run again.",
+     .summary = "print the SQL that creates or upgrades the schema",
+     .about = "If the shipper's role may not create the schema, the owner of the database "
+              "runs\nthis SQL. It may be run again.",
      .examples = "  annal ship schema | psql postgresql://owner@db.example/fleet\n",
      .fields = no_fields,
      .run = run_schema},
     {0}};
 
 const struct noun noun_ship = {.name = "ship",
-                               .summary = "events at other engines: PostgreSQL, Parquet, NATS",
+                               .summary = "copy events to PostgreSQL, Parquet files or NATS",
                                .verbs = verbs,
                                .usual = "to"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libcurl has to know of every server. */
+/* Settings of libcurl for every kind of server. */
 #ifndef TOOLS_SHIP_CURL_HANDLE_H
 #define TOOLS_SHIP_CURL_HANDLE_H
 
@@ -7,8 +7,8 @@
 
 #include <loaded/curl.h>
 
-/* With library_curl loaded: a handle for http and https that gives up a server that is silent for
- * quiet_ms. Messages of its failures go to why (CURL_ERROR_SIZE bytes). */
+/* Open a handle for http and https; library_curl must be loaded. Requests fail after quiet_ms
+ * without data. libcurl writes error messages to why (CURL_ERROR_SIZE bytes). */
 annal_status curl_handle_open(char *why, uint32_t quiet_ms, CURL **out_curl, annal_error *err);
 
 #endif

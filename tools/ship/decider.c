@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target as the decider of appends to sessions that are shared: shared.h. */
+/* Implements the decider of appends to shared sessions (shared.h) with the target. */
 #include "tools/cli/decider.h"
 
 #include "journal/base/alloc.h"
@@ -23,16 +23,16 @@ enum { AGAIN_US = 100000, LOCK_US = 500 };
 struct decider {
     annal_decider ops;
     annal_store *store;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following members */
     char url[SHARED_URL_BYTES];
     struct ship_where where;
-    const struct ship_kind *kind; /* NULL: the address was not read yet */
-    struct ship_target *target;   /* NULL: there is no connection */
+    const struct ship_kind *kind; /* NULL until the address is read */
+    struct ship_target *target;   /* NULL while disconnected */
 };
 
 /* ---- The connection ---- */
 
-static void hang_up(struct decider *decider)
+static void disconnect(struct decider *decider)
 {
     if (decider->kind != NULL)
         decider->kind->close(decider->target);
@@ -49,8 +49,8 @@ static annal_status connect(struct decider *decider, annal_error *err)
     decider->kind = ship_kind_of(decider->url);
     if (decider->kind == NULL || decider->kind->homes == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "%s/cluster has no address that begins with postgresql://: 'annal home "
-                           "leave' and 'annal home join' write it again",
+                           "%s/cluster does not contain an address that begins with postgresql://: "
+                           "run 'annal home leave' and 'annal home join' to write it again",
                            annal_store_path(decider->store));
     decider->where = (struct ship_where){.url = decider->url,
                                          .store = SHARED_STORE,
@@ -58,25 +58,26 @@ static annal_status connect(struct decider *decider, annal_error *err)
     return decider->kind->open(&decider->where, true, &decider->target, err);
 }
 
-/* Away: ANNAL_ERR_IO, as for annal home; after that the connection is of no use. */
-static annal_status fail_away(struct decider *decider, annal_slice session, annal_status status,
-                              const annal_error *why, annal_error *err)
+/* Fail with ANNAL_ERR_IO if the target is unreachable, as annal home does. Closes the
+ * connection. */
+static annal_status fail_unreachable(struct decider *decider, annal_slice session,
+                                     annal_status status, const annal_error *why, annal_error *err)
 {
-    hang_up(decider);
+    disconnect(decider);
     if (status != ANNAL_ERR_BUSY) {
         if (err != NULL)
             *err = *why;
         return status;
     }
-    return annal__fail(err, ANNAL_ERR_IO,
-                       "append to session '%.*s': refused, nothing was written: it is shared, and "
-                       "who decides about it is away: %.350s",
-                       ANNAL_FMT(session), why->message);
+    return annal__fail(
+        err, ANNAL_ERR_IO,
+        "append to session '%.*s': cannot reach the cluster database, nothing was written: %.350s",
+        ANNAL_FMT(session), why->message);
 }
 
 /* ---- Sharing ---- */
 
-/* Nobody ships a session that is shared, so it is released first. */
+/* No store ships a shared session, so it must be released before it is shipped. */
 static annal_status fail_ahead(const struct decider *decider, const annal_session_info *here,
                                const struct place *head, annal_error *err)
 {
@@ -86,15 +87,15 @@ static annal_status fail_ahead(const struct decider *decider, const annal_sessio
     if (status < 0)
         return status;
     return annal__fail(
-        err, ANNAL_ERR_REFUSED, "session '%s' has %" PRIu64 " event%s that the target has not: %s",
+        err, ANNAL_ERR_REFUSED, "session '%s' has %" PRIu64 " event%s that the target lacks: %s",
         here->session, here->last_seq - head->seq, here->last_seq - head->seq == 1 ? "" : "s",
-        home.is_ours ? "'annal home release', 'annal home take' and 'annal "
-                       "ship', then release it again"
-                     : "'annal ship' first, then share it");
+        home.is_ours
+            ? "run 'annal home release', 'annal home take' and 'annal ship', then release it again"
+            : "run 'annal ship', then share it");
 }
 
-/* What is here must be the beginning of what is there. A fork without events of its own is not
- * there yet. */
+/* Check that the local events are a prefix of the target's history. A fork without own events does
+ * not exist at the target yet. */
 static annal_status compare_beginning(struct decider *decider, const char *session,
                                       annal_error *err)
 {
@@ -122,13 +123,13 @@ static annal_status compare_beginning(struct decider *decider, const char *sessi
     status = homes->shared(decider->target, session, &last, 1, &same_seq, err);
     if (status >= 0 && same_seq != info.last_seq)
         status = annal__fail(err, ANNAL_ERR_REFUSED,
-                             "session '%s' has another history here than at the target: 'annal "
-                             "delete' it here, and the next append brings that one",
-                             session);
+                             "session '%s' differs from the target's copy: run 'annal delete %s'; "
+                             "the next append downloads the target's copy",
+                             session, session);
     return status;
 }
 
-/* Rules 1 and 2. */
+/* Share a session by rules 1 and 2. */
 static annal_status share_session(struct decider *decider, const char *session, annal_error *err)
 {
     struct home home, ignored;
@@ -137,7 +138,7 @@ static annal_status share_session(struct decider *decider, const char *session, 
     annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    status = compare_beginning(decider, session, err); /* before it has no home */
+    status = compare_beginning(decider, session, err); /* before the session has a home */
     if (status >= 0)
         status = homes->take(decider->target, session, lease.epoch, INT32_MAX, &home, err);
     if (status < 0)
@@ -158,13 +159,14 @@ static annal_status share_session(struct decider *decider, const char *session, 
     return annal_lease_set(decider->store, annal_slice_of(session), &lease, err);
 }
 
-/* It has another home at the target, or another epoch: it is shared anew, or not at all. */
+/* The target has another home or epoch: end the local sharing. The next append may share it
+ * again. */
 static annal_status end_sharing(struct decider *decider, const char *name, uint64_t epoch,
                                 annal_error *err)
 {
     annal_lease lease = {0};
     annal_slice session = annal_slice_of(name);
-    hang_up(decider);
+    disconnect(decider);
     annal_status status = annal_lease_get(decider->store, session, &lease, err);
     if (status >= 0 && lease.shared && lease.epoch == epoch) {
         lease.shared = false;
@@ -175,10 +177,10 @@ static annal_status end_sharing(struct decider *decider, const char *name, uint6
     return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' was released", name);
 }
 
-/* ---- Bringing ---- */
+/* ---- Downloading ---- */
 
-/* A journal that is not here yet. Another process of this store may be pulling it, too. */
-static annal_status bring_journal(struct decider *decider, const char *session, annal_error *err)
+/* Download a journal that is missing here. Another process of this store may be pulling it, too. */
+static annal_status fetch_journal(struct decider *decider, const char *session, annal_error *err)
 {
     const struct pull_options options = {
         .from = decider->where, .kind = decider->kind, .session = session};
@@ -196,18 +198,18 @@ static annal_status bring_journal(struct decider *decider, const char *session, 
                : status;
 }
 
-struct bringing {
+struct download {
     struct decider *decider;
     annal_session_info here;
     annal_writer *writer;
-    uint64_t seq; /* of the last event that came */
+    uint64_t seq; /* seq of the last downloaded event */
     struct references references;
 };
 
-/* A row_fn. Another process of this store may have brought it a moment ago. */
+/* A row_fn. Another process of this store may have appended the event a moment ago. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
-    struct bringing *bringing = arg;
+    struct download *download = arg;
     const annal_draft draft = {.type = event->type,
                                .data = event->data,
                                .id = event->id,
@@ -218,25 +220,25 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
                                           .expected_seq = event->seq - 1,
                                           .h = event->h};
     uint64_t seq;
-    annal_status status = annal_writer_append(bringing->writer, &draft, 1, &options, &seq, err);
-    bringing->seq = event->seq;
+    annal_status status = annal_writer_append(download->writer, &draft, 1, &options, &seq, err);
+    download->seq = event->seq;
     if (status == ANNAL_ERR_CONFLICT &&
-        annal_session_info_get(bringing->decider->store, annal_slice_of(bringing->here.session),
-                               &bringing->here, NULL) == ANNAL_OK &&
-        bringing->here.last_seq >= event->seq)
+        annal_session_info_get(download->decider->store, annal_slice_of(download->here.session),
+                               &download->here, NULL) == ANNAL_OK &&
+        download->here.last_seq >= event->seq)
         return ANNAL_OK;
     return status < 0 ? status
-                      : annal__artifact_references(event->data, reference_note,
-                                                   &bringing->references, err);
+                      : annal__artifact_references(event->data, references_note,
+                                                   &download->references, err);
 }
 
-/* What the target does not have, it may get later: annal pull. */
-static annal_status bring_artifacts(const struct bringing *bringing, annal_error *err)
+/* Download artifacts. If the target lacks one, annal pull may find it later. */
+static annal_status fetch_artifacts(const struct download *download, annal_error *err)
 {
-    struct decider *decider = bringing->decider;
+    struct decider *decider = download->decider;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < bringing->references.count && status >= 0; i++) {
-        const struct reference *reference = &bringing->references.all[i];
+    for (size_t i = 0; i < download->references.count && status >= 0; i++) {
+        const struct reference *reference = &download->references.all[i];
         struct buf content = {0};
         annal_artifact_info info;
         status = decider->kind->fetch(decider->target, reference->sha256, &content, err);
@@ -250,76 +252,75 @@ static annal_status bring_artifacts(const struct bringing *bringing, annal_error
     return status;
 }
 
-/* What is here is the beginning of what is there. */
-static annal_status bring_events(struct bringing *bringing, annal_error *err)
+/* Download the events after the last local one. */
+static annal_status fetch_events(struct download *download, annal_error *err)
 {
-    struct decider *decider = bringing->decider;
-    annal_slice session = annal_slice_of(bringing->here.session);
+    struct decider *decider = download->decider;
+    annal_slice session = annal_slice_of(download->here.session);
     annal_error why = {0};
-    annal_status status = annal_writer_open(decider->store, session, NULL, &bringing->writer, err);
+    annal_status status = annal_writer_open(decider->store, session, NULL, &download->writer, err);
     if (status >= 0)
-        status = decider->kind->rows(decider->target, session, bringing->here.last_seq, add_row,
-                                     bringing, err);
+        status = decider->kind->rows(decider->target, session, download->here.last_seq, add_row,
+                                     download, err);
     if (status >= 0)
-        status = annal_writer_sync(bringing->writer, NULL, err);
-    annal_writer_close(bringing->writer);
+        status = annal_writer_sync(download->writer, NULL, err);
+    annal_writer_close(download->writer);
     if (status >= 0)
-        status = bring_artifacts(bringing, err);
-    references_clear(&bringing->references);
+        status = fetch_artifacts(download, err);
+    references_clear(&download->references);
     if (status == ANNAL_ERR_REFUSED &&
-        compare_beginning(decider, bringing->here.session, &why) == ANNAL_ERR_REFUSED)
+        compare_beginning(decider, download->here.session, &why) == ANNAL_ERR_REFUSED)
         *err = why;
     return status;
 }
 
-/* Guards must not be asked about less than there is: if what comes is not all of it, the session is
- * not shared now. */
-static annal_status bring_session(struct decider *decider, const char *name, annal_error *err)
+/* Download the missing events of a session. Guards must see all events that the target has: if some
+ * are missing after the download, the session is no longer shared. */
+static annal_status fetch_session(struct decider *decider, const char *name, annal_error *err)
 {
-    struct bringing bringing = {.decider = decider};
+    struct download download = {.decider = decider};
     struct place head = {0};
     annal_lease lease = {0};
     annal_error why = {0};
     annal_slice session = annal_slice_of(name);
-    annal_status status = annal_session_info_get(decider->store, session, &bringing.here, &why);
-    bool is_here = status >= 0 && bringing.here.bytes > 0;
+    annal_status status = annal_session_info_get(decider->store, session, &download.here, &why);
+    bool is_here = status >= 0 && download.here.bytes > 0;
     if (status < 0 && status != ANNAL_ERR_NOTFOUND) {
         *err = why;
         return status;
     }
-    bringing.seq = bringing.here.last_seq;
+    download.seq = download.here.last_seq;
     status = decider->kind->homes->head(decider->target, name, &head, err);
     if (status < 0 ||
-        (head.at == 0 && (!is_here || bringing.here.last_seq < bringing.here.first_seq)))
+        (head.at == 0 && (!is_here || download.here.last_seq < download.here.first_seq)))
         return status;
-    if (is_here && head.seq < bringing.here.last_seq)
-        return fail_ahead(decider, &bringing.here, &head, err);
-    if (is_here && head.seq == bringing.here.last_seq)
-        return head.h == bringing.here.last_h ? ANNAL_OK : compare_beginning(decider, name, err);
-    status = is_here ? bring_events(&bringing, err) : bring_journal(decider, name, err);
-    if (is_here ? status < 0 || bringing.seq >= head.seq : status != ANNAL_ERR_NOTFOUND)
+    if (is_here && head.seq < download.here.last_seq)
+        return fail_ahead(decider, &download.here, &head, err);
+    if (is_here && head.seq == download.here.last_seq)
+        return head.h == download.here.last_h ? ANNAL_OK : compare_beginning(decider, name, err);
+    status = is_here ? fetch_events(&download, err) : fetch_journal(decider, name, err);
+    if (is_here ? status < 0 || download.seq >= head.seq : status != ANNAL_ERR_NOTFOUND)
         return status;
     status = annal_lease_get(decider->store, session, &lease, err);
     return status < 0 ? status : end_sharing(decider, name, lease.epoch, err);
 }
 
-/* Another thread may be waiting for a target that is silent. */
+/* Take the lock; another thread may hold it while it waits for a silent target. */
 static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
 {
     int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
     while (pthread_mutex_trylock(&decider->lock) != 0) {
         if (annal__monotonic_us() >= until_us)
             return annal__fail(err, ANNAL_ERR_IO,
-                               "append to session '%.*s': refused, nothing was written: it is "
-                               "shared, and who decides about it did not answer another append in "
-                               "time",
+                               "append to session '%.*s': timed out behind another append to a "
+                               "shared session, nothing was written; try again",
                                ANNAL_FMT(session));
         annal__store_wait(decider->store, LOCK_US);
     }
     return ANNAL_OK;
 }
 
-/* A connection that was idle may be dead: then another one is tried. */
+/* Call fn with a connection. An idle connection may be dead: then retry with a new one. */
 static annal_status with_session(struct decider *decider, annal_slice session,
                                  annal_status (*fn)(struct decider *, const char *, annal_error *),
                                  annal_error *err)
@@ -335,13 +336,13 @@ static annal_status with_session(struct decider *decider, annal_slice session,
     if (status >= 0)
         status = fn(decider, name, &why);
     if (status == ANNAL_ERR_BUSY && was_idle) {
-        hang_up(decider);
+        disconnect(decider);
         status = connect(decider, &why);
         if (status >= 0)
             status = fn(decider, name, &why);
     }
     if (status < 0)
-        status = fail_away(decider, session, status, &why, err);
+        status = fail_unreachable(decider, session, status, &why, err);
     pthread_mutex_unlock(&decider->lock);
     return status;
 }
@@ -351,22 +352,22 @@ static annal_status share(void *arg, annal_slice session, annal_error *err)
     return with_session(arg, session, share_session, err);
 }
 
-static annal_status bring(void *arg, annal_slice session, annal_error *err)
+static annal_status fetch(void *arg, annal_slice session, annal_error *err)
 {
-    return with_session(arg, session, bring_session, err);
+    return with_session(arg, session, fetch_session, err);
 }
 
 /* ---- Deciding ---- */
 
 struct deciding {
     const annal_decision *decision;
-    struct lane *lanes; /* of the session, and of those that guards looked at, too */
-    struct lane **all;  /* each of them */
+    struct shipment *shipments; /* of the session, then of the sessions that its guards read */
+    struct shipment **all;      /* pointers to each of them */
     size_t count;
-    bool was_sent; /* a COMMIT may have happened: rule 4 */
+    bool was_sent; /* COMMIT may have succeeded: rule 4 */
 };
 
-/* Rule 4: whether the last of these events is in the history of the target. */
+/* Check, for rule 4, whether the last of these events is in the target's history. */
 static annal_status look_for(struct decider *decider, const struct deciding *deciding,
                              annal_error *err)
 {
@@ -388,15 +389,15 @@ static annal_status put_all(struct decider *decider, const struct deciding *deci
                             annal_error *err)
 {
     const annal_decision *decision = deciding->decision;
-    struct lane *lane = &deciding->lanes[0];
+    struct shipment *shipment = &deciding->shipments[0];
     struct references references = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < decision->count; i++) {
         const annal_event *event = &decision->events[i];
-        status = decider->kind->put(decider->target, lane, event, err);
+        status = decider->kind->put(decider->target, shipment, event, err);
         if (status >= 0)
-            status = annal__artifact_references(event->data, reference_note, &references, err);
-        lane->next = (struct place){event->seq, event->h, event->offset + event->length};
+            status = annal__artifact_references(event->data, references_note, &references, err);
+        shipment->next = (struct place){event->seq, event->h, event->offset + event->length};
     }
     if (status >= 0)
         status = references_send(&references, decider->store, decider->kind, decider->target, err);
@@ -404,16 +405,17 @@ static annal_status put_all(struct decider *decider, const struct deciding *deci
     return status;
 }
 
-static annal_status leave_away(struct decider *decider, const struct deciding *deciding,
-                               const struct lane *lane, annal_error *err)
+static annal_status refuse_released(struct decider *decider, const struct deciding *deciding,
+                                    const struct shipment *shipment, annal_error *err)
 {
     annal_status status = ANNAL_ERR_CONFLICT;
     if (deciding->was_sent)
         status = decider->kind->commit(decider->target, deciding->all, 0, err);
     if (status >= 0)
         status = look_for(decider, deciding, err);
-    return status == ANNAL_ERR_CONFLICT ? end_sharing(decider, lane->session, lane->epoch, err)
-                                        : status;
+    return status == ANNAL_ERR_CONFLICT
+               ? end_sharing(decider, shipment->session, shipment->epoch, err)
+               : status;
 }
 
 static const annal_session_info *end_of(const struct deciding *deciding, size_t i)
@@ -421,27 +423,27 @@ static const annal_session_info *end_of(const struct deciding *deciding, size_t 
     return i == 0 ? deciding->decision->end : &deciding->decision->reads[i - 1];
 }
 
-/* Whether the session ends there as it does here. A new one has no head, and neither has one that
- * guards looked at and that has no events. */
+/* Check that the session ends with the same event at the target. A new session has no head, and
+ * neither has a session without events that guards read. */
 static bool is_same_end(const struct deciding *deciding, size_t i)
 {
     const annal_session_info *end = end_of(deciding, i);
-    const struct lane *lane = &deciding->lanes[i];
-    if (lane->there.at == 0)
+    const struct shipment *shipment = &deciding->shipments[i];
+    if (shipment->head.at == 0)
         return end->last_seq == 0 || end->last_seq < end->first_seq;
-    return lane->there.seq == end->last_seq && lane->there.h == end->last_h;
+    return shipment->head.seq == end->last_seq && shipment->head.h == end->last_h;
 }
 
 static bool ends_are_same(const struct deciding *deciding)
 {
-    bool are_same = deciding->lanes[0].has_head;
+    bool are_same = deciding->shipments[0].has_head;
     for (size_t i = 0; are_same && i < deciding->count; i++)
         are_same = is_same_end(deciding, i);
     return are_same;
 }
 
-/* Most often other stores were first. But what is here may not be the beginning of what is there:
- * then this begins in vain again. */
+/* Find out why the ends differ. Usually other stores were first. But if the local events are not a
+ * prefix of the target's, a retry would fail forever. */
 static annal_status explain_ends(struct decider *decider, struct deciding *deciding,
                                  annal_error *err)
 {
@@ -449,26 +451,26 @@ static annal_status explain_ends(struct decider *decider, struct deciding *decid
     deciding->was_sent = deciding->was_sent && status != ANNAL_ERR_CONFLICT;
     for (size_t i = 0; status == ANNAL_ERR_CONFLICT && i < deciding->count; i++)
         if (!is_same_end(deciding, i) &&
-            deciding->lanes[i].there.seq <= end_of(deciding, i)->last_seq &&
-            compare_beginning(decider, deciding->lanes[i].session, err) == ANNAL_ERR_REFUSED)
+            deciding->shipments[i].head.seq <= end_of(deciding, i)->last_seq &&
+            compare_beginning(decider, deciding->shipments[i].session, err) == ANNAL_ERR_REFUSED)
             return ANNAL_ERR_REFUSED;
     return status;
 }
 
-/* One transaction: rule 3. */
+/* Try one transaction: rule 3. */
 static annal_status try_once(struct decider *decider, struct deciding *deciding, annal_error *err)
 {
     const struct ship_kind *kind = decider->kind;
     const annal_session_info *end = deciding->decision->end;
-    struct lane *lane = &deciding->lanes[0];
-    lane->info = end->last_seq < end->first_seq ? (annal_session_info *)(uintptr_t)end : NULL;
+    struct shipment *shipment = &deciding->shipments[0];
+    shipment->info = end->last_seq < end->first_seq ? (annal_session_info *)(uintptr_t)end : NULL;
     annal_status status = kind->begin(decider->target, deciding->all, deciding->count, err);
     if (status < 0)
         return status;
     for (size_t i = 0; i < deciding->count; i++)
-        if (deciding->lanes[i].away)
-            return leave_away(decider, deciding, &deciding->lanes[i], err);
-    lane->next = lane->there;
+        if (deciding->shipments[i].is_elsewhere)
+            return refuse_released(decider, deciding, &deciding->shipments[i], err);
+    shipment->next = shipment->head;
     bool is_end = ends_are_same(deciding);
     if (is_end) {
         deciding->was_sent = false; /* rule 4: it was not committed */
@@ -487,11 +489,11 @@ static annal_status try_once(struct decider *decider, struct deciding *deciding,
 static annal_status fail_unknown(const struct deciding *deciding, const annal_error *why,
                                  annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_UNKNOWN,
-                       "append to session '%s': it is not known whether event %" PRIu64
-                       " was decided; if it was, the next append brings it: %.300s",
-                       deciding->decision->end->session, deciding->decision->events[0].seq,
-                       why->message);
+    return annal__fail(
+        err, ANNAL_ERR_UNKNOWN,
+        "append to session '%s': the outcome is unknown: event %" PRIu64
+        " may have been committed in the database; if so, the next append downloads it: %.300s",
+        deciding->decision->end->session, deciding->decision->events[0].seq, why->message);
 }
 
 static annal_status decide_until(struct decider *decider, struct deciding *deciding,
@@ -507,28 +509,28 @@ static annal_status decide_until(struct decider *decider, struct deciding *decid
             status = try_once(decider, deciding, &why);
         if (status != ANNAL_ERR_BUSY || !deciding->was_sent || annal__monotonic_us() >= until_us)
             break;
-        hang_up(decider);
+        disconnect(decider);
         annal__store_wait(decider->store, AGAIN_US);
     }
     if (status >= 0)
         return status;
     if (status != ANNAL_ERR_CONFLICT && deciding->was_sent) {
-        hang_up(decider);
+        disconnect(decider);
         return fail_unknown(deciding, &why, err);
     }
     if (status != ANNAL_ERR_CONFLICT)
-        return fail_away(decider, session, status, &why, err);
+        return fail_unreachable(decider, session, status, &why, err);
     if (err != NULL)
         *err = why;
     return status;
 }
 
-static annal_status set_lane(const struct decider *decider, const char *session, struct lane *lane,
-                             annal_error *err)
+static annal_status set_shipment(const struct decider *decider, const char *session,
+                                 struct shipment *shipment, annal_error *err)
 {
     annal_lease lease = {0};
     annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
-    *lane = (struct lane){.session = session, .epoch = lease.epoch};
+    *shipment = (struct shipment){.session = session, .epoch = lease.epoch};
     return status;
 }
 
@@ -537,17 +539,17 @@ static annal_status decide(void *arg, const annal_decision *decision, annal_erro
     struct decider *decider = arg;
     size_t count = 1 + decision->read_count;
     struct deciding deciding = {.decision = decision,
-                                .lanes = annal__zalloc(count * sizeof *deciding.lanes),
+                                .shipments = annal__zalloc(count * sizeof *deciding.shipments),
                                 .all = annal__zalloc(count * sizeof *deciding.all),
                                 .count = count};
     annal_status status =
-        deciding.lanes != NULL && deciding.all != NULL
+        deciding.shipments != NULL && deciding.all != NULL
             ? ANNAL_OK
             : annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s'", decision->end->session);
     for (size_t i = 0; status >= 0 && i < count; i++) {
         const annal_session_info *end = i == 0 ? decision->end : &decision->reads[i - 1];
-        status = set_lane(decider, end->session, &deciding.lanes[i], err);
-        deciding.all[i] = &deciding.lanes[i];
+        status = set_shipment(decider, end->session, &deciding.shipments[i], err);
+        deciding.all[i] = &deciding.shipments[i];
     }
     if (status >= 0)
         status = lock(decider, annal_slice_of(decision->end->session), err);
@@ -555,7 +557,7 @@ static annal_status decide(void *arg, const annal_decision *decision, annal_erro
         status = decide_until(decider, &deciding, err);
         pthread_mutex_unlock(&decider->lock);
     }
-    annal__free(deciding.lanes);
+    annal__free(deciding.shipments);
     annal__free(deciding.all);
     return status;
 }
@@ -571,7 +573,7 @@ const annal_decider *decider_new(annal_store *store)
     }
     decider->store = store;
     decider->ops =
-        (annal_decider){.share = share, .bring = bring, .decide = decide, .arg = decider};
+        (annal_decider){.share = share, .bring = fetch, .decide = decide, .arg = decider};
     return &decider->ops;
 }
 
@@ -580,7 +582,7 @@ void decider_free(const annal_decider *ops)
     struct decider *decider = ops != NULL ? ops->arg : NULL;
     if (decider == NULL)
         return;
-    hang_up(decider);
+    disconnect(decider);
     pthread_mutex_destroy(&decider->lock);
     annal__free(decider);
 }

@@ -11,8 +11,8 @@ static void add_number(struct digest *digest, int array, uint64_t number)
     postgres_add_number(&digest->arrays[array], number);
 }
 
-/* It has no year 0: it is the year 1 BC. */
-void postgres_time(int64_t time_us, char out[POSTGRES_TIME_BYTES])
+/* PostgreSQL has no year 0: it is the year 1 BC. */
+void digest_time(int64_t time_us, char out[POSTGRES_TIME_BYTES])
 {
     annal_time_format(time_us, out);
     if (strncmp(out, "0000", 4) == 0) {
@@ -24,7 +24,7 @@ void postgres_time(int64_t time_us, char out[POSTGRES_TIME_BYTES])
 static void add_time(struct digest *digest, int array, int64_t time_us)
 {
     char text[POSTGRES_TIME_BYTES];
-    postgres_time(time_us, text);
+    digest_time(time_us, text);
     postgres_add_text(&digest->arrays[array], text);
 }
 
@@ -59,7 +59,8 @@ static bool contains(annal_slice text, const char *part)
     return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
 }
 
-/* More than annal._fold() uses, but not much. Of messages, only those that may be a user's. */
+/* Select slightly more events than annal._fold() uses. Of messages, only those that may be a
+ * user's. */
 static bool changes_a_row(const annal_event *event)
 {
     return annal__slice_begins(event->type, "session") ||

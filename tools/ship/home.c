@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_US INT64_C(5000000) /* how often to look for new leases */
+#define LOOK_US INT64_C(5000000) /* time between checks for new leases */
 
 static annal_status take_home(void *arg, annal_slice session, const struct home *home,
                               annal_error *err)
@@ -23,12 +23,12 @@ static annal_status take_home(void *arg, annal_slice session, const struct home 
 annal_status home_find(const struct home_kind *kind, struct ship_target *target,
                        const char *session, struct home *out, annal_error *err)
 {
-    struct lanes one = {0};
+    struct shipments one = {0};
     *out = (struct home){0};
-    annal_status status = lane_of(&one, annal_slice_of(session)) == NULL
+    annal_status status = shipment_of(&one, annal_slice_of(session)) == NULL
                               ? annal__fail(err, ANNAL_ERR_NOMEM, "home: out of memory")
                               : kind->each(target, &one, take_home, out, err);
-    lanes_done(&one);
+    shipments_done(&one);
     return status;
 }
 
@@ -57,7 +57,8 @@ static int collect(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-/* The session belongs to another store now: appends are refused, and it is not asked for again. */
+/* End the lease, because another store took the session: appends are refused, and the lease is not
+ * renewed again. */
 static annal_status end_lease(annal_store *store, const char *session, annal_lease *lease,
                               annal_error *err)
 {
@@ -75,16 +76,15 @@ static annal_status note(annal_store *store, struct home_lease *item, int64_t as
                                  asked_us + (int64_t)lease->seconds * 1000000, err);
     annal_status status = end_lease(store, item->session, lease, err);
     if (status >= 0)
-        say("session '%s' is not at home here any more: its lease of epoch %" PRIu64
-            " was lost; appends are refused, 'annal home take' says what it needs",
+        say("session '%s' is no longer at home here: its lease of epoch %" PRIu64
+            " was lost; appends are refused, 'annal home take' prints what is missing",
             item->session, lease->epoch);
     return status;
 }
 
-/*
- * What the target said of each. One that another process changed meanwhile (CONFLICT, NOTFOUND) is
- * left to that process; one that is busy is tried in the next round; the others do not wait for it.
- */
+/* Save the target's answer for each lease. A lease that another process changed in the meantime
+ * (CONFLICT, NOTFOUND) is left to that process; a busy one is retried in the next round, without
+ * delaying the others. */
 static annal_status note_all(const struct leases *leases, int64_t asked_us, annal_error *err)
 {
     annal_error first = {0};
@@ -139,10 +139,11 @@ annal_status home_lost(annal_store *store, const struct home_kind *kind, struct 
     struct home_late late;
     if (annal_lease_get(store, annal_slice_of(session), &lease, NULL) >= 0 && lease.seconds > 0 &&
         lease.epoch == epoch)
-        (void)end_lease(store, session, &lease, NULL); /* busy: at the next look */
-    annal_status status = home_keep_late(store, kind, target, session, epoch, &late, err);
+        (void)end_lease(store, session, &lease, NULL); /* if busy: at the next check */
+    annal_status status = home_late_keep(store, kind, target, session, epoch, &late, err);
     if (status >= 0 && late.copied > 0)
-        say("session '%s': %" PRIu64 " event%s after event %" PRIu64 " came too late: kept in '%s'",
+        say("session '%s': %" PRIu64 " event%s after event %" PRIu64
+            ", appended after the lease expired, saved as session '%s'",
             session, late.events, late.events == 1 ? "" : "s", late.after_seq, late.name);
     return status;
 }

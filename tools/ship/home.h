@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Homes: a session that moves between stores is written by one of them at a time.
+ * Homes: of all stores that a session moves between, only its home may append to it.
  *
- * (1) The target decides who has a session: a lease with an epoch, which rises with each holder.
- *     The store keeps what it was given as the lease of the session (annal/lease.h), counted from
- *     before it asked, so that here it ends first. Without it, appends are refused.
- * (2) A batch is shipped only while the target says that this store has the session with this
- *     epoch. So whatever a store does that was stopped for longer than its lease, the target does
- *     not get it.
- * (3) What it appended too late is kept: once the target has other events in their place, they are
- *     copied into a session of their own (home_late.c), and that is said. Nothing is too late of a
- *     session that never had a home here and has no event in common with that one.
+ * (1) The target decides which store is the home: it grants a lease with an epoch, which increases
+ *     with each new holder. The store saves the granted lease (annal/lease.h). It counts the
+ *     duration from before its request, so that the lease ends locally before it ends at the
+ *     target. Without the lease, appends are refused.
+ * (2) A batch is shipped only while the target names this store, with this epoch, as the home. If a
+ *     store was stopped for longer than its lease, the target rejects whatever it does afterwards.
+ * (3) Events appended after the lease expired are kept: when the target has other events with the
+ *     same seqs, they are copied to a new session (home_late.c) and reported. If a session never
+ *     had a home in this store and shares no event with the target's session, none of its events is
+ *     late.
  */
 #ifndef TOOLS_SHIP_HOME_H
 #define TOOLS_SHIP_HOME_H
@@ -20,18 +21,18 @@
 #include <annal/lease.h>
 
 struct home {
-    bool granted;                     /* take() or release() did it */
-    bool is_ours;                     /* each(): the store that asks has the session */
-    char store[SHIP_STORE_BYTES_MAX]; /* who has the session; "": nobody */
+    bool granted;                     /* take() or release() succeeded */
+    bool is_ours;                     /* each(): the asking store is the home */
+    char store[SHIP_STORE_BYTES_MAX]; /* home of the session, or "" */
     uint64_t epoch;
-    double seconds_left; /* below 0: its lease has ended */
+    double seconds_left; /* negative after the lease has ended */
 };
 
-/* A lease that is here. */
+/* A lease that this store has saved. */
 struct home_lease {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_lease lease;
-    bool kept; /* after renew(): the target agrees */
+    bool kept; /* after renew(): the target extended it */
 };
 
 typedef annal_status (*home_fn)(void *arg, annal_slice session, const struct home *home,
@@ -40,51 +41,54 @@ typedef annal_status (*home_fn)(void *arg, annal_slice session, const struct hom
 struct home_kind {
     annal_status (*take)(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err);
-    /* Make all of them longer that the target still has. */
+    /* Extend all leases that are still valid at the target. */
     annal_status (*renew)(struct ship_target *target, struct home_lease *leases, size_t count,
                           annal_error *err);
     annal_status (*release)(struct ship_target *target, const char *session, uint64_t epoch,
                             struct home *out_home, annal_error *err);
-    /* Only those of these sessions; NULL: all that the target knows. */
-    annal_status (*each)(struct ship_target *target, struct lanes *only, home_fn fn, void *arg,
+    /* List the homes of these sessions; NULL: of all sessions at the target. */
+    annal_status (*each)(struct ship_target *target, struct shipments *only, home_fn fn, void *arg,
                          annal_error *err);
-    /* Its head, of whatever store; at 0: it has none. */
+    /* Read the head of the session, whichever store shipped it; without a head, out_head->at is
+     * 0. */
     annal_status (*head)(struct ship_target *target, const char *session, struct place *out_head,
                          annal_error *err);
-    /* *out_seq: the last of these events, by seq and h, that is in its history; 0: none is. */
+    /* *out_seq: the last of these events, compared by seq and h, in the target's history; 0 if none
+     * is. */
     annal_status (*shared)(struct ship_target *target, const char *session,
                            const struct place *events, size_t count, uint64_t *out_seq,
                            annal_error *err);
-    const char *(*name)(const struct ship_target *target); /* the giver of leases */
+    /* name of the target, as the giver of leases */
+    const char *(*name)(const struct ship_target *target);
 };
 
-/* Who has a session, in out->store and is_ours. */
+/* Find the session's current home: sets out->store and out->is_ours. */
 annal_status home_find(const struct home_kind *kind, struct ship_target *target,
                        const char *session, struct home *out, annal_error *err);
 
-/* Renew all leases of the store at this target; prints those that are lost. *out_third_us: a
- * third of the shortest of them, also after a failure; INT64_MAX if there are none. */
+/* Renew all leases that this target granted to the store; print those that are lost. *out_third_us:
+ * a third of the shortest lease, also after a failure; INT64_MAX without leases. */
 annal_status home_renew(annal_store *store, const struct home_kind *kind,
                         struct ship_target *target, int64_t *out_third_us, annal_error *err);
 
-/* After how long to renew them again. */
+/* Return the time until the next renewal. */
 int64_t home_pace(int64_t third_us);
 
 struct home_late {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t after_seq;
-    uint64_t events; /* that are late; 0: there is no copy */
-    uint64_t copied; /* by this call, annal.late included */
-    bool is_other;   /* another session of that name is at the target; there is no copy */
+    uint64_t events; /* late events; 0 if no copy was needed */
+    uint64_t copied; /* copied by this call, including annal.late */
+    bool is_other;   /* the target has a different session of that name; nothing is copied */
 };
 
-/* Rule 3, of a lease with this epoch; 0: this store never had one. */
-annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
+/* Apply rule 3 after a lease with this epoch; 0 if the store never had one. */
+annal_status home_late_keep(annal_store *store, const struct home_kind *kind,
                             struct ship_target *target, const char *session, uint64_t epoch,
                             struct home_late *out, annal_error *err);
 
-/* The target says that the home is not here with this epoch (0: there is no lease): end the lease,
- * and keep what is late. */
+/* End the lease and keep late events, because the target says that this store is not the home with
+ * this epoch (0 if it has no lease). */
 annal_status home_lost(annal_store *store, const struct home_kind *kind, struct ship_target *target,
                        const char *session, uint64_t epoch, annal_error *err);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that were appended here after the home of their session was lost.
+ * Saves events that were appended here after the home of their session was lost.
  *
- * (1) They are those after the last event that the target has, too, if the target has others in
- *     their place. Until then they are not late: if the home comes back first, they are shipped.
- * (2) They are copied, not forked. A fork needs the journal of its parent, and that one is to be
- *     replaced by the history at the target.
- * (3) The copy, SESSION.late-EPOCH of the lease that was lost, begins with an event annal.late that
- *     says which event they came after. One that was interrupted goes on. A session that has this
- *     name and other events stays as it is, and the copy gets a number.
+ * (1) Late events are those after the last event that both sides have, if the target has other
+ *     events after it. As long as the target has none, they are not late: if this store becomes the
+ *     home again first, they are shipped.
+ * (2) Late events are copied, not forked: a fork needs the journal of its parent, and that journal
+ *     is about to be replaced by the target's history.
+ * (3) The copy is named SESSION.late-EPOCH, with the epoch of the lost lease. It begins with an
+ *     event annal.late that names the event before the late ones. An interrupted copy is continued.
+ *     If a session of this name has other events, it is left unchanged, and the name of the copy
+ *     gets a number.
  */
 #include "tools/ship/home.h"
 
@@ -29,11 +31,11 @@ struct late {
     annal_store *store;
     annal_slice session;
     annal_session_info info;
-    struct place after; /* the last event that the target has, too */
-    char first[500];    /* the data of annal.late */
+    struct place after; /* last event that the target also has */
+    char first[500];    /* data of annal.late */
 };
 
-/* Events from_seq to to_seq, which exist. */
+/* Read the positions of events from_seq to to_seq, which exist. */
 static annal_status read_places(const struct late *late, uint64_t from_seq, uint64_t to_seq,
                                 struct place *out, annal_error *err)
 {
@@ -53,7 +55,7 @@ static annal_status read_places(const struct late *late, uint64_t from_seq, uint
     return status;
 }
 
-/* Rule (1): from the end backwards, because few events are late. */
+/* Find the last common event by rule (1), from the end backwards, because few events are late. */
 static annal_status find_after(struct late *late, const struct home_kind *kind,
                                struct ship_target *target, annal_error *err)
 {
@@ -108,7 +110,8 @@ static bool is_same(const annal_event *one, const annal_event *other)
            annal__slice_same(one->data, other->data) && one->ts_us == other->ts_us;
 }
 
-/* Rule (3): whether a session of this name, if there is one, is the copy, and how far. */
+/* Compare by rule (3): find out whether a session of this name is the copy, and how much of it
+ * exists. */
 static annal_status compare(const struct late *late, annal_slice name, annal_cursor *events,
                             bool *out_same, uint64_t *out_last, annal_error *err)
 {
@@ -152,7 +155,7 @@ static annal_status append_rest(const struct late *late, annal_slice name, annal
     return status;
 }
 
-/* To the session out->name, if that is the copy, or can become it. */
+/* Copy to the session out->name, if it is the copy or does not exist. */
 static annal_status copy_to(const struct late *late, struct home_late *out, bool *out_same,
                             annal_error *err)
 {
@@ -183,13 +186,14 @@ static annal_status copy(const struct late *late, uint64_t epoch, struct home_la
         status = copy_to(late, out, &same, err);
     }
     if (status == ANNAL_OK && !same)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT,
-                             "keep the late events of session '%s': there is another session '%s'",
-                             late->info.session, out->name);
+        status = annal__fail(
+            err, ANNAL_ERR_CONFLICT,
+            "save the late events of session '%s': there is already a different session '%s'",
+            late->info.session, out->name);
     return status;
 }
 
-annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
+annal_status home_late_keep(annal_store *store, const struct home_kind *kind,
                             struct ship_target *target, const char *session, uint64_t epoch,
                             struct home_late *out, annal_error *err)
 {

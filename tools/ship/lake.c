@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lake: Parquet files that DuckDB, ClickHouse and Spark read, in a directory or in a bucket
- * (lake.h). DuckDB's library writes them (tools/export/parquet.h).
+ * A lake: Parquet files for DuckDB, ClickHouse and Spark, in a directory or in a bucket (lake.h).
+ * DuckDB's library writes them (tools/export/parquet.h).
  *
  *     LAKE/store=<name>/day=<day of arrival>/<number>-<random>.parquet    a batch
  *     LAKE/store=<name>/_log/<number>.json                                its manifest: 1, 2, 3, …
  *     LAKE/store=<name>/_log/_checkpoint                                  what manifests 1 to n say
  *
- * (1) A batch is committed when its manifest has its name, which only one shipper can give: a
- *     second one fails and looks again.
- * (2) Before that the Parquet file is complete and durable under another name (….tmp); after it, it
- *     gets its own. If a crash comes between, the next shipper does it, before it writes the next
- *     manifest: only the file of the last manifest can lack its name. So no file is read that has
- *     no manifest. A reader gives no names, and reads that file as ….tmp.
- * (3) The manifest names, for each session, the events that the file has and the hashes before and
- *     after them. Read in order, manifests give the heads; one that does not continue is damage.
- * (4) A manifest of version 2 has a file that was made of others, which it names. From then on they
- *     are not part of the lake. Their names stay for a while, for readers that began before
- *     (lake_compact.c).
- * (5) Manifests are never changed, so what the first n of them say is always true. A checkpoint has
- *     it in one file, from which the others are read on (lake_checkpoint.c). Without it, or if it
- *     is damaged, all are read.
- * (6) Others may write to the directory or the bucket: each field of a manifest and of the
+ * (1) A batch is committed when its manifest exists under its final name. Only one shipper can
+ *     create that name; another one fails and reads the log again.
+ * (2) Before that, the Parquet file is complete and durable under a temporary name (….tmp);
+ *     afterwards it is renamed. If a crash happens in between, the next shipper renames it before
+ *     it writes the next manifest, so only the file of the last manifest can still have its
+ *     temporary name. Files without a manifest are therefore never read. A reader does not rename
+ *     anything and reads that file as ….tmp.
+ * (3) For each session a manifest lists the events in the file and the hashes before and after
+ *     them. Read in order, manifests give the heads; a manifest that does not continue the heads is
+ *     damage.
+ * (4) A manifest of version 2 belongs to a file that was merged from others, and lists these. From
+ *     then on they are not part of the lake. They are kept for a while, for readers that started
+ *     earlier (lake_compact.c).
+ * (5) Manifests never change, so the content of the first n of them stays valid. A checkpoint
+ *     summarizes them in one file, and only the later manifests are read (lake_checkpoint.c). If it
+ *     is missing or damaged, all manifests are read.
+ * (6) Other programs may write to the directory or the bucket: each field of a manifest and of the
  *     checkpoint has one spelling and limits (tools/cli/outside.h), and no name leads out of the
  *     lake.
  */
@@ -95,7 +97,7 @@ struct manifest {
     uint64_t rows, replaced_rows;
 };
 
-/* Rule 2. A reader settles nothing. */
+/* Rename the file of the last manifest by rule 2, unless the lake is open for reading only. */
 static annal_status settle(struct ship_target *lake, annal_error *err)
 {
     if (lake->last[0] == '\0' || !lake->to_write)
@@ -106,7 +108,7 @@ static annal_status settle(struct ship_target *lake, annal_error *err)
     return status;
 }
 
-/* It may get its name between two of these looks. */
+/* The file may be renamed between two of these attempts. */
 annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
                              annal_error *err)
 {
@@ -137,14 +139,15 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
     uint64_t hash = annal__hash_end(sum.stream);
     return status < 0 || (sum.bytes == file->bytes && hash == file->hash)
                ? status
-               : annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is not the file that was written",
+               : annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "ship: '%s' differs from the file that was written",
                              lake->kind->place(lake->files, file->name));
 }
 
 annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file, annal_error *err)
 {
     if (lake_find_file(lake, file->name) != NULL)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: the lake names the file '%s' twice",
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: the lake lists the file '%s' twice",
                            file->name);
     struct lake_file *kept = annal__zalloc(sizeof *kept);
     char *name = annal__strndup(file->name, strlen(file->name));
@@ -194,7 +197,7 @@ static annal_status take_file(struct ship_target *lake, const char *text, struct
     outside_skip(&line, "\"}");
     if (!outside_end(&line) || manifest->version < LAKE_BATCH) {
         lake->last[0] = '\0';
-        return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
+        return fail_manifest(lake->number + 1, "has another version, or is damaged", err);
     }
     lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
     return lake_add_file(lake, &file, err);
@@ -206,7 +209,7 @@ struct lake_file *lake_find_file(struct ship_target *lake, const char *name)
     return found != NULL ? *found : NULL;
 }
 
-/* Rule 4. */
+/* Read the files that a merged file replaces: rule 4. */
 static annal_status take_replaced(struct ship_target *lake, const char *text,
                                   struct manifest *manifest, annal_error *err)
 {
@@ -227,7 +230,7 @@ static annal_status take_replaced(struct ship_target *lake, const char *text,
     struct lake_file *file = lake_find_file(lake, name);
     struct lake_file *by = lake_find_file(lake, lake->last);
     if (file == NULL || file == by || (file->replaced_us != 0) != removed)
-        return fail_manifest(lake->number + 1, "does not continue those before it", err);
+        return fail_manifest(lake->number + 1, "does not continue the manifests before it", err);
     file->is_removed = removed;
     if (!removed) {
         file->replaced_us = at_us;
@@ -267,14 +270,15 @@ static annal_status take_piece(struct ship_target *lake, const char *text, annal
                               : ANNAL_OK;
     if (status < 0)
         return status;
-    struct lane *lane = lane_of(&lake->heads, annal_slice_of(piece.session));
-    if (lane == NULL)
+    struct shipment *shipment = shipment_of(&lake->heads, annal_slice_of(piece.session));
+    if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    if (lane->has_head ? piece.first != lane->there.seq + 1 || piece.before != lane->there.h
-                       : piece.before != 0)
-        return fail_manifest(lake->number + 1, "does not continue those before it", err);
-    lane->has_head = true;
-    lane->there = piece.last;
+    if (shipment->has_head
+            ? piece.first != shipment->head.seq + 1 || piece.before != shipment->head.h
+            : piece.before != 0)
+        return fail_manifest(lake->number + 1, "does not continue the manifests before it", err);
+    shipment->has_head = true;
+    shipment->head = piece.last;
     return ANNAL_OK;
 }
 
@@ -300,7 +304,7 @@ bool lake_check_text(char *text, size_t len, size_t *out_count)
     return true;
 }
 
-/* Its bytes are proven before any of it counts. */
+/* The bytes are verified before any of them is used. */
 static annal_status read_manifest(struct ship_target *lake, char *text, size_t len,
                                   annal_error *err)
 {
@@ -330,7 +334,7 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
                : status;
 }
 
-/* ANNAL_ERR_NOTFOUND: there is none. */
+/* Read the next manifest. ANNAL_ERR_NOTFOUND: there are no more. */
 static annal_status read_next(struct ship_target *lake, annal_error *err)
 {
     char name[NAME_BYTES];
@@ -347,7 +351,7 @@ static annal_status read_next(struct ship_target *lake, annal_error *err)
     return status;
 }
 
-/* Those that were written since; then the file of the last one gets its name. */
+/* Read the manifests written since the last call, then rename the file of the last one. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -367,7 +371,7 @@ static void free_file(void *arg)
 
 void lake_forget(struct ship_target *lake)
 {
-    lanes_done(&lake->heads);
+    shipments_done(&lake->heads);
     tdestroy(lake->tree, free_file);
     lake_forget_histories(lake);
     lake->tree = NULL;
@@ -387,10 +391,11 @@ static void lake_close(struct ship_target *lake)
     annal__free(lake);
 }
 
-/* What would be a pattern or a list, or another column, for those who query the lake. */
+/* Characters that queries of the lake would take for a pattern, a list or another column. */
 #define ALSO_ENCODED ",{}*?="
 
-/* store=<name>, with % for what a path or a query cannot have; as_before: only for a path. */
+/* Print store=<name>, with % escapes for characters that a path or a query cannot contain;
+ * as_before: escape only for paths, as older versions did. */
 static annal_status store_name(const char *store, bool as_before, struct buf *out)
 {
     const char *encoded = as_before ? "/%\"\\" : "/%\"\\" ALSO_ENCODED;
@@ -413,7 +418,7 @@ static annal_status open_directory(struct ship_target *lake, const struct ship_w
     return status;
 }
 
-/* One that an older annal began is found under its old name. */
+/* Open the files of the lake. A lake that an older annal started is found under its old name. */
 static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
                                annal_error *err)
 {
@@ -444,12 +449,12 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
     if (where->store == NULL) {
         lake_close(lake);
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "pull: say with --store-name which store shipped "
-                           "the session: a lake has a directory for each");
+                           "pull: --store-name is missing: a lake has a directory for each store, "
+                           "so name the store that shipped the session");
     }
     snprintf(lake->store, sizeof lake->store, "%s", where->store);
     annal_status status = to_write && duckdb_load() != 0
-                              ? annal__fail(err, ANNAL_ERR_IO, "ship: no Parquet file is written")
+                              ? annal__fail(err, ANNAL_ERR_IO, "ship: cannot write Parquet files")
                               : ANNAL_OK;
     if (status >= 0)
         status = open_files(lake, where, err);
@@ -483,12 +488,12 @@ struct heads {
     annal_status status;
 };
 
-static int give_head(void *arg, struct lane *lane)
+static int give_head(void *arg, struct shipment *shipment)
 {
     struct heads *heads = arg;
-    if (lane->has_head)
+    if (shipment->has_head)
         heads->status =
-            heads->fn(heads->arg, annal_slice_of(lane->session), &lane->there, heads->err);
+            heads->fn(heads->arg, annal_slice_of(shipment->session), &shipment->head, heads->err);
     return heads->status < 0;
 }
 
@@ -496,36 +501,38 @@ static annal_status lake_heads(struct ship_target *lake, head_fn fn, void *arg, 
 {
     struct heads heads = {fn, arg, err, lake_read_log(lake, err)};
     if (heads.status >= 0)
-        (void)lanes_each(&lake->heads, give_head, &heads);
+        (void)shipments_each(&lake->heads, give_head, &heads);
     return heads.status;
 }
 
 /* ---- A batch ---- */
 
-static annal_status lake_begin(struct ship_target *lake, struct lane **lanes, size_t count,
+static annal_status lake_begin(struct ship_target *lake, struct shipment **shipments, size_t count,
                                annal_error *err)
 {
     annal_status status = lake_read_log(lake, err);
     lake->row_count = lake->row_given = 0;
     annal__buf_clear(&lake->texts);
     for (size_t i = 0; status >= 0 && i < count; i++) {
-        const struct lane *head = lane_of(&lake->heads, annal_slice_of(lanes[i]->session));
+        const struct shipment *head =
+            shipment_of(&lake->heads, annal_slice_of(shipments[i]->session));
         if (head == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-        lanes[i]->has_head = head->has_head || lanes[i]->info != NULL;
-        lanes[i]->there = head->has_head ? head->there
-                          : lanes[i]->info != NULL
-                              ? (struct place){.seq = lanes[i]->info->first_seq - 1}
-                              : (struct place){0};
+        shipments[i]->has_head = head->has_head || shipments[i]->info != NULL;
+        shipments[i]->head = head->has_head ? head->head
+                             : shipments[i]->info != NULL
+                                 ? (struct place){.seq = shipments[i]->info->first_seq - 1}
+                                 : (struct place){0};
     }
     return status;
 }
 
-static annal_status lake_put(struct ship_target *lake, const struct lane *lane,
+static annal_status lake_put(struct ship_target *lake, const struct shipment *shipment,
                              const annal_event *event, annal_error *err)
 {
     const annal_slice texts[] = {event->type, event->id, event->cause, event->data};
-    struct lake_row row = {lane->session, event->seq, event->ts_us, event->h, lake->texts.len, {0}};
+    struct lake_row row = {shipment->session, event->seq,      event->ts_us,
+                           event->h,          lake->texts.len, {0}};
     annal_status status = ANNAL_OK;
     if (lake->row_count == lake->row_room) {
         size_t room = lake->row_room == 0 ? 4096 : lake->row_room * 2;
@@ -582,20 +589,21 @@ static annal_status write_rows(struct ship_target *lake, int fd, annal_error *er
     if (exit_status == 0)
         return ANNAL_OK;
     errno = is_full ? ENOSPC : EIO;
-    return annal__fail_errno(err, "ship: no Parquet file was written");
+    return annal__fail_errno(err, "ship: the Parquet file was not written");
 }
 
-static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_manifest *manifest)
+static annal_status print_pieces(struct shipment **shipments, size_t count,
+                                 struct lake_manifest *manifest)
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < count && status >= 0; i++) {
-        const struct place *from = &lanes[i]->there, *to = &lanes[i]->next;
+        const struct place *from = &shipments[i]->head, *to = &shipments[i]->next;
         if (to->seq == from->seq)
             continue;
-        status = annal__buf_printf(&manifest->lines, PIECE, lanes[i]->session, from->seq + 1,
+        status = annal__buf_printf(&manifest->lines, PIECE, shipments[i]->session, from->seq + 1,
                                    from->h, to->seq, to->h, to->at);
-        if (status >= 0 && lanes[i]->info != NULL)
-            status = lake_print_header(lanes[i]->info, &manifest->lines);
+        if (status >= 0 && shipments[i]->info != NULL)
+            status = lake_print_header(shipments[i]->info, &manifest->lines);
         if (status >= 0)
             status = annal__buf_printf(&manifest->lines, "}\n");
         manifest->count++;
@@ -645,7 +653,7 @@ annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char
     return ANNAL_OK;
 }
 
-/* The file is whole; its manifest makes it part of the lake. */
+/* Make the complete file part of the lake by writing its manifest. */
 static annal_status commit_file(struct ship_target *lake, struct lake_manifest *manifest, int fd,
                                 annal_error *err)
 {
@@ -655,16 +663,17 @@ static annal_status commit_file(struct ship_target *lake, struct lake_manifest *
     bool is_staged = status >= 0;
     if (is_staged)
         status = lake_publish(lake, manifest, err);
-    /* After another failure the manifest may be there: then its file is needed. */
+    /* After another failure the manifest may exist: then its file is needed. */
     if (!is_staged || status == ANNAL_ERR_CONFLICT)
         lake->kind->drop(lake->files, manifest->name);
     return status != ANNAL_ERR_CONFLICT
                ? status
-               : annal__fail(err, ANNAL_ERR_BUSY,
-                             "ship: another shipper wrote to the lake meanwhile"); /* rule 1 */
+               : annal__fail(
+                     err, ANNAL_ERR_BUSY,
+                     "ship: another shipper wrote to the lake in the meantime"); /* rule 1 */
 }
 
-static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, size_t count,
+static annal_status lake_commit(struct ship_target *lake, struct shipment **shipments, size_t count,
                                 annal_error *err)
 {
     char now[ANNAL_TIME_BYTES], name[NAME_BYTES];
@@ -675,7 +684,7 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
         return ANNAL_OK;
     annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), now);
     annal_status status = lake_new_name(lake, (annal_slice){now, 10}, name, err);
-    if (status >= 0 && print_pieces(lanes, count, &manifest) < 0)
+    if (status >= 0 && print_pieces(shipments, count, &manifest) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (status >= 0)
         status = lake->kind->local(lake->files, name, &fd, err);
@@ -689,7 +698,7 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
     annal__buf_done(&manifest.lines);
     if (status < 0)
         return status;
-    return lake_read_log(lake, err); /* rule 2: this gives the file its name */
+    return lake_read_log(lake, err); /* rule 2: this renames the file */
 }
 
 /* ---- Artifacts: LAKE/store=<name>/artifacts/<sha256>, the content ---- */
@@ -699,7 +708,7 @@ static void artifact_name(char name[NAME_BYTES], const char *sha256)
     snprintf(name, NAME_BYTES, "artifacts/%s", sha256);
 }
 
-/* Whether it is there shows when it is made. */
+/* Existence is found out when the artifact is created. */
 static annal_status lake_has(struct ship_target *lake, const char *sha256, bool *out,
                              annal_error *err)
 {
@@ -726,12 +735,12 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
     return lake->kind->read(lake->files, name, out, err);
 }
 
-/* All that is wrong is said, but the last of it, which is in *err. */
+/* Every error is printed, except the last one, which is in *err. */
 struct proving {
     struct ship_target *lake;
-    const char *missing; /* the first file of a day that is; NULL: none */
+    const char *missing; /* first missing file of a day, or NULL */
     uint64_t missing_count;
-    bool is_away;
+    bool is_unreachable;
     annal_error *err;
     annal_status status;
 };
@@ -744,7 +753,8 @@ static void note_bad(struct proving *proving, const annal_error *err)
     proving->status = err->status;
 }
 
-/* A day whose files are missing is often one that was deleted: one line says so. */
+/* Report missing files. If many files of a day are missing, the day was probably deleted: one line
+ * reports it. */
 static void note_missing(struct proving *proving)
 {
     annal_error err = {0};
@@ -756,20 +766,20 @@ static void note_missing(struct proving *proving)
         annal__fail(&err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing", place);
     else
         annal__fail(&err, ANNAL_ERR_CORRUPT,
-                    "ship: '%s' is missing, and %" PRIu64 " more of this day", place,
+                    "ship: '%s' is missing, and %" PRIu64 " more files of this day", place,
                     proving->missing_count - 1);
     proving->missing = NULL;
     proving->missing_count = 0;
     note_bad(proving, &err);
 }
 
-/* One that is bad does not end it; a target that is away does. */
+/* Check one file. A bad file does not end the check, an unreachable target does. */
 static void prove_each(const void *node, VISIT which, void *closure)
 {
     struct proving *proving = closure;
     const struct lake_file *file = *(struct lake_file *const *)node;
     annal_error err = {0};
-    if ((which != postorder && which != leaf) || proving->is_away || file->replaced_us != 0)
+    if ((which != postorder && which != leaf) || proving->is_unreachable || file->replaced_us != 0)
         return;
     if (proving->missing != NULL &&
         strncmp(file->name, proving->missing, strcspn(file->name, "/")) != 0)
@@ -780,11 +790,11 @@ static void prove_each(const void *node, VISIT which, void *closure)
         proving->missing_count++;
     } else if (status < 0) {
         note_bad(proving, &err);
-        proving->is_away = status == ANNAL_ERR_BUSY;
+        proving->is_unreachable = status == ANNAL_ERR_BUSY;
     }
 }
 
-/* Also that the checkpoint says what the manifests say that it stands for. */
+/* Check all files, and that the checkpoint matches the manifests that it summarizes. */
 static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -807,7 +817,7 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     return proving.status;
 }
 
-/* They differ in where their files are. */
+/* The two kinds differ in where their files are. */
 #define LAKE_KIND(opens)                                                                           \
     {                                                                                              \
         .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \

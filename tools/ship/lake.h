@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where the files of a lake are: a directory (lake_dir.c) or a bucket (lake_s3.c). All names are
- * below LAKE/store=<name>.
- */
+/* Access to the files of a lake in a directory (lake_dir.c) or in a bucket (lake_s3.c). All names
+ * are relative to LAKE/store=<name>. */
 #ifndef TOOLS_SHIP_LAKE_H
 #define TOOLS_SHIP_LAKE_H
 
@@ -17,68 +15,67 @@ enum { PATH_BYTES = 4096, NAME_BYTES = 200 };
 
 struct lake_files;
 
-/* Pieces of a file. Return 0 to continue. */
+/* Receives pieces of a file. Return 0 to continue. */
 typedef annal_status (*piece_fn)(void *arg, const void *bytes, size_t len);
 
 /* ANNAL_ERR_BUSY as in struct ship_kind. directory: store=<name>. */
 struct lake_files_kind {
     annal_status (*open)(const struct ship_where *where, const char *directory, bool to_write,
                          struct lake_files **out_files, annal_error *err);
-    void (*close)(struct lake_files *files); /* NULL is accepted */
+    void (*close)(struct lake_files *files); /* accepts NULL */
 
-    /* Append a whole file to out. ANNAL_ERR_NOTFOUND: there is none of this name. ANNAL_ERR_LIMIT:
-     * it is longer than out's limit. */
+    /* Append a whole file to out. ANNAL_ERR_NOTFOUND: it does not exist. ANNAL_ERR_LIMIT: it is
+     * longer than out's limit. */
     annal_status (*read)(struct lake_files *files, const char *name, struct buf *out,
                          annal_error *err);
 
-    /* Make a file, complete and durable, of which only one caller gets the name: ANNAL_ERR_CONFLICT
-     * if it is there. */
+    /* Create a complete, durable file atomically. ANNAL_ERR_CONFLICT: the name exists. */
     annal_status (*create)(struct lake_files *files, const char *name, annal_slice bytes,
                            annal_error *err);
 
-    /* A file that DuckDB writes: open, until the next call or close(); then it is put aside,
-     * durable, as <name>.tmp; then it gets its name, unless it has it. drop() removes what local()
-     * and stage() left. */
+    /* Three steps for a file that DuckDB writes: local() opens a file to write to, valid until the
+     * next call or close(); stage() stores it durably as <name>.tmp; settle() renames it to <name>,
+     * or does nothing if that is done. drop() removes what local() and stage() left. */
     annal_status (*local)(struct lake_files *files, const char *name, int *out_fd,
                           annal_error *err);
     annal_status (*stage)(struct lake_files *files, const char *name, annal_error *err);
     annal_status (*settle)(struct lake_files *files, const char *name, annal_error *err);
     void (*drop)(struct lake_files *files, const char *name);
 
-    /* What is not there is no failure. */
+    /* Remove a file. A missing file is not an error. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* Open a file, or a copy of it without a name. ANNAL_ERR_NOTFOUND: there is none of this name.
-     * ANNAL_ERR_CORRUPT: it is longer than these bytes. */
+    /* Open a file, or an unnamed copy of it. ANNAL_ERR_NOTFOUND: it does not exist.
+     * ANNAL_ERR_CORRUPT: it is longer than `most` bytes. */
     annal_status (*fetch)(struct lake_files *files, const char *name, uint64_t most, int *out_fd,
                           annal_error *err);
 
-    /* For messages: where a file is. Valid until the next call. */
+    /* Return the full name of a file for messages. Valid until the next call. */
     const char *(*place)(struct lake_files *files, const char *name);
 };
 
 extern const struct lake_files_kind lake_dir, lake_s3;
 
-/* An open file, from its first byte on; place is for messages. ANNAL_ERR_LIMIT: it is longer than
- * these bytes, or fn said so. */
+/* Read an open file from its first byte; place is its name for messages. ANNAL_ERR_LIMIT: it is
+ * longer than `most` bytes, or fn returned this. */
 annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
                           annal_error *err);
 
-/* The sentences for a file that is too long. */
+/* Return the errors for a file that is too long. */
 annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err);
 annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err);
 
-/* The path by which DuckDB opens an open file. */
+/* Print the path by which DuckDB opens an open file. */
 enum { FD_PATH_BYTES = 40 };
 void lake_fd_path(char path[FD_PATH_BYTES], int fd);
 
-/* Create a file without a name in $TMPDIR, or /tmp: only this process can open it. */
+/* Create an unnamed file in $TMPDIR or /tmp, which only this process can open. */
 annal_status lake_unnamed(int *out_fd, annal_error *err);
 
-/* A piece_fn: add it to a struct buf. */
+/* A piece_fn: append the bytes to a struct buf. */
 annal_status lake_add_text(void *arg, const void *bytes, size_t len);
 
-/* ---- The lake: lake.c has its rules ---- */
+/* ---- The lake: lake.c has the rules ---- */
 
 enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY = 1000 };
 #define MANIFEST_BYTES   ((size_t)64 << 20)
@@ -87,10 +84,10 @@ enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY =
 struct lake_file {
     const char *name;
     uint64_t rows, bytes, hash;
-    int64_t replaced_us; /* 0: it is part of the lake */
+    int64_t replaced_us; /* 0 while it belongs to the lake */
     bool is_removed;
-    bool is_missing;               /* compaction found that it was deleted */
-    struct lake_file *replaced_by; /* the file that has its rows now; NULL: it is not replaced */
+    bool is_missing;               /* compaction found it deleted */
+    struct lake_file *replaced_by; /* file that contains its rows now; NULL if not replaced */
 };
 
 struct lake_row {
@@ -98,26 +95,26 @@ struct lake_row {
     uint64_t seq;
     int64_t ts_us;
     uint64_t h;
-    size_t at; /* of its texts: type, id, cause, data, one after the other */
+    size_t at; /* offset of its texts: type, id, cause, data, one after the other */
     size_t lens[4];
 };
 
-/* What the manifests say about a session: lake_read.c. */
+/* The manifest entries of a session: lake_read.c. */
 struct lake_history;
 
 struct ship_target {
     const struct lake_files_kind *kind;
     struct lake_files *files;
-    struct lanes heads;    /* there: as the manifests say */
-    void *tree;            /* struct lake_file by name, of tsearch(3) */
-    uint64_t number;       /* of the last manifest that was read */
-    uint64_t checkpoint;   /* of the last manifest that is in the checkpoint; 0: there is none */
-    char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
+    struct shipments heads; /* head: according to the manifests */
+    void *tree;             /* struct lake_file by name; root of tsearch(3) */
+    uint64_t number;        /* number of the last manifest read */
+    uint64_t checkpoint;    /* number of the last manifest in the checkpoint, or 0 */
+    char last[NAME_BYTES];  /* file of the last manifest, or "" if it is renamed */
     uint64_t events;
     bool to_write;
     char store[SHIP_STORE_BYTES_MAX];
     bool has_histories; /* of all sessions, from the first manifest on */
-    void *histories;    /* struct lake_history by session, of tsearch(3) */
+    void *histories;    /* struct lake_history by session; root of tsearch(3) */
 
     struct lake_row *rows;
     size_t row_count, row_room, row_given;
@@ -125,15 +122,16 @@ struct ship_target {
     annal_value values[8];
 };
 
-/* The name of a file, day=YYYY-MM-DD/NNNNNNNN-XXXXXXXX.parquet, from a line of a manifest or of the
- * checkpoint. */
+/* Read the name of a file, day=YYYY-MM-DD/NNNNNNNN-XXXXXXXX.parquet, from a line of a manifest or
+ * of the checkpoint. */
 void lake_take_name(struct outside *line, char name[NAME_BYTES]);
 
-/* Open a file of the lake. The last one may not have its name yet: a reader does not give it. */
+/* Open a file of the lake. The file of the last manifest may still be named ….tmp; readers do not
+ * rename it. */
 annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
                              annal_error *err);
 
-/* Files that are open, with the paths by which DuckDB opens them. */
+/* Open files, with the paths by which DuckDB opens them. */
 struct opened {
     const char **paths;
     size_t count;
@@ -142,57 +140,57 @@ annal_status lake_open_more(struct ship_target *lake, const struct lake_file *fi
                             struct opened *opened, annal_error *err);
 void lake_close_all(struct opened *opened);
 
-/* Read the manifests that were written since. */
+/* Read the manifests that were written since the last call. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err);
 
-/* A whole file, up to out->limit, and a 0 after it. */
+/* Read a whole file, up to out->limit, and append a 0. */
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
                             annal_error *err);
 
-/* The last line of a manifest and of a checkpoint proves those before it. check: false if they are
- * not what was written; else the last line is cut off. */
+/* The last line of a manifest or checkpoint proves the lines before it. lake_check_text() returns
+ * false if they were changed, otherwise it cuts off the last line. */
 annal_status lake_end_text(struct buf *text, size_t count);
 bool lake_check_text(char *text, size_t len, size_t *out_count);
 
-/* Begin again, before the first manifest. */
+/* Forget all manifests, to read again from the first. */
 void lake_forget(struct ship_target *lake);
 
 annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file,
                            annal_error *err);
 
-/* lake_checkpoint.c. Read: nothing if there is none, or if it is damaged. Write: all that was
- * read, in the place of the one before. Prove: it says what the manifests say that were read. */
+/* lake_checkpoint.c: load the checkpoint (a missing or damaged one is ignored); replace it with the
+ * current state; check that it matches the manifests. */
 annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err);
 annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err);
 annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err);
 
-/* NULL: no manifest names it. */
+/* Find a file by name; NULL if no manifest lists it. */
 struct lake_file *lake_find_file(struct ship_target *lake, const char *name);
 
 struct lake_manifest {
     int version;
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     uint64_t rows, bytes, hash;
-    struct buf lines; /* what it says besides */
-    size_t count;     /* of them */
+    struct buf lines; /* its further lines */
+    size_t count;     /* number of these lines */
 };
 
-/* A name that no file has. */
+/* Choose an unused name. */
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
                            annal_error *err);
 
-/* Set bytes and hash to those of an open file. */
+/* Compute bytes and hash of an open file. */
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
 
-/* Write it as the next one; ANNAL_ERR_CONFLICT: somebody else was first. */
+/* Write the manifest with the next number. ANNAL_ERR_CONFLICT: another process was first. */
 annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
                           annal_error *err);
 
-/* What a manifest says of a session. The first piece of a session has the header of its journal;
- * a lake that an older annal began lacks it. */
+/* The entry of a session in a manifest. The first entry of a session contains the header of its
+ * journal; it is missing in a lake that an older annal started. */
 struct lake_piece {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t first, before; /* the first seq, and the hash before it */
+    uint64_t first, before; /* first seq, and hash of the event before it */
     struct place last;
     bool has_header;
     annal_session_info info;
@@ -200,7 +198,7 @@ struct lake_piece {
 
 /* lake_read.c */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
-bool lake_read_row(char *line, annal_event *out); /* a row as DuckDB printed it */
+bool lake_read_row(char *line, annal_event *out); /* a row as printed by DuckDB */
 bool lake_take_header(struct outside *line, annal_session_info *out);
 annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
                              struct lake_file *file, annal_error *err);

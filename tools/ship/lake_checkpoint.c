@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the first n manifests of a lake say, in one file, so that opening it does not read them all:
+ * Summarizes the first n manifests of a lake in one file, so that opening the lake does not read
+ * them all:
  *
  *     {"annal_lake":1,"checkpoint":n,"events":…}
  *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}    each file that was not removed
  *     {"session":"…","seq":…,"h":"…","at":…}                        each head
  *     {"pieces":…,"h":"…"}                                          as in manifests
  *
- * (1) It is written by whoever opened the lake to write and had to read many manifests, and by
- *     compaction. The old one is removed first. If there is none for a moment, or after a crash,
- *     all manifests are read: it is never needed.
- * (2) Of two at once one gets the name; both are true.
- * (3) The order of its lines is fixed, so that it can be compared with what the manifests say.
+ * (1) It is written by a process that opened the lake for writing and had to read many manifests,
+ *     and by compaction. The old one is removed first. It is never required: if it is missing for a
+ *     moment, or after a crash, all manifests are read.
+ * (2) If two processes write it at the same time, one of them creates the name; both contents are
+ *     valid.
+ * (3) The order of its lines is fixed, so that it can be compared with the manifests.
  */
 #include "tools/ship/lake.h"
 
@@ -45,15 +47,15 @@ static void print_file(const void *node, VISIT which, void *closure)
     printing->count++;
 }
 
-static int print_head(void *arg, struct lane *lane)
+static int print_head(void *arg, struct shipment *shipment)
 {
     struct printing *printing = arg;
-    if (!lane->has_head)
+    if (!shipment->has_head)
         return 0;
     printing->status = annal__buf_printf(
         &printing->text,
         "{\"session\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n",
-        lane->session, lane->there.seq, lane->there.h, lane->there.at);
+        shipment->session, shipment->head.seq, shipment->head.h, shipment->head.at);
     printing->count++;
     return printing->status < 0;
 }
@@ -66,7 +68,7 @@ static annal_status print(struct ship_target *lake, struct buf *out, annal_error
         LAKE_BATCH, lake->number, lake->events);
     twalk_r(lake->tree, print_file, &printing);
     if (printing.status >= 0)
-        (void)lanes_each(&lake->heads, print_head, &printing);
+        (void)shipments_each(&lake->heads, print_head, &printing);
     if (printing.status >= 0)
         printing.status = lake_end_text(&printing.text, printing.count);
     *out = printing.text;
@@ -123,13 +125,13 @@ static annal_status take_head(struct ship_target *lake, struct outside *line, an
     outside_skip(line, "}");
     if (!outside_end(line))
         return ANNAL_ERR_CORRUPT;
-    struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
-    if (lane == NULL)
+    struct shipment *shipment = shipment_of(&lake->heads, annal_slice_of(session));
+    if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    if (lane->has_head)
+    if (shipment->has_head)
         return ANNAL_ERR_CORRUPT;
-    lane->has_head = true;
-    lane->there = head;
+    shipment->has_head = true;
+    shipment->head = head;
     return ANNAL_OK;
 }
 
@@ -146,7 +148,7 @@ static bool take_begin(const char *text, uint64_t *number, uint64_t *events)
     return outside_end(&line) && is_known;
 }
 
-/* ANNAL_ERR_CORRUPT: it is damaged, or of another version. */
+/* Load the checkpoint. ANNAL_ERR_CORRUPT: it is damaged, or has another version. */
 static annal_status take(struct ship_target *lake, struct buf *text, annal_error *err)
 {
     size_t said = 0, count = 0;
@@ -182,7 +184,7 @@ annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
     return ANNAL_OK;
 }
 
-/* One that somebody else wrote meanwhile is left for the next time. */
+/* Check the checkpoint. If another process replaced it in the meantime, it is not checked. */
 annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err)
 {
     struct buf want = {0}, text = {.limit = CHECKPOINT_BYTES};
@@ -194,9 +196,9 @@ annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err)
         status = print(lake, &want, err);
     if (status >= 0 && (text.len != want.len || memcmp(text.ptr, want.ptr, want.len) != 0) &&
         (strstr(text.ptr, number) != NULL || !lake_check_text(text.ptr, text.len, &count)))
-        status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "ship: '%s' is not what the manifests say: remove it",
-                             lake->kind->place(lake->files, file_name));
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' differs from the manifests: remove it",
+                        lake->kind->place(lake->files, file_name));
     annal__buf_done(&text);
     annal__buf_done(&want);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;

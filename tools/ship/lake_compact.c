@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many small files of a lake become few large ones.
+ * Merges many small files of a lake into a few large ones.
  *
- * (1) The files of one day that are small are merged, in the order of their names. The new file has
- *     its name first; then a manifest says which files it replaces (lake.c, rule 4). So one write
- *     changes what the lake consists of: whoever reads the manifests sees all rows once, before and
- *     after.
- * (2) Files that were replaced keep their names for keep_us, because readers may have begun with an
- *     older list. They are removed by a later run.
- * (3) A shipper that wrote a manifest meanwhile changes nothing about the files that are merged:
- *     the manifest is written again with the next number. Another run of this that replaced one of
- *     them was first: then the new file is removed.
- * (4) A file that is not there is one of a day that was deleted: the others are merged.
+ * (1) The small files of one day are merged, in the order of their names. The new file gets its
+ *     final name first; then a manifest lists the files that it replaces (lake.c, rule 4). So one
+ *     write changes the content of the lake: a reader of the manifests sees all rows exactly once,
+ *     before and after it.
+ * (2) Replaced files are kept for keep_us, because readers may have started with an older list. A
+ *     later run removes them.
+ * (3) If a shipper wrote a manifest in the meantime, the merged files are not affected: the
+ *     manifest is written again with the next number. If another run has replaced one of the files
+ *     first, the new file is removed.
+ * (4) A missing file belongs to a day that was deleted: the other files are merged.
  */
 #include "tools/ship/lake.h"
 
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is larger stays as it is, and what is made is not much larger. */
+/* Larger files are left unchanged, and merged files are not much larger. */
 enum { FILES_MAX = 2000, DAY_BYTES = 10, TRIES = 100 };
 #define SMALL_BYTES ((uint64_t)16 << 20)
 #define MADE_BYTES  ((uint64_t)64 << 20)
@@ -39,9 +39,9 @@ struct merge {
     const char *names[FILES_MAX];
     size_t count;
     uint64_t bytes, rows;
-    struct buf removed; /* lines of the next manifest: what need not be removed again */
+    struct buf removed; /* lines for the next manifest: files that need not be removed again */
     size_t removed_count;
-    bool is_full; /* there is more to merge, in another file */
+    bool is_full; /* more files remain, for another merged file */
     annal_error *err;
     annal_status status;
 };
@@ -51,7 +51,7 @@ static bool is_same_day(const char *name, const char *other)
     return strncmp(name, other, strlen("day=") + DAY_BYTES) == 0;
 }
 
-/* By name, so by day: take files of one day until there are enough. */
+/* Visit files by name, and so by day: collect enough files of the same day. */
 static void choose(const void *node, VISIT which, void *closure)
 {
     struct merge *merge = closure;
@@ -74,7 +74,8 @@ static void choose(const void *node, VISIT which, void *closure)
     merge->rows += file->rows;
 }
 
-/* ANNAL_ERR_NOTFOUND: one of them was deleted, and is left out from now on (rule 4). */
+/* Open all files of the merge. ANNAL_ERR_NOTFOUND: one of them was deleted, and is left out from
+ * now on (rule 4). */
 static annal_status fetch_all(struct merge *merge, struct opened *opened)
 {
     struct ship_target *lake = merge->lake;
@@ -101,7 +102,7 @@ static annal_status write_merged(struct merge *merge, const char *name, int *out
     bool is_begun = status >= 0;
     if (is_begun && (parquet_open(path, &parquet) != 0 ||
                      parquet_merge(parquet, opened.paths, opened.count) != 0))
-        status = annal__fail(merge->err, ANNAL_ERR_IO, "ship: no Parquet file was written");
+        status = annal__fail(merge->err, ANNAL_ERR_IO, "ship: the Parquet file was not written");
     if (is_begun && status < 0)
         lake->kind->drop(lake->files, name);
     parquet_close(parquet);
@@ -117,7 +118,7 @@ static bool are_all_live(const struct merge *merge)
     return true;
 }
 
-/* Rules 1 and 3. */
+/* Write the manifest: rules 1 and 3. */
 static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
 {
     struct ship_target *lake = merge->lake;
@@ -131,13 +132,13 @@ static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
             (void)lake->kind->remove(lake->files, manifest->name, NULL);
             return read < 0 ? read
                             : annal__fail(merge->err, ANNAL_ERR_BUSY,
-                                          "ship: another process compacts the lake");
+                                          "ship: another process is compacting the lake");
         }
     }
     return status < 0 ? status : lake_read_log(lake, merge->err);
 }
 
-/* What this manifest removes and replaces. */
+/* Print the removed and the replaced files of this manifest. */
 static annal_status print_changes(struct merge *merge, struct lake_manifest *manifest)
 {
     annal_status status = ANNAL_OK;
@@ -180,7 +181,7 @@ static annal_status merge_files(struct merge *merge)
     return status;
 }
 
-/* Rule 2. */
+/* Remove a replaced file: rule 2. */
 static void remove_old(const void *node, VISIT which, void *closure)
 {
     struct merge *merge = closure;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files of a lake in a directory. Others may write there, so each is opened, named and removed
- * below LAKE/store=<name>, and no link is followed (journal/base/open_below.h). A name is linked,
- * not renamed, where only one may get it. DuckDB gets files that are open, as /proc/self/fd/N.
- */
+/* The files of a lake in a directory. Other programs may write there, so each file is opened,
+ * renamed and removed below LAKE/store=<name> without following links (journal/base/open_below.h).
+ * To create a name that only one process may get, a file is linked, not renamed. DuckDB opens files
+ * as /proc/self/fd/N. */
 #include "tools/ship/lake.h"
 
 #include "journal/base/alloc.h"
@@ -24,13 +23,13 @@
 enum { ROOT_BYTES = PATH_BYTES / 2 };
 
 struct lake_files {
-    struct below below;    /* not open: a reader found no such directory */
-    int local;             /* of dir_local(); -1: none */
+    struct below below;    /* not open if a reader found no such directory */
+    int local;             /* of dir_local(), or -1 */
     char root[ROOT_BYTES]; /* LAKE/store=<name> */
     char place[PATH_BYTES];
 };
 
-/* What readers of the lake, such as other users, may do is left to the umask. */
+/* The umask decides what readers of the lake, such as other users, may do. */
 static const struct below_mode shared = {.file = 0666, .folder = 0777, .sync = true};
 
 static const char *place_of(struct lake_files *files, const char *name, const char *end)
@@ -60,7 +59,7 @@ static void dir_close(struct lake_files *files)
     annal__free(files);
 }
 
-/* The path that the user gave, which may contain links. */
+/* Create the directory that the user named; its path may contain links. */
 static annal_status make_root(const char *root, annal_error *err)
 {
     char path[ROOT_BYTES];
@@ -68,7 +67,7 @@ static annal_status make_root(const char *root, annal_error *err)
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return annal__fail_errno(err, "ship: make '%s'", path);
+            return annal__fail_errno(err, "ship: create the directory '%s'", path);
         *slash = '/';
     }
     return ANNAL_OK;
@@ -83,7 +82,7 @@ static annal_status make_folder(struct lake_files *files, const char *name, anna
     return ship_error(status, err);
 }
 
-/* A reader has all files of a session open. */
+/* Raise the limit of open files: a reader opens all files of a session. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -99,7 +98,7 @@ static annal_status open_root(struct lake_files *files, bool to_write, annal_err
     if (status >= 0)
         status = ship_error(annal__below_open(files->root, &files->below, err), err);
     if (status == ANNAL_ERR_NOTFOUND && !to_write)
-        return ANNAL_OK; /* as if it had no file */
+        return ANNAL_OK; /* as if the lake were empty */
     if (status >= 0 && to_write)
         status = make_folder(files, "_log", err);
     if (status >= 0 && to_write)
@@ -133,7 +132,7 @@ static annal_status dir_open(const struct ship_where *where, const char *directo
 
 static annal_status fail_missing(struct lake_files *files, const char *name, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: there is no '%s'",
+    return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: '%s' does not exist",
                        place_of(files, name, ""));
 }
 
@@ -150,15 +149,15 @@ annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err
 {
     return annal__fail(err, ANNAL_ERR_LIMIT,
                        "ship: '%s' has more than %" PRIu64
-                       " bytes, the most that annal writes there",
+                       " bytes, the maximum that annal writes there",
                        place, most);
 }
 
 annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "ship: '%s' is longer than the %" PRIu64 " bytes that its manifest says",
-                       place, said);
+                       "ship: '%s' is longer than the %" PRIu64 " bytes in its manifest", place,
+                       said);
 }
 
 annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
@@ -196,7 +195,7 @@ static annal_status dir_fetch(struct lake_files *files, const char *name, uint64
     if (status < 0)
         return status;
     if (fstat(*out_fd, &info) < 0)
-        status = annal__fail_errno(err, "ship: look at '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: examine '%s'", place_of(files, name, ""));
     else if ((uint64_t)info.st_size > most)
         status = lake_refuse_longer(place_of(files, name, ""), most, err);
     if (status < 0)
@@ -208,7 +207,7 @@ static annal_status dir_fetch(struct lake_files *files, const char *name, uint64
 
 static annal_status fail_conflict(struct lake_files *files, const char *name, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CONFLICT, "ship: '%s' is there already",
+    return annal__fail(err, ANNAL_ERR_CONFLICT, "ship: '%s' already exists",
                        place_of(files, name, ""));
 }
 
@@ -231,10 +230,11 @@ static annal_status dir_create(struct lake_files *files, const char *name, annal
                                annal_error *err)
 {
     char tmp[NAME_BYTES + 40];
-    uint64_t chance = 0; /* a process of another container may have the same id */
+    uint64_t chance = 0; /* a process in another container may have the same id */
     bool ignored;
     if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: find a name beside '%s'", place_of(files, name, ""));
+        return annal__fail_errno(err, "ship: create a temporary file beside '%s'",
+                                 place_of(files, name, ""));
     snprintf(tmp, sizeof tmp, "%s.%016" PRIx64 ".tmp", name, chance);
     annal_status status = write_file(files, tmp, bytes, err);
     if (status >= 0)

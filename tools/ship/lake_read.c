@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session is read back from a lake, to be pulled.
+ * Reads a session back from a lake, for a pull.
  *
- * Which files have events of it is in the manifests, all of which are read for that, once for all
- * sessions: those of batches name their sessions, and a file that was made of others has what they
- * had. The header of the journal is in the manifest that has its first event.
+ * The manifests tell which files contain events of the session. They are all read for that, once
+ * for all sessions: manifests of batches list their sessions, and a merged file contains what the
+ * files that it replaces contained. The header of the journal is in the manifest of its first
+ * event.
  *
- * Memory does not grow with the session: DuckDB sorts no events, but writes them to a file of text
- * in the order in which the lake has them. That is nearly the order of the session, in a few runs
- * of consecutive events. They are found, sorted, and read one after the other.
+ * Memory use does not grow with the session: DuckDB does not sort events, but writes them to a text
+ * file in the order of the lake. That is nearly the order of the session, in a few runs of
+ * consecutive events. These are found, sorted, and read one after the other.
  */
 #include "tools/ship/lake.h"
 
@@ -41,7 +42,7 @@ annal_status lake_print_header(const annal_session_info *info, struct buf *out)
     return status;
 }
 
-/* What lake_print_header() prints, if it comes next. */
+/* Read what lake_print_header() printed, if it is next in the line. */
 bool lake_take_header(struct outside *line, annal_session_info *out)
 {
     if (!outside_has(line, ",\"file\":\""))
@@ -65,12 +66,12 @@ bool lake_take_header(struct outside *line, annal_session_info *out)
     return true;
 }
 
-/* ---- Histories: each session, with the files that have events of it ---- */
+/* ---- Histories: each session with the files that contain its events ---- */
 
 struct lake_history {
     char *session;
-    annal_session_info info;  /* what its header says; file "": it is not known */
-    struct lake_file **files; /* as the manifests name them: others may have replaced them */
+    annal_session_info info;  /* header of the journal; file "" if unknown */
+    struct lake_file **files; /* as listed in the manifests: some may be replaced since */
     size_t count;
 };
 
@@ -131,7 +132,7 @@ annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *
     return ANNAL_OK;
 }
 
-/* All manifests are read, once: what is written later is left for the next pull. */
+/* Read all manifests, once. Later manifests are left for the next pull. */
 static annal_status read_histories(struct ship_target *lake, annal_error *err)
 {
     if (lake->has_histories)
@@ -152,20 +153,20 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
         return status;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     const struct lake_history *history = find_history(lake, name);
-    const struct lane *head = lane_find(&lake->heads, session);
+    const struct shipment *head = shipment_find(&lake->heads, session);
     if (history == NULL || head == NULL)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s' at %s", name,
                            lake->kind->place(lake->files, ""));
     if (history->info.file[0] == '\0')
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "session '%s' cannot be pulled: an older annal shipped its first event, "
-                           "and did not say what the header of its journal is",
+                           "session '%s' cannot be pulled: an older annal shipped its first event "
+                           "without the header of its journal",
                            name);
     *out = (struct ship_origin){.stores = 1, .info = history->info};
     snprintf(out->store, sizeof out->store, "%s", lake->store);
     memcpy(out->info.session, name, sizeof name);
-    out->info.last_seq = head->there.seq;
-    out->info.last_h = head->there.h;
+    out->info.last_seq = head->head.seq;
+    out->info.last_h = head->head.h;
     return ANNAL_OK;
 }
 
@@ -210,7 +211,7 @@ enum { SQL_BYTES = 1200 };
 struct reading {
     struct ship_target *lake;
     const char *proof; /* of parquet_lines() */
-    bool all;          /* files of all sessions */
+    bool all;          /* read files of all sessions */
     struct lake_file **files;
     size_t count;
     annal_error *err;
@@ -233,8 +234,8 @@ static annal_status add_file(struct reading *reading, struct lake_file *file)
     return ANNAL_OK;
 }
 
-/* The file that has the rows of this one now. Each file on the way is led there, so that the next
- * look is short. Only a later manifest replaces a file, so this ends. */
+/* Return the file that contains the rows of this one now, and shorten the path to it for later
+ * calls. Only a later manifest replaces a file, so this ends. */
 static struct lake_file *live(struct lake_file *file)
 {
     struct lake_file *last = file;
@@ -248,7 +249,7 @@ static struct lake_file *live(struct lake_file *file)
     return last;
 }
 
-/* In the order of names, which is that of the batches. */
+/* Collect the files in the order of their names, which is the order of the batches. */
 static annal_status files_of(struct reading *reading, const struct lake_history *history)
 {
     annal_status status = ANNAL_OK;
@@ -264,7 +265,7 @@ static annal_status files_of(struct reading *reading, const struct lake_history 
     return status;
 }
 
-/* A walk in the order of names. */
+/* Visit a file, in the order of names. */
 static void add_live(const void *node, VISIT which, void *closure)
 {
     struct reading *reading = closure;
@@ -290,7 +291,7 @@ static int digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Hexadecimal digits become bytes, in their place. */
+/* Decode hexadecimal digits in place. */
 static bool unhex(char *text, annal_slice *out)
 {
     size_t len = strlen(text);
@@ -304,7 +305,7 @@ static bool unhex(char *text, annal_slice *out)
     return len % 2 == 0;
 }
 
-/* One number, and nothing else. */
+/* Read a number that is the whole text. */
 static bool number_is(const char *text, int64_t *out)
 {
     struct outside field = {.at = text};
@@ -344,13 +345,13 @@ static annal_status give_row(void *arg, char *line, annal_error *err)
     return lake_read_row(line, &event)
                ? taking->fn(taking->arg, &event, err)
                : annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "ship: a file of the lake has a row that is not an event");
+                             "ship: a file of the lake contains a row that is not an event");
 }
 
-/* Called with each line of an answer. */
+/* Receives each line of an answer. */
 typedef annal_status (*line_fn)(void *arg, char *line, annal_error *err);
 
-/* Consecutive events in the answer: the seq of the first, and where its line begins. */
+/* Consecutive events in the answer: the seq of the first, and the offset of its line. */
 struct run {
     uint64_t seq;
     off_t at;
@@ -391,7 +392,7 @@ static annal_status find_runs(struct lines *lines, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Up to count lines from here on. */
+/* Pass up to count lines from here to fn. */
 static annal_status give_run(struct lines *lines, uint64_t count, line_fn fn, void *arg,
                              annal_error *err)
 {
@@ -409,26 +410,27 @@ static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, an
     annal_status status = find_runs(lines, err);
     for (size_t i = 0; i < lines->count && status >= 0; i++) {
         if (fseeko(lines->file, lines->runs[i].at, SEEK_SET) != 0)
-            return annal__fail_errno(err, "ship: read the answer of DuckDB");
+            return annal__fail_errno(err, "ship: read the output of DuckDB");
         status = give_run(lines, lines->runs[i].count, fn, arg, err);
     }
     return status;
 }
 
-/* by_seq: each line begins with a seq, and they are given in that order. */
+/* Pass the lines of the answer to fn; by_seq: each line begins with a seq, and the lines are passed
+ * in that order. */
 static annal_status give_lines(FILE *file, bool by_seq, line_fn fn, void *arg, annal_error *err)
 {
     struct lines lines = {.file = file};
     annal_status status =
         by_seq ? give_in_order(&lines, fn, arg, err) : give_run(&lines, UINT64_MAX, fn, arg, err);
     if (status >= 0 && ferror(lines.file))
-        status = annal__fail_errno(err, "ship: read the answer of DuckDB");
+        status = annal__fail_errno(err, "ship: read the output of DuckDB");
     free(lines.line);
     annal__free(lines.runs);
     return status;
 }
 
-/* The answer to SQL, in a file of text. */
+/* Run the SQL, and write its answer to a text file. */
 static annal_status ask(const struct reading *reading, const char *sql, int answer)
 {
     struct opened opened = {0};
@@ -441,9 +443,9 @@ static annal_status ask(const struct reading *reading, const char *sql, int answ
         exit_status = parquet_lines(parquet, opened.paths, opened.count, reading->proof, sql);
     parquet_close(parquet);
     lake_close_all(&opened);
-    return exit_status == 0
-               ? status
-               : annal__fail(reading->err, ANNAL_ERR_IO, "ship: the lake's files were not read");
+    return exit_status == 0 ? status
+                            : annal__fail(reading->err, ANNAL_ERR_IO,
+                                          "ship: DuckDB could not read the files of the lake");
 }
 
 annal_status lake_unnamed(int *out_fd, annal_error *err)
@@ -456,7 +458,7 @@ annal_status lake_unnamed(int *out_fd, annal_error *err)
     if (*out_fd >= 0)
         return ANNAL_OK;
     if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: find a name");
+        return annal__fail_errno(err, "ship: choose a name for a temporary file");
     snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
     *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*out_fd < 0)
@@ -465,7 +467,7 @@ annal_status lake_unnamed(int *out_fd, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Open the files, and give the lines of the answer. */
+/* Open the files, run the SQL, and pass the lines of the answer to fn. */
 static annal_status read_files(const struct reading *reading, const char *sql, line_fn fn,
                                void *arg)
 {
@@ -477,7 +479,7 @@ static annal_status read_files(const struct reading *reading, const char *sql, l
     if (file != NULL)
         status = give_lines(file, !reading->all, fn, arg, reading->err);
     else if (status >= 0)
-        status = annal__fail_errno(reading->err, "ship: read the answer of DuckDB");
+        status = annal__fail_errno(reading->err, "ship: read the output of DuckDB");
     if (file != NULL)
         fclose(file);
     else if (fd >= 0)
@@ -485,9 +487,10 @@ static annal_status read_files(const struct reading *reading, const char *sql, l
     return status;
 }
 
-/* A small Parquet file may say that it has very many rows, or very long ones, which would fill the
- * disk as text. So there are at most as many as the manifests say, and their text has some
- * proportion to the journal, in which a byte may be what JSON writes in six. */
+/* Print the limits of a query. A small Parquet file may claim very many or very long rows, which
+ * would fill the disk as text. So at most as many rows are read as the manifests list, and their
+ * text is limited in proportion to the journal; JSON may need six bytes for one byte of a
+ * journal. */
 static void print_proof(char sql[SQL_BYTES], const char *rows, const char *session, uint64_t most,
                         const struct place *head)
 {
@@ -516,12 +519,12 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
     const struct lake_history *history = find_history(lake, name);
     if (history != NULL)
         status = files_of(&reading, history);
-    const struct lane *head = lane_find(&lake->heads, session);
-    if (status >= 0 && reading.count > 0 && head != NULL && head->there.seq > after_seq) {
+    const struct shipment *head = shipment_find(&lake->heads, session);
+    if (status >= 0 && reading.count > 0 && head != NULL && head->head.seq > after_seq) {
         snprintf(rows, sizeof rows,
                  "FROM f WHERE session_id = '%s' AND seq > %" PRIu64 " AND seq <= %" PRIu64, name,
-                 after_seq, head->there.seq);
-        print_proof(proof, rows, name, head->there.seq - after_seq, &head->there);
+                 after_seq, head->head.seq);
+        print_proof(proof, rows, name, head->head.seq - after_seq, &head->head);
         snprintf(sql, sizeof sql,
                  "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h %s",
                  rows);
@@ -534,7 +537,7 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
 
 /* ---- Forks and sub-agents ---- */
 
-/* A session that belongs to another one. */
+/* A session that belongs to another session. */
 struct link {
     const char *of;
     char *session;
@@ -542,7 +545,7 @@ struct link {
 };
 
 struct links {
-    struct link *all; /* by of */
+    struct link *all; /* sorted by of */
     size_t count;
 };
 
@@ -578,7 +581,7 @@ static void note_fork(const void *node, VISIT which, void *closure)
             add_link(noting->links, history->session, history->info.fork_session, noting->err);
 }
 
-/* A sub-agent whose parent's name is not one belongs to no session. */
+/* Note a sub-agent. If the name of its parent is invalid, it belongs to no session. */
 static annal_status note_agent(void *arg, char *line, annal_error *err)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1], of[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -597,7 +600,7 @@ static int compare_links(const void *a, const void *b)
     return order != 0 ? order : strcmp(one->session, other->session);
 }
 
-/* The first link of those that belong to a session. */
+/* Find the first link of the sessions that belong to `of`. */
 static size_t first_link(const struct links *links, const char *of)
 {
     size_t from = 0, to = links->count;
@@ -611,7 +614,7 @@ static size_t first_link(const struct links *links, const char *of)
     return from;
 }
 
-/* Each once, and those that belong to it after it: a list takes the place of recursion. */
+/* Pass each session once, before the sessions that belong to it. A list replaces recursion. */
 static annal_status give_tree(struct links *links, const char *of, session_fn fn, void *arg,
                               annal_error *err)
 {
@@ -625,7 +628,7 @@ static annal_status give_tree(struct links *links, const char *of, session_fn fn
         const char *session = at == 0 ? of : list[at - 1];
         for (size_t i = first_link(links, session);
              status >= 0 && i < links->count && strcmp(links->all[i].of, session) == 0; i++) {
-            if (links->all[i].is_given) /* a circle ends here */
+            if (links->all[i].is_given) /* a cycle ends here */
                 continue;
             links->all[i].is_given = true;
             list[given++] = links->all[i].session;
@@ -636,7 +639,7 @@ static annal_status give_tree(struct links *links, const char *of, session_fn fn
     return status;
 }
 
-/* The manifests know forks; sub-agents are in events, so all files are read. */
+/* The manifests contain forks; sub-agents are found in events, so all files are read. */
 annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
                        annal_error *err)
 {

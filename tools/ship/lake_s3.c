@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of a lake in a bucket: Amazon S3, or a server that speaks its protocol. libcurl signs
- * (AWS Signature Version 4).
+ * The files of a lake in a bucket: Amazon S3, or a server with the same protocol. libcurl signs
+ * requests (AWS Signature Version 4).
  *
- * (1) A name that only one may get is a PUT with If-None-Match: *. A server that does not look at
- *     it would let two shippers overwrite each other: so it is asked once, by making _log/_exists,
- *     and then trying to make it again.
- * (2) ….tmp is copied by the server, and removed. Whoever comes too late finds no ….tmp: then it is
- *     done.
- * (3) A Parquet file is written to a file in TMPDIR that has no name, so a shipper that is killed
- *     leaves nothing. It is used again for the next one.
- * (4) What may pass (no connection, silence, 5xx, 429) is ANNAL_ERR_BUSY. A request may have been
- *     carried out nevertheless; the caller reads the log again.
+ * (1) A name that only one process may create is a PUT with If-None-Match: *. A server that ignores
+ *     this header would let two shippers overwrite each other, so it is tested once, by creating
+ *     _log/_exists and then trying to create it again.
+ * (2) The server copies ….tmp to its final name, and ….tmp is removed. A process that finds no
+ *     ….tmp is late: another one has done it.
+ * (3) A Parquet file is first written to an unnamed file in TMPDIR, so a killed shipper leaves
+ *     nothing behind. The file is reused for the next one.
+ * (4) Failures that may be temporary (no connection, silence, 5xx, 429) are ANNAL_ERR_BUSY. The
+ *     server may have executed the request nevertheless; the caller reads the log again.
  */
 #include "tools/ship/lake.h"
 
@@ -32,32 +32,32 @@ enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
 
 struct lake_files {
     CURL *curl;
-    int local;            /* rule 3; -1: not made yet */
-    char base[URL_BYTES]; /* of the bucket */
-    char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, with % */
-    char root[URL_BYTES]; /* /prefix/store=<name>, with % */
+    int local;            /* rule 3; -1 if not created yet */
+    char base[URL_BYTES]; /* URL of the bucket */
+    char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, %-escaped */
+    char root[URL_BYTES]; /* /prefix/store=<name>, %-escaped */
     char signer[100];
     char place[2 * URL_BYTES + 300];
-    const char *token; /* of the session; may be NULL */
+    const char *token; /* session token, or NULL */
     char why[CURL_ERROR_SIZE];
 };
 
 struct request {
     const char *method;
     const char *name;
-    const char *header; /* one more; may be NULL */
+    const char *header; /* additional header, or NULL */
     annal_slice body;
-    piece_fn fn; /* takes the answer if that is 200 */
+    piece_fn fn; /* receives the answer if its status is 200 */
     void *arg;
 
     struct lake_files *files;
     long code;
-    annal_status taken;        /* what fn returned */
-    char answer[ANSWER_BYTES]; /* its beginning, if it is another one, or if there is no fn */
+    annal_status taken;        /* result of fn */
+    char answer[ANSWER_BYTES]; /* beginning of any other answer, or of all if fn is NULL */
     size_t answer_len;
 };
 
-/* ---- Where it is ---- */
+/* ---- The address ---- */
 
 static const char *from_environment(const char *first, const char *second)
 {
@@ -67,7 +67,8 @@ static const char *from_environment(const char *first, const char *second)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* As the signature wants it: everything but these, and with path the slash. */
+/* Escape all characters except these, as the signature requires; in a path, slashes are not escaped
+ * either. */
 static annal_status add_escaped(struct buf *out, const char *text, bool path)
 {
     annal_status status = ANNAL_OK;
@@ -108,7 +109,7 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
             text, "%.*s/%.*s",
             (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)), endpoint,
             ANNAL_FMT(bucket));
-    else if (memchr(bucket.ptr, '.', bucket.len) != NULL) /* its certificate is for one label */
+    else if (memchr(bucket.ptr, '.', bucket.len) != NULL) /* a certificate covers only one label */
         status =
             annal__buf_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));
     else
@@ -117,7 +118,7 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
     return status < 0 ? status : keep(files->base, text);
 }
 
-/* s3://bucket/prefix; the prefix may be empty. */
+/* Read s3://bucket/prefix; the prefix may be empty. */
 static annal_status find_place(struct lake_files *files, const struct ship_where *where,
                                const char *directory, annal_error *err)
 {
@@ -195,10 +196,10 @@ static struct curl_slist *headers_of(const struct lake_files *files, const struc
     uint8_t sum[SHA256_BYTES];
     annal__sha256_of(request->body.ptr, request->body.len, sum);
     annal__sha256_text(sum, hex);
-    /* All are signed, also one without a value, which is not sent. */
+    /* All headers are signed, also one without a value, which is not sent. */
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/octet-stream");
     snprintf(line, sizeof line, "x-amz-content-sha256: %s", hex);
-    list = curl_slist_append(list, line); /* the server refuses other bytes */
+    list = curl_slist_append(list, line); /* the server refuses other content */
     if (files->token != NULL) {
         snprintf(line, sizeof line, "x-amz-security-token: %s", files->token);
         list = curl_slist_append(list, line);
@@ -232,8 +233,8 @@ static annal_status ask(struct lake_files *files, struct request *request, annal
     curl_slist_free_all(headers);
     request->answer[request->answer_len] = '\0';
     if (request->taken < 0)
-        return annal__fail(err, request->taken, "ship: write what %s%s/%s sends: %s", files->base,
-                           files->root, name,
+        return annal__fail(err, request->taken, "ship: save the data received from %s%s/%s: %s",
+                           files->base, files->root, name,
                            request->taken == ANNAL_ERR_NOMEM ? "out of memory" : strerror(errno));
     if (code != CURLE_OK)
         return annal__fail(err,
@@ -281,7 +282,7 @@ static annal_status set_up(struct lake_files *files, uint32_t quiet_ms, annal_er
                              "ship: this libcurl cannot sign for S3: %s", curl_easy_strerror(code));
 }
 
-/* Rule 1. */
+/* Test the server by rule 1. */
 static annal_status try_condition(struct lake_files *files, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -383,7 +384,7 @@ static annal_status s3_remove(struct lake_files *files, const char *name, annal_
     return ask(files, &request, err);
 }
 
-/* Rule 2. The answer to a copy may be 200 and say that it failed. */
+/* Rename by rule 2. A copy may be answered with 200 and an error in the body. */
 static annal_status s3_settle(struct lake_files *files, const char *name, annal_error *err)
 {
     char tmp[300], header[URL_BYTES + 400];
@@ -416,7 +417,7 @@ static void s3_drop(struct lake_files *files, const char *name)
 
 struct copy {
     int fd;
-    uint64_t left; /* bytes that may come */
+    uint64_t left; /* number of bytes that may follow */
 };
 
 static annal_status add_to_copy(void *arg, const void *bytes, size_t len)

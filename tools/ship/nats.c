@@ -21,11 +21,11 @@ enum {
     SERVERS_MAX = 16,
     URL_BYTES = 1000,
     UNACKED_MAX = 512,
-    PART_ROOM = 8192, /* of a message, for its headers */
+    PART_ROOM = 8192, /* room for the headers of a message */
     INBOX_BYTES = 100,
     ACK_BYTES = 1000,
     HEAD_BYTES = SHIP_STORE_BYTES_MAX + 400,
-    NO_REPLICAS = 10074 /* the error of a server that is not in a cluster */
+    NO_REPLICAS = 10074 /* error code of a server that is not in a cluster */
 };
 
 struct ship_target {
@@ -38,11 +38,13 @@ struct ship_target {
     natsSubscription *acks;
     char inbox[INBOX_BYTES];
     uint64_t store_hash;
-    int64_t created; /* the stream; a head of another one counts for nothing */
+    int64_t created; /* creation time of the stream; heads of other streams are ignored */
     size_t part_bytes;
-    struct lanes heads;  /* there; key: the message of the last event; told: looked up */
-    struct buf text;     /* an event */
-    struct lane **lanes; /* of the batch */
+    /* head: the head at the target; key: number of the last event's message; is_reported: it was
+     * looked up */
+    struct shipments heads;
+    struct buf text;             /* scratch, one event */
+    struct shipment **shipments; /* shipments of the current batch */
     size_t count, unacked;
 };
 
@@ -56,11 +58,11 @@ const char *nats_name(const char *url)
     return name;
 }
 
-/* The words of the library; some of them say nothing. */
+/* Return the message of the library, or a better one where that says nothing. */
 static const char *nats_why(natsStatus code)
 {
     return code == NATS_ERR || code == NATS_PROTOCOL_ERROR || code == NATS_LINE_TOO_LONG
-               ? "it does not answer as a NATS server does"
+               ? "the server does not speak the NATS protocol"
                : natsStatus_GetText(code);
 }
 
@@ -97,7 +99,7 @@ annal_status nats_connect(const char *url, uint32_t quiet_ms, natsConnection **o
     if (code == NATS_OK)
         code = natsOptions_SetTimeout(options, quiet_ms);
     if (code == NATS_OK)
-        code = natsOptions_SetAllowReconnect(options, false); /* the caller does it */
+        code = natsOptions_SetAllowReconnect(options, false); /* the caller reconnects */
     if (code == NATS_OK && credentials != NULL && credentials[0] != '\0')
         code = natsOptions_SetUserCredentialsFromFiles(options, credentials, NULL);
     if (code == NATS_OK)
@@ -128,12 +130,12 @@ static void nats_close(struct ship_target *target)
     kvStore_Destroy(target->bucket);
     jsCtx_Destroy(target->js);
     natsConnection_Destroy(target->connection);
-    lanes_done(&target->heads);
+    shipments_done(&target->heads);
     annal__buf_done(&target->text);
     annal__free(target);
 }
 
-/* In a cluster with three copies. A stream that is there stays as whoever made it wants it. */
+/* Create the stream, with three replicas in a cluster. An existing stream is left unchanged. */
 static natsStatus make_stream(struct ship_target *target)
 {
     static const char *subjects[] = {NATS_SUBJECTS};
@@ -234,7 +236,8 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
 
 /* ---- Heads ---- */
 
-/* SEQ H AT MESSAGE CREATED SESSION STORE, each on its line. False: of another store or stream. */
+/* Read SEQ H AT MESSAGE CREATED SESSION STORE, each on its own line. Returns false if the head
+ * belongs to another store or stream. */
 static bool read_head(struct ship_target *target, kvEntry *entry, struct place *there,
                       int64_t *message, char session[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
@@ -266,13 +269,13 @@ static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64
     if (kvEntry_Operation(entry) != kvOp_Put ||
         !read_head(target, entry, &there, &message, session) || (uint64_t)message > last)
         return ANNAL_OK; /* rule 3 */
-    struct lane *lane = lane_of(&target->heads, annal_slice_of(session));
-    if (lane == NULL)
+    struct shipment *shipment = shipment_of(&target->heads, annal_slice_of(session));
+    if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    lane->there = there;
-    lane->has_head = true;
-    lane->key = message;
-    return fn(arg, annal_slice_of(lane->session), &there, err);
+    shipment->head = there;
+    shipment->has_head = true;
+    shipment->key = message;
+    return fn(arg, annal_slice_of(shipment->session), &there, err);
 }
 
 static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg, annal_error *err)
@@ -282,7 +285,7 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     kvEntry *entry = NULL;
     jsStreamInfo *info = NULL;
     annal_status status = ANNAL_OK;
-    lanes_done(&target->heads);
+    shipments_done(&target->heads);
     snprintf(keys, sizeof keys, "%016" PRIx64 ".>", target->store_hash);
     natsStatus code = js_GetStreamInfo(&info, target->js, NATS_STREAM, NULL, NULL);
     if (code == NATS_OK) {
@@ -291,7 +294,7 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     }
     while (code == NATS_OK && status >= 0) {
         code = kvWatcher_Next(&entry, watcher, target->quiet_ms);
-        if (code != NATS_OK || entry == NULL) /* these were all */
+        if (code != NATS_OK || entry == NULL) /* no more heads */
             break;
         status = take_head(target, entry, info->State.LastSeq, fn, arg, err);
         kvEntry_Destroy(entry);
@@ -302,59 +305,63 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     return code == NATS_OK ? status : fail_nats(target, "read the heads", code, err);
 }
 
-/* Rule 3. A message that is older than all that the stream has was dropped by its limits. */
-static annal_status look_up(struct ship_target *target, struct lane *lane, annal_error *err)
+/* Look up the message of the head by rule 3. A message older than all messages in the stream was
+ * dropped by the stream's limits. */
+static annal_status look_up(struct ship_target *target, struct shipment *shipment, annal_error *err)
 {
     natsMsg *message = NULL;
     const char *h = NULL, *session = NULL;
     char want[20];
     jsStreamInfo *info = NULL;
-    natsStatus code = js_GetMsg(&message, target->js, NATS_STREAM, (uint64_t)lane->key, NULL, NULL);
-    snprintf(want, sizeof want, "%016" PRIx64, lane->there.h);
+    natsStatus code =
+        js_GetMsg(&message, target->js, NATS_STREAM, (uint64_t)shipment->key, NULL, NULL);
+    snprintf(want, sizeof want, "%016" PRIx64, shipment->head.h);
     if (code == NATS_NOT_FOUND) {
         code = js_GetStreamInfo(&info, target->js, NATS_STREAM, NULL, NULL);
-        lane->has_head = code == NATS_OK && (uint64_t)lane->key < info->State.FirstSeq;
+        shipment->has_head = code == NATS_OK && (uint64_t)shipment->key < info->State.FirstSeq;
         jsStreamInfo_Destroy(info);
     } else if (code == NATS_OK) {
-        lane->has_head = natsMsgHeader_Get(message, "Annal-H", &h) == NATS_OK &&
-                         natsMsgHeader_Get(message, "Annal-Session", &session) == NATS_OK &&
-                         strcmp(h, want) == 0 && strcmp(session, lane->session) == 0;
+        shipment->has_head = natsMsgHeader_Get(message, "Annal-H", &h) == NATS_OK &&
+                             natsMsgHeader_Get(message, "Annal-Session", &session) == NATS_OK &&
+                             strcmp(h, want) == 0 && strcmp(session, shipment->session) == 0;
     }
     natsMsg_Destroy(message);
-    lane->told = true;
-    return code == NATS_OK ? ANNAL_OK : fail_nats(target, "look up a head", code, err);
+    shipment->is_reported = true;
+    return code == NATS_OK ? ANNAL_OK
+                           : fail_nats(target, "look up the message of a head", code, err);
 }
 
-static annal_status nats_begin(struct ship_target *target, struct lane **lanes, size_t count,
-                               annal_error *err)
+static annal_status nats_begin(struct ship_target *target, struct shipment **shipments,
+                               size_t count, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    target->lanes = lanes;
+    target->shipments = shipments;
     target->count = count;
     for (size_t i = 0; i < count && status >= 0; i++) {
-        struct lane *head = lane_of(&target->heads, annal_slice_of(lanes[i]->session));
+        struct shipment *head = shipment_of(&target->heads, annal_slice_of(shipments[i]->session));
         if (head == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-        if (head->has_head && !head->told)
+        if (head->has_head && !head->is_reported)
             status = look_up(target, head, err);
-        annal_session_info *info = lanes[i]->info;
-        lanes[i]->there = head->has_head ? head->there
-                          : info != NULL ? (struct place){.seq = info->first_seq - 1}
-                                         : (struct place){0};
-        lanes[i]->has_head = head->has_head || info != NULL;
+        annal_session_info *info = shipments[i]->info;
+        shipments[i]->head = head->has_head ? head->head
+                             : info != NULL ? (struct place){.seq = info->first_seq - 1}
+                                            : (struct place){0};
+        shipments[i]->has_head = head->has_head || info != NULL;
     }
     return status;
 }
 
 /* ---- Events ---- */
 
-/* {"stream":…,"seq":N…} for the last event of a lane, or {"error":…}. */
+/* Read an acknowledgement: {"stream":…,"seq":N…}, of which the last one belongs to the last event
+ * of a shipment, or {"error":…}. */
 static annal_status take_ack(struct ship_target *target, annal_error *err)
 {
     natsMsg *message = NULL;
     natsStatus code = natsSubscription_NextMsg(&message, target->acks, target->quiet_ms);
     if (code != NATS_OK)
-        return fail_nats(target, "no acknowledgement", code, err);
+        return fail_nats(target, "wait for an acknowledgement", code, err);
     char text[ACK_BYTES];
     snprintf(text, sizeof text, "%.*s", natsMsg_GetDataLength(message), natsMsg_GetData(message));
     const char *seq = strstr(text, "\"seq\":");
@@ -365,13 +372,13 @@ static annal_status take_ack(struct ship_target *target, annal_error *err)
         status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %.*s", nats_name(target->url),
                              (int)strcspn(why, "\""), why);
     } else {
-        const char *lane = strrchr(natsMsg_GetSubject(message), '.');
-        struct outside of = {.at = lane != NULL ? lane + 1 : ""};
+        const char *shipment = strrchr(natsMsg_GetSubject(message), '.');
+        struct outside of = {.at = shipment != NULL ? shipment + 1 : ""};
         struct outside key = {.at = seq + strlen("\"seq\":")};
         size_t i = outside_number(&of, SIZE_MAX / 16);
         int64_t number = (int64_t)outside_number(&key, INT64_MAX);
         if (outside_end(&of) && !key.is_bad && i < target->count)
-            target->lanes[i]->key = number;
+            target->shipments[i]->key = number;
         target->unacked -= target->unacked > 0;
     }
     natsMsg_Destroy(message);
@@ -379,23 +386,24 @@ static annal_status take_ack(struct ship_target *target, annal_error *err)
 }
 
 struct parts {
-    size_t number, count; /* from 1 */
+    size_t number, count; /* number counts from 1 */
 };
 
 static natsStatus set_headers(const struct ship_target *target, natsMsg *message,
-                              const struct lane *lane, const annal_event *event, struct parts parts)
+                              const struct shipment *shipment, const annal_event *event,
+                              struct parts parts)
 {
     char id[400], seq[24], h[20], before[20], part[50];
     snprintf(seq, sizeof seq, "%" PRIu64, event->seq);
     snprintf(h, sizeof h, "%016" PRIx64, event->h);
-    snprintf(before, sizeof before, "%016" PRIx64, lane->next.h);
+    snprintf(before, sizeof before, "%016" PRIx64, shipment->next.h);
     snprintf(part, sizeof part, "%zu/%zu", parts.number, parts.count);
-    snprintf(id, sizeof id, "%016" PRIx64 "/%s/%s/%s%s%s", target->store_hash, lane->session, seq,
-             h, parts.count > 1 ? "/" : "", parts.count > 1 ? part : "");
+    snprintf(id, sizeof id, "%016" PRIx64 "/%s/%s/%s%s%s", target->store_hash, shipment->session,
+             seq, h, parts.count > 1 ? "/" : "", parts.count > 1 ? part : "");
     const char *const headers[][2] = {{"Nats-Msg-Id", id},
                                       {"Nats-Expected-Stream", NATS_STREAM},
                                       {"Annal-Store", target->store},
-                                      {"Annal-Session", lane->session},
+                                      {"Annal-Session", shipment->session},
                                       {"Annal-Seq", seq},
                                       {"Annal-H", h},
                                       {"Annal-H-Before", before},
@@ -407,15 +415,15 @@ static natsStatus set_headers(const struct ship_target *target, natsMsg *message
     return code;
 }
 
-static size_t index_of(const struct ship_target *target, const struct lane *lane)
+static size_t index_of(const struct ship_target *target, const struct shipment *shipment)
 {
     size_t i = 0;
-    while (i < target->count && target->lanes[i] != lane)
+    while (i < target->count && target->shipments[i] != shipment)
         i++;
     return i;
 }
 
-static annal_status send_part(struct ship_target *target, const struct lane *lane,
+static annal_status send_part(struct ship_target *target, const struct shipment *shipment,
                               const annal_event *event, struct parts parts, annal_slice bytes,
                               annal_error *err)
 {
@@ -426,12 +434,12 @@ static annal_status send_part(struct ship_target *target, const struct lane *lan
         status = take_ack(target, err);
     if (status < 0)
         return status;
-    uint64_t hash = annal__hash(lane->session, strlen(lane->session), target->store_hash);
+    uint64_t hash = annal__hash(shipment->session, strlen(shipment->session), target->store_hash);
     snprintf(subject, sizeof subject, "annal.events.%d", (int)(hash % NATS_PARTITIONS));
-    snprintf(reply, sizeof reply, "%s.%zu", target->inbox, index_of(target, lane));
+    snprintf(reply, sizeof reply, "%s.%zu", target->inbox, index_of(target, shipment));
     natsStatus code = natsMsg_Create(&message, subject, reply, bytes.ptr, (int)bytes.len);
     if (code == NATS_OK)
-        code = set_headers(target, message, lane, event, parts);
+        code = set_headers(target, message, shipment, event, parts);
     if (code == NATS_OK)
         code = natsConnection_PublishMsg(target->connection, message);
     natsMsg_Destroy(message);
@@ -439,11 +447,11 @@ static annal_status send_part(struct ship_target *target, const struct lane *lan
     return code == NATS_OK ? ANNAL_OK : fail_nats(target, "publish", code, err);
 }
 
-static annal_status nats_put(struct ship_target *target, const struct lane *lane,
+static annal_status nats_put(struct ship_target *target, const struct shipment *shipment,
                              const annal_event *event, annal_error *err)
 {
     char head[EVENT_HEAD_BYTES];
-    size_t len = event_head(event, annal_slice_of(lane->session), head);
+    size_t len = event_head(event, annal_slice_of(shipment->session), head);
     annal__buf_clear(&target->text);
     if (annal__buf_append(&target->text, head, len) < 0 ||
         annal__buf_append_slice(&target->text, event->data) < 0 ||
@@ -455,40 +463,40 @@ static annal_status nats_put(struct ship_target *target, const struct lane *lane
         size_t at = parts.number++ * target->part_bytes, left = target->text.len - at;
         annal_slice bytes = {target->text.ptr + at,
                              left < target->part_bytes ? left : target->part_bytes};
-        status = send_part(target, lane, event, parts, bytes, err);
+        status = send_part(target, shipment, event, parts, bytes, err);
     }
     return status;
 }
 
-static annal_status write_head(struct ship_target *target, const struct lane *lane,
+static annal_status write_head(struct ship_target *target, const struct shipment *shipment,
                                annal_error *err)
 {
     char key[40], text[HEAD_BYTES];
-    uint64_t hash = annal__hash(lane->session, strlen(lane->session), 0);
+    uint64_t hash = annal__hash(shipment->session, strlen(shipment->session), 0);
     snprintf(key, sizeof key, "%016" PRIx64 ".%016" PRIx64, target->store_hash, hash);
     snprintf(text, sizeof text,
              "%" PRIu64 "\n%016" PRIx64 "\n%" PRIu64 "\n%" PRId64 "\n%" PRId64 "\n%s\n%s",
-             lane->next.seq, lane->next.h, lane->next.at, lane->key, target->created, lane->session,
-             target->store);
+             shipment->next.seq, shipment->next.h, shipment->next.at, shipment->key,
+             target->created, shipment->session, target->store);
     natsStatus code = kvStore_PutString(NULL, target->bucket, key, text);
-    struct lane *head = lane_of(&target->heads, annal_slice_of(lane->session));
+    struct shipment *head = shipment_of(&target->heads, annal_slice_of(shipment->session));
     if (head == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    head->there = lane->next;
-    head->key = lane->key;
-    head->has_head = head->told = true;
+    head->head = shipment->next;
+    head->key = shipment->key;
+    head->has_head = head->is_reported = true;
     return code == NATS_OK ? ANNAL_OK : fail_nats(target, "write a head", code, err);
 }
 
-static annal_status nats_commit(struct ship_target *target, struct lane **lanes, size_t count,
-                                annal_error *err)
+static annal_status nats_commit(struct ship_target *target, struct shipment **shipments,
+                                size_t count, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     while (target->unacked > 0 && status >= 0)
         status = take_ack(target, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        if (lanes[i]->next.seq != lanes[i]->there.seq)
-            status = write_head(target, lanes[i], err);
+        if (shipments[i]->next.seq != shipments[i]->head.seq)
+            status = write_head(target, shipments[i], err);
     return status;
 }
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following a fleet. A stream has each event at least once, and not always in order: what was sent
- * again after a failure comes later.
+ * Follows a fleet. A stream contains each event at least once, and not always in order: events that
+ * were sent again after a failure arrive later.
  *
- * (1) An event is printed when it continues what was printed of its session: the next seq, whose
- *     hash before it is that of the last one. A seq that was printed is skipped.
- * (2) What comes too early is held until what is before it arrives. If nothing more comes, the
- *     stream is read again from the last event of the session that was printed; if that does not
- *     have it either, the gap is said, and the session goes on after it. With follow a shipper has
- *     half a minute before that: after a failure it sends again what the stream did not take.
- *     At HELD_MAX held events of a session, or HELD_BYTES_MAX of all, no gap is waited for.
- * (3) The first event of a session that is seen need not be its first: the stream has limits. So
- *     unless nothing is before it, it is held for a moment, too.
- * (4) Others may write to the stream. A message whose headers or event annal would not have written
- *     is left out, which is said once; at most SESSIONS_MAX sessions are followed.
+ * (1) An event is printed if it continues the last printed event of its session: it has the next
+ *     seq, and its hash of the event before equals the hash of the last one. An event whose seq was
+ *     already printed is skipped.
+ * (2) An event that arrives too early is held until the events before it arrive. If no message
+ *     arrives for a while, the stream is read again from the session's last printed event; if the
+ *     missing events are not there either, the gap is reported, and the session continues after it.
+ *     With follow, this happens only after half a minute: after a failure a shipper sends again
+ *     what the stream did not accept. When HELD_MAX events of a session, or HELD_BYTES_MAX bytes of
+ *     all, are held, gaps are reported without waiting.
+ * (3) The first event of a session that arrives need not be its first event, because the stream has
+ *     limits. Unless the event is the first of its session, it is held for a moment, too.
+ * (4) Other programs may write to the stream. Messages with headers or events that annal would not
+ *     have written are skipped, which is reported once; at most SESSIONS_MAX sessions are followed.
  */
 #include "tools/ship/nats_tail.h"
 
@@ -34,25 +36,25 @@
 #include <time.h>
 
 enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500 };
-/* An event has 64 MiB at most, and a part of it 8 KiB at least. */
+/* An event has at most 64 MiB, and each part has at least 8 KiB. */
 enum { PARTS_MAX = 10000 };
 enum { SESSIONS_MAX = 1000000, HELD_MAX = 10000 };
 #define HELD_BYTES_MAX ((size_t)512 << 20)
-#define SETTLE_US      INT64_C(1000000) /* without a message, before a gap is one */
+#define SETTLE_US      INT64_C(1000000) /* time without a message before a gap is reported */
 #define STUCK_US       INT64_C(5000000)
 #define GAP_US         INT64_C(30000000)
 
 /* The headers of a message. */
 struct sent {
     uint64_t seq, h, before, stream_seq;
-    size_t part, part_count; /* from 1 */
+    size_t part, part_count; /* part counts from 1 */
 };
 
 struct held {
     struct sent sent;
     size_t part_have, bytes;
     struct buf *parts;
-    struct held *next; /* by seq */
+    struct held *next; /* in the order of seq */
 };
 
 #define NAME_BYTES (SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2)
@@ -60,9 +62,9 @@ struct held {
 struct followed {
     char *name; /* STORE\nSESSION */
     uint64_t seq, h, stream_seq;
-    bool is_begun, was_told;
+    bool is_begun, was_reported;
     uint64_t read_to;      /* the stream was read again for all gaps before this seq */
-    int64_t read_again_us; /* when it was */
+    int64_t read_again_us; /* time of that reading */
     struct held *held;
     size_t held_count;
     struct followed *next;
@@ -73,13 +75,13 @@ struct following {
     natsConnection *connection;
     jsCtx *js;
     natsSubscription *subscription;
-    void *tree;                /* of tsearch(3) */
-    struct followed *sessions; /* the same, as a list */
-    uint64_t next;             /* in the stream */
-    int64_t created;           /* the stream, which may be another one after a while */
-    int64_t heard_us;          /* when the last message came */
+    void *tree;                /* root of tsearch(3) */
+    struct followed *sessions; /* the same sessions as a list */
+    uint64_t next;             /* next position in the stream */
+    int64_t created;           /* creation time of the stream, to notice a new stream */
+    int64_t received_us;       /* arrival of the last message */
     size_t session_count, held_bytes;
-    bool is_away, was_bad, was_not_ours, was_full, was_many;
+    bool is_unreachable, was_bad, was_not_ours, was_full, was_many;
 };
 
 /* ---- Sessions ---- */
@@ -97,7 +99,7 @@ static void free_held(struct held *held)
     annal__free(held);
 }
 
-/* Free the first that is held. */
+/* Free the first held event. */
 static void drop_first(struct following *following, struct followed *session)
 {
     struct held *held = session->held;
@@ -145,17 +147,17 @@ static struct followed *add_session(struct following *following, const char *nam
 
 /* ---- Printing ---- */
 
-/* Rule 4. */
+/* Report a foreign message: rule 4. */
 static void say_not_ours(struct following *following, uint64_t stream_seq)
 {
     if (!following->was_not_ours)
-        say("message %" PRIu64 " of the stream is not an event that annal shipped; such messages "
-            "are left out",
+        say("message %" PRIu64
+            " of the stream is not an event that annal shipped; such messages are skipped",
             stream_seq);
     following->was_not_ours = true;
 }
 
-/* Whether it is a line that annal ships: an object, on one line. */
+/* Check that the text can be an event that annal shipped: an object on one line. */
 static bool is_event(annal_slice text)
 {
     return text.len > 2 && text.ptr[0] == '{' && text.ptr[1] == '"' &&
@@ -163,7 +165,7 @@ static bool is_event(annal_slice text)
            annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* False: there is no memory. */
+/* Print an event. Returns false without memory. */
 static bool print(struct following *following, const struct followed *session, struct held *held)
 {
     struct buf *text = &held->parts[0];
@@ -180,7 +182,7 @@ static bool print(struct following *following, const struct followed *session, s
     fputs("{\"store\":", stdout);
     out_json_string((annal_slice){session->name, store});
     putchar(',');
-    fwrite(text->ptr + 1, 1, text->len - 1, stdout); /* without its brace */
+    fwrite(text->ptr + 1, 1, text->len - 1, stdout); /* without its opening brace */
     putchar('\n');
     return true;
 }
@@ -192,7 +194,7 @@ static void say_of(struct following *following, const struct followed *session, 
     following->was_bad = true;
 }
 
-/* Rule 1: everything that continues. False: there is no memory. */
+/* Print the held events that continue the session (rule 1). Returns false without memory. */
 static bool print_ready(struct following *following, struct followed *session)
 {
     bool good = true;
@@ -204,9 +206,10 @@ static bool print_ready(struct following *following, struct followed *session)
             break;
         bool is_other = is_old ? sent->seq == session->seq && sent->h != session->h
                                : session->is_begun && sent->before != session->h;
-        if (is_other && !session->was_told) {
-            session->was_told = true;
-            say_of(following, session, "another history of it was shipped, and is left out");
+        if (is_other && !session->was_reported) {
+            session->was_reported = true;
+            say_of(following, session,
+                   "a different history of this session was shipped, too; it is skipped");
         }
         if (!is_old && !is_other) {
             good = print(following, session, held);
@@ -229,7 +232,8 @@ static struct outside header_of(natsMsg *message, const char *header)
                                                                 : (struct outside){"", true};
 }
 
-/* STORE\nSESSION of a message, and where it stands there. False: annal did not send it. */
+/* Read the name, STORE\nSESSION, and the position of a message from its headers. Returns false if
+ * annal did not send it. */
 static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -239,7 +243,7 @@ static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
     struct outside before = header_of(message, "Annal-H-Before");
     struct outside part = header_of(message, "Annal-Part");
     size_t store_bytes = strlen(store.at);
-    if (part.is_bad) /* it is the only one */
+    if (part.is_bad) /* the event has only one part */
         part = (struct outside){.at = "1/1"};
     outside_session(&session, id);
     out->seq = outside_number(&seq, OUTSIDE_SEQ_MAX);
@@ -292,7 +296,7 @@ static bool take_part(struct following *following, struct followed *session, nat
     struct buf *piece = &held->parts[sent->part - 1];
     held->sent.stream_seq = sent->stream_seq;
     if (piece->len > 0)
-        return true; /* again */
+        return true; /* a repeat */
     held->part_have++;
     held->bytes += bytes;
     following->held_bytes += bytes;
@@ -311,9 +315,10 @@ static bool is_wanted(const struct following *following, const char *session)
 
 /* ---- Gaps ---- */
 
-enum patience { WAIT, NO_WAIT, NO_WHOLE }; /* NO_WHOLE: the last event need not be whole, either */
+enum patience { WAIT, NO_WAIT, NO_WHOLE }; /* NO_WHOLE: the last event may be incomplete, too */
 
-/* True: the stream has to be read again, from following->next on. */
+/* Check whether to wait for missing events. *out_again: read the stream again from
+ * following->next. */
 static bool must_wait(struct following *following, struct followed *session, bool *out_again)
 {
     const struct held *last = session->held;
@@ -330,7 +335,7 @@ static bool must_wait(struct following *following, struct followed *session, boo
            annal__monotonic_us() < session->read_again_us + GAP_US;
 }
 
-/* Rule 2. False: there is no memory. */
+/* Apply rule 2 to a session. Returns false without memory. */
 static bool settle_gaps(struct following *following, struct followed *session,
                         enum patience patience, bool *out_again)
 {
@@ -341,7 +346,7 @@ static bool settle_gaps(struct following *following, struct followed *session,
         if (patience == WAIT && must_wait(following, session, out_again))
             break;
         if (patience == NO_WAIT && !is_whole && held->next == NULL)
-            break; /* it may be arriving */
+            break; /* it may still be arriving */
         if (!is_whole) {
             drop_first(following, session);
             continue;
@@ -349,7 +354,7 @@ static bool settle_gaps(struct following *following, struct followed *session,
         if (session->is_begun && held->sent.seq > session->seq + 1) {
             snprintf(what, sizeof what,
                      "events %" PRIu64 " to %" PRIu64
-                     " are not in the stream; it goes on after them",
+                     " are not in the stream; the session continues after them",
                      session->seq + 1, held->sent.seq - 1);
             say_of(following, session, what);
         }
@@ -370,15 +375,15 @@ static bool settle_all(struct following *following, enum patience patience, bool
     return good;
 }
 
-/* Rule 2: print what is held when that is too much, the gaps in it as gaps. */
+/* Apply the limits of rule 2: print the held events and report the gaps between them. */
 static bool limit_held(struct following *following, struct followed *session)
 {
     bool again = false, is_full = following->held_bytes > HELD_BYTES_MAX;
     if (session->held_count <= HELD_MAX && !is_full)
         return true;
     if (!following->was_full)
-        say("more than %d events of a session, or %zu MiB, came before what they continue; gaps "
-            "are no longer waited for",
+        say("more than %d events of a session, or %zu MiB in total, arrived before the events that "
+            "they continue; gaps are now reported without waiting",
             HELD_MAX, HELD_BYTES_MAX >> 20);
     following->was_full = true;
     return settle_gaps(following, session, NO_WAIT, &again) &&
@@ -389,11 +394,11 @@ static bool limit_held(struct following *following, struct followed *session)
 static bool say_too_many(struct following *following)
 {
     if (!following->was_many)
-        say("the stream has more than %d sessions; the others are left out", SESSIONS_MAX);
+        say("the stream has more than %d sessions; further sessions are skipped", SESSIONS_MAX);
     return following->was_many = following->was_bad = true;
 }
 
-/* False: there is no memory. */
+/* Handle a message. Returns false without memory. */
 static bool take(struct following *following, natsMsg *message)
 {
     char name[NAME_BYTES];
@@ -404,7 +409,7 @@ static bool take(struct following *following, natsMsg *message)
     sent.stream_seq = meta->Sequence.Stream;
     jsMsgMetaData_Destroy(meta);
     following->next = sent.stream_seq + 1;
-    following->heard_us = annal__monotonic_us();
+    following->received_us = annal__monotonic_us();
     if (!read_sent(message, name, &sent)) {
         say_not_ours(following, sent.stream_seq);
         return true;
@@ -424,7 +429,7 @@ static bool take(struct following *following, natsMsg *message)
 
 /* ---- The stream ---- */
 
-static void leave(struct following *following)
+static void disconnect(struct following *following)
 {
     natsSubscription_Destroy(following->subscription);
     jsCtx_Destroy(following->js);
@@ -449,12 +454,13 @@ static natsStatus subscribe(struct following *following)
                                 &options, NULL);
     if (code == NATS_OK)
         code = natsSubscription_SetPendingLimits(following->subscription, -1, -1);
-    following->heard_us = annal__monotonic_us();
+    following->received_us = annal__monotonic_us();
     return code;
 }
 
-/* All that was printed is known by seq and hash; so a new stream is read from its beginning. */
-static natsStatus meet(struct following *following)
+/* Open the stream. All printed events are known by seq and hash, so a new stream is read from its
+ * beginning. */
+static natsStatus open_stream(struct following *following)
 {
     jsStreamInfo *info = NULL;
     natsStatus code = js_GetStreamInfo(&info, following->js, NATS_STREAM, NULL, NULL);
@@ -462,19 +468,20 @@ static natsStatus meet(struct following *following)
         return code;
     if (info->Created != following->created || following->next > info->State.LastSeq + 1) {
         following->next = 1;
-        for (struct followed *one = following->sessions; one != NULL; one = one->next)
-            one->stream_seq = 0;
+        for (struct followed *session = following->sessions; session != NULL;
+             session = session->next)
+            session->stream_seq = 0;
     }
     following->created = info->Created;
     jsStreamInfo_Destroy(info);
     return subscribe(following);
 }
 
-static annal_status come(struct following *following, annal_error *err)
+static annal_status connect_stream(struct following *following, annal_error *err)
 {
     annal_status status = nats_connect(following->options->url, QUIET_MS, &following->connection,
                                        &following->js, err);
-    natsStatus code = status >= 0 ? meet(following) : NATS_OK;
+    natsStatus code = status >= 0 ? open_stream(following) : NATS_OK;
     if (code == NATS_OK)
         return status;
     err->status = code == NATS_NOT_FOUND ? ANNAL_ERR_NOTFOUND : ANNAL_ERR_BUSY;
@@ -484,11 +491,11 @@ static annal_status come(struct following *following, annal_error *err)
     return err->status;
 }
 
-/* Nothing came for a moment. ANNAL_END: there is nothing more. */
+/* Handle a moment without messages. Returns ANNAL_END if the end of the stream is reached. */
 static annal_status rest(struct following *following)
 {
     bool again = false;
-    int64_t silent_us = annal__monotonic_us() - following->heard_us;
+    int64_t silent_us = annal__monotonic_us() - following->received_us;
     if (silent_us < SETTLE_US)
         return ANNAL_OK;
     jsStreamInfo *info = NULL;
@@ -498,7 +505,7 @@ static annal_status rest(struct following *following)
     bool is_another = info->Created != following->created;
     jsStreamInfo_Destroy(info);
     if (is_another || (!at_end && silent_us > STUCK_US))
-        return meet(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
+        return open_stream(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
     if (at_end && !settle_all(following, WAIT, &again))
         return ANNAL_ERR_NOMEM;
     if (again)
@@ -510,12 +517,12 @@ static annal_status step(struct following *following, annal_error *err)
 {
     natsMsg *message = NULL;
     if (following->connection == NULL) {
-        annal_status status = come(following, err);
+        annal_status status = connect_stream(following, err);
         if (status < 0)
             return status;
-        if (following->is_away)
+        if (following->is_unreachable)
             say("the stream answers again");
-        following->is_away = false;
+        following->is_unreachable = false;
     }
     natsStatus code = natsSubscription_NextMsg(&message, following->subscription, LOOK_MS);
     if (code == NATS_OK) {
@@ -531,16 +538,16 @@ static annal_status step(struct following *following, annal_error *err)
     return out_flush() && !out_reader_is_gone() ? rest(following) : ANNAL_END;
 }
 
-/* With follow, one that is away is tried again. */
+/* Disconnect. With follow, wait before the next attempt; otherwise return the failure. */
 static annal_status wait_for_it(struct following *following, const annal_error *err)
 {
-    leave(following);
+    disconnect(following);
     if ((err->status != ANNAL_ERR_BUSY && err->status != ANNAL_ERR_NOTFOUND) ||
         !following->options->follow)
         return err->status;
-    if (!following->is_away)
-        say("%s; trying again until it answers", err->message);
-    following->is_away = true;
+    if (!following->is_unreachable)
+        say("%s; retrying until the stream answers", err->message);
+    following->is_unreachable = true;
     nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
     return out_wanted() && !out_reader_is_gone() ? ANNAL_OK : ANNAL_END;
 }
@@ -559,7 +566,7 @@ int nats_tail(const struct nats_tail_options *options)
         if (status < 0)
             status = wait_for_it(&following, &err);
     }
-    leave(&following);
+    disconnect(&following);
     tdestroy(following.tree, free_followed);
     err.status = status;
     if (status < 0)

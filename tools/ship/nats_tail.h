@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal tail --from nats://HOST: what a fleet ships, from a stream of JetStream. */
+/* annal tail --from nats://HOST: follows what a fleet ships to a stream of JetStream. */
 #ifndef TOOLS_SHIP_NATS_TAIL_H
 #define TOOLS_SHIP_NATS_TAIL_H
 
@@ -7,12 +7,12 @@
 
 struct nats_tail_options {
     const char *url;
-    const annal_slice *sessions; /* none: all */
+    const annal_slice *sessions; /* NULL for all */
     size_t session_count;
     bool follow;
 };
 
-/* Print each event once, in the order of its session; what is not in the stream is said. An exit
+/* Print each event once, in the order of its session, and report missing events. Returns an exit
  * status. */
 int nats_tail(const struct nats_tail_options *options);
 

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Rows of the tables of packs, as shippers have them (annal ship tables), and the views that show them.
+-- Rows of the tables of packs, sent by shippers (annal ship tables), and the views that show them.
 --
--- All tables are in one, so that shippers need no right to make any. The rows of a session are complete up to an event that
--- is here; they replace those of an earlier event only, all at once. So it does not matter which of several stores sends
--- those of a session that they share.
+-- The rows of all tables are in one table, so shippers need no right to create tables. The rows of a session are
+-- complete up to an event that this database has; they replace only rows of an earlier event, all in one transaction.
+-- So any of the stores that share a session may send its rows.
 
--- columns and types: of the view, in its order; what a store has in addition is added at the end.
+-- columns and types: those of the view, in order; further columns of a store are added at the end.
 CREATE TABLE IF NOT EXISTS annal._pack_tables (
     id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pack     text COLLATE "C" NOT NULL,
@@ -16,8 +16,8 @@ CREATE TABLE IF NOT EXISTS annal._pack_tables (
     UNIQUE (pack, name)
 );
 
--- seq: the event up to which the rows of this pack are complete. version, made: of the pack, and a hash of the SQL that made
--- the rows. store: who sent them. The key 0 is for rows that a pack has without any session.
+-- seq: the event up to which the rows of this pack are complete. version: of the pack. made: hash of the SQL that
+-- computed the rows. store: the store that sent them. The key 0 is for rows that belong to no session.
 CREATE TABLE IF NOT EXISTS annal._pack_sessions (
     key      bigint NOT NULL,
     pack     text COLLATE "C" NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS annal._pack_sessions (
     PRIMARY KEY (key, pack)
 );
 
--- row is json, not jsonb: it may have \u0000.
+-- row is json, not jsonb, because it may contain \u0000.
 CREATE TABLE IF NOT EXISTS annal._pack_rows (
     tab  integer NOT NULL,
     key  bigint NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS annal._pack_rows (
 
 CREATE INDEX IF NOT EXISTS _pack_rows_place ON annal._pack_rows (tab, key);
 
--- A value in the type of its column; NULL if it does not fit, as SQLite keeps any value in any column.
+-- Convert a value to the type of its column; NULL if it does not fit, because SQLite stores any value in any column.
 CREATE OR REPLACE FUNCTION annal._as_bigint(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN value ~ '^-?[0-9]{1,18}$' THEN value::bigint
                 WHEN value ~ '^-?[0-9]{19}$' THEN
@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION annal._as_bytea(value text) RETURNS bytea LANGUAGE sq
     SELECT CASE WHEN value ~ '^\\x([0-9a-f]{2})*$' THEN value::bytea ELSE convert_to(value, 'UTF8') END
 $$;
 
--- Only who may write heads, that is shippers, may write rows of packs.
+-- Allow only roles that may update heads, that is, shippers, to write rows of packs.
 CREATE OR REPLACE FUNCTION annal._must_ship() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT has_table_privilege(coalesce(nullif(current_setting('role'), 'none'), session_user), 'annal._heads', 'UPDATE') THEN
@@ -63,8 +63,8 @@ BEGIN
     END IF;
 END $$;
 
--- The view of a table: its columns, and session_id and store unless it has columns of these names. Who may read sessions may
--- read it.
+-- Create the view of a table: its columns, and session_id and store unless it has columns of these names. Roles that
+-- may read sessions may read it.
 CREATE OR REPLACE FUNCTION annal._make_pack_view(made annal._pack_tables) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -88,9 +88,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- The number of a table, which gets the columns that it does not have here, and a view. A column whose type is another one
--- than that of its view stays as it is, until drop_pack(). Shippers may call it without owning the tables. The view has the name of the table,
--- or PACK_NAME where that is taken. (A later version of this text that takes another name moves the view that has it.)
+-- Return the number of a table. Missing columns are added to it, and its view is created. A column whose type differs
+-- from that in the view keeps its old type until drop_pack(). Shippers may call it without owning the tables. The
+-- view has the name of the table, or PACK_NAME if that name is in use. (A later version of this text that uses such a
+-- name for itself will rename the view.)
 CREATE OR REPLACE FUNCTION annal._pack_table(of_pack text, of_name text, of_columns text[], of_types text[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '30s' AS $$
 DECLARE
@@ -127,7 +128,7 @@ BEGIN
     RETURN had.id;
 END $$;
 
--- Whether a session has this event. The days are parameters, so that only their partitions are planned for.
+-- Check whether a session has this event. The days are parameters, so only their partitions are planned.
 CREATE OR REPLACE FUNCTION annal._has_event(of_key bigint, of_seq bigint, of_h bigint, first_day date, last_day date)
     RETURNS boolean LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
@@ -135,35 +136,37 @@ BEGIN
         WHERE e.key = of_key AND e.seq = of_seq AND e.h = of_h AND e.day BETWEEN first_day AND last_day);
 END $$;
 
--- What is to be done with the rows of sessions, which are complete up to these events: 'equal', nothing; 'older', they are to
--- be sent, because those here are; 'behind', the event is not here yet; 'other', another one is here. A session has the head of
--- its own store, or that of those who share it. Its name is '' for the rows without any.
+-- Compare the rows of sessions with those of a store, which are complete up to these events: 'equal': nothing to do;
+-- 'older': the database has older rows, send them; 'behind': the event has not arrived yet; 'other': the database has
+-- a different event. The head of a session is that of its own store, or that of the stores that share it. The name ''
+-- stands for rows without a session.
 CREATE OR REPLACE FUNCTION annal._pack_states(of_store text, of_pack text, of_version bigint, of_made text, sessions text[],
                                               seqs bigint[], hs bigint[]) RETURNS TABLE (n bigint, key bigint, state text)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT lane.n, head.key,
-           CASE WHEN head.key IS NULL OR head.seq < lane.seq THEN 'behind'
+    SELECT entry.n, head.key,
+           CASE WHEN head.key IS NULL OR head.seq < entry.seq THEN 'behind'
                 WHEN NOT head.same THEN 'other'
-                WHEN p.key IS NULL OR (p.seq < lane.seq AND p.version <= of_version)
-                     OR (p.seq <= lane.seq AND (p.version < of_version OR (p.made <> of_made AND p.store = of_store))) THEN 'older'
+                WHEN p.key IS NULL OR (p.seq < entry.seq AND p.version <= of_version)
+                     OR (p.seq <= entry.seq AND (p.version < of_version OR (p.made <> of_made AND p.store = of_store))) THEN 'older'
                 ELSE 'equal' END
-    FROM unnest(sessions, seqs, hs) WITH ORDINALITY AS lane (session, seq, h, n)
+    FROM unnest(sessions, seqs, hs) WITH ORDINALITY AS entry (session, seq, h, n)
          LEFT JOIN LATERAL (
-             SELECT 0 AS key, 0 AS seq, true AS same, '' AS store WHERE lane.session = ''
+             SELECT 0 AS key, 0 AS seq, true AS same, '' AS store WHERE entry.session = ''
              UNION ALL
              SELECT h.key, h.seq,
-                    CASE WHEN h.seq = lane.seq THEN h.h = lane.h
-                         WHEN h.seq > lane.seq THEN annal._has_event(h.key, lane.seq, lane.h, h.first_day,
+                    CASE WHEN h.seq = entry.seq THEN h.h = entry.h
+                         WHEN h.seq > entry.seq THEN annal._has_event(h.key, entry.seq, entry.h, h.first_day,
                                                         greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date))
                          ELSE false END AS same, h.store
-             FROM annal._heads h WHERE h.session = lane.session AND h.store IN (of_store, '*')
+             FROM annal._heads h WHERE h.session = entry.session AND h.store IN (of_store, '*')
              ORDER BY same DESC, store DESC LIMIT 1) AS head ON true
          LEFT JOIN annal._pack_sessions p ON p.key = head.key AND p.pack = of_pack
 $$;
 
--- Replace the rows of those sessions that are to be sent; how many these are. places: of each row, the place of its session
--- in sessions. Heads are locked, in the order of batches, so that of two who send a session one waits, and forget() waits, too.
--- Shippers may call it without owning the tables. Nothing waits for a lock without a limit.
+-- Replace the rows of the sessions whose state is 'older', and return their number. places: for each row, the index
+-- of its session in sessions. Heads are locked in the same order as in batches, so that two processes that send the
+-- same session wait for each other, and so does forget(). Shippers may call it without owning the tables. Every lock
+-- has a time limit.
 CREATE OR REPLACE FUNCTION annal._put_pack_rows(of_store text, of_pack text, of_version bigint, of_made text, sessions text[],
                                                 seqs bigint[], hs bigint[], tabs integer[], places bigint[], rows text[])
     RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '30s' AS $$
@@ -183,22 +186,22 @@ BEGIN
     DELETE FROM annal._pack_rows r WHERE r.key = ANY (keys)
         AND r.tab = ANY (ARRAY(SELECT id FROM annal._pack_tables WHERE pack = of_pack));
     INSERT INTO annal._pack_rows (tab, key, row)
-        SELECT tab, keys[place], row::json FROM unnest(tabs, places, rows) AS lane (tab, place, row)
+        SELECT tab, keys[place], row::json FROM unnest(tabs, places, rows) AS entry (tab, place, row)
         WHERE keys[place] IS NOT NULL;
     INSERT INTO annal._pack_sessions AS p
-        SELECT k, of_pack, s, of_version, of_made, of_store FROM unnest(keys, seqs) AS lane (k, s) WHERE k IS NOT NULL
+        SELECT k, of_pack, s, of_version, of_made, of_store FROM unnest(keys, seqs) AS entry (k, s) WHERE k IS NOT NULL
         ON CONFLICT (key, pack) DO UPDATE SET seq = excluded.seq, version = excluded.version, made = excluded.made,
                                               store = excluded.store;
     RETURN cardinality(array_remove(keys, NULL));
 END $$;
 
--- Up to which event the rows of a session are complete, in each pack.
+-- The event up to which the rows of a session are complete, in each pack.
 CREATE OR REPLACE VIEW annal.pack_sessions AS
     SELECT h.session AS session_id, p.pack, p.seq, h.seq - p.seq AS behind, p.version, h.store
     FROM annal._pack_sessions p JOIN annal._heads h USING (key);
 
--- Take the tables of a pack out: its rows and its views. If a store has the pack still, they are sent again, and views are made
--- as its tables are then.
+-- Delete the tables of a pack: its rows and its views. If a store still has the pack, the rows are sent again, and
+-- the views are created from its tables of that time.
 CREATE OR REPLACE FUNCTION annal.drop_pack(of_pack text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     gone annal._pack_tables;

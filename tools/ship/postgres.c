@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PostgreSQL as a target. schema.sql, tables.sql, packs.sql and views.sql say what is there.
+ * PostgreSQL as a target. schema.sql, tables.sql, packs.sql and views.sql define its schema.
  *
- * (1) Nothing waits without a limit: every answer has quiet_ms (to an upgrade of the schema, ten
- *     minutes), and a server that does not give one in this time is away. The server gives up on us
- *     in the same way, so that a batch that we left behind does not keep the heads locked.
- * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who
- *     decides about a shared session inserts its events, so that one that is stopped holds up
- *     nobody for longer than (1).
- * (3) libpq reads a row whole, and what is not asked for row by row all of it. So the bytes that
- *     the server sent are counted before and after libpq takes them, and an answer that is too long
- *     ends the reading. libpq takes bytes for as long as more arrive, so a server that is quick
- *     enough gets up to a gigabyte into memory, libpq's own limit of a message.
- * (4) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
+ * (1) Every wait has a limit: quiet_ms for an answer (ten minutes for an upgrade of the schema); a
+ *     server that exceeds it counts as unreachable. The server has the same limits for us, so a
+ *     batch that we abandoned does not keep the heads locked.
+ * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that. The
+ *     decider of shared sessions inserts its events instead, so that a stopped process delays other
+ *     processes no longer than (1).
+ * (3) libpq reads each row as a whole, and a result without single-row mode as a whole, too. So the
+ *     bytes that the server sent are counted before and after libpq reads them, and an answer that
+ *     is too long ends the reading. libpq keeps reading as long as more bytes arrive, so a fast
+ *     server can fill up to a gigabyte of memory, libpq's own limit for a message.
+ * (4) A failure that may be temporary (connection, restart, lock, no space, standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
 #include "tools/ship/postgres.h"
 
 #include "tools/cli/outside.h"
-#include "tools/ship/pack_tables.h"
+#include "tools/ship/ship_pack_tables.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -41,8 +41,8 @@ extern const char annal__sql_ship_schema[];
 #define SCHEMA_VERSION   18
 #define LOCK_KEY         "hashtext('annal')"
 #define COPY_BYTES       ((size_t)64 << 10)
-#define ROW_BYTES_MAX    ((uint64_t)80 << 20)  /* the largest event, and more */
-#define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* that is read whole: a home for each session */
+#define ROW_BYTES_MAX    ((uint64_t)80 << 20)  /* larger than any event */
+#define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* read as a whole: a home for each session */
 enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000 };
 
 /* ---- Failures ---- */
@@ -64,7 +64,7 @@ static annal_status fail_lost(const struct ship_target *target, annal_error *err
         why++;
     return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %.*s", target->name,
                        *why != '\0' ? (int)strcspn(why, "\n") : 22,
-                       *why != '\0' ? why : "the connection is lost");
+                       *why != '\0' ? why : "the connection was lost");
 }
 
 static annal_status fail_result(const struct ship_target *target, const PGresult *result,
@@ -75,15 +75,15 @@ static annal_status fail_result(const struct ship_target *target, const PGresult
     if (state == NULL || why == NULL)
         return fail_lost(target, err);
     if (strcmp(state, "42501") == 0)
-        return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "ship to %s: %s (role %s): 'annal ship schema' prints what its owner "
-                           "has to run",
-                           target->name, why, PQuser(target->conn));
+        return annal__fail(
+            err, ANNAL_ERR_REFUSED,
+            "ship to %s: %s (role %s): the owner must run the SQL that 'annal ship schema' prints",
+            target->name, why, PQuser(target->conn));
     return annal__fail(err, may_pass(state) ? ANNAL_ERR_BUSY : ANNAL_ERR_REFUSED, "ship to %s: %s",
                        target->name, why);
 }
 
-/* ---- Statements, with a limit to each wait ---- */
+/* ---- Statements with a limit for each wait ---- */
 
 static annal_status wait_for(struct ship_target *target, short events, int64_t until_us,
                              annal_error *err)
@@ -104,7 +104,7 @@ static int64_t time_limit(const struct ship_target *target)
     return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
-/* Count the bytes that the server has sent, with TLS those that it adds. */
+/* Count the bytes that the server has sent, including the overhead of TLS. */
 static uint64_t bytes_sent(const struct ship_target *target)
 {
     struct tcp_info info;
@@ -116,7 +116,7 @@ static uint64_t bytes_sent(const struct ship_target *target)
     return target->taken + (ioctl(fd, FIONREAD, &waiting) == 0 ? (uint64_t)waiting : 0);
 }
 
-/* Rule (3), of an answer that may end at this count. */
+/* Read by rule (3) an answer that must end at this count. */
 static annal_status take_input(struct ship_target *target, uint64_t end, annal_error *err)
 {
     uint64_t sent = bytes_sent(target);
@@ -126,14 +126,14 @@ static annal_status take_input(struct ship_target *target, uint64_t end, annal_e
             return fail_lost(target, err);
         sent = bytes_sent(target);
     }
-    return sent <= end ? ANNAL_OK
-                       : annal__fail(err, ANNAL_ERR_LIMIT,
-                                     "ship to %s: it sends a longer answer than any that it should "
-                                     "give",
-                                     target->name);
+    return sent <= end
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_LIMIT,
+                             "ship to %s: the server sent a longer answer than any valid one",
+                             target->name);
 }
 
-/* Send what is queued; takes what comes meanwhile, which may be the reason of a failure. */
+/* Send the queued data, and read what arrives in the meantime, which may explain a failure. */
 static annal_status flush(struct ship_target *target, annal_error *err)
 {
     uint64_t end = bytes_sent(target) + ANSWER_BYTES_MAX;
@@ -149,7 +149,7 @@ static annal_status flush(struct ship_target *target, annal_error *err)
     return ANNAL_OK;
 }
 
-/* The next result, of at most these bytes; NULL: there are no more. */
+/* Read the next result, of at most bytes_max bytes; NULL at the end. */
 static annal_status next_result(struct ship_target *target, uint64_t bytes_max, PGresult **out,
                                 annal_error *err)
 {
@@ -166,7 +166,7 @@ static annal_status next_result(struct ship_target *target, uint64_t bytes_max, 
     return status;
 }
 
-/* The last result of what was sent, up to a COPY, or of the first statement that failed. */
+/* Read results up to the last one, a COPY, or the first failed statement; return that result. */
 static annal_status finish(struct ship_target *target, PGresult **out, annal_error *err)
 {
     PGresult *last = NULL, *result = NULL;
@@ -207,13 +207,13 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
     return sent == 1 ? finish(target, out, err) : fail_lost(target, err);
 }
 
-/* A transaction that failed answers COMMIT with ROLLBACK. */
+/* Check the result of COMMIT, which is ROLLBACK if the transaction failed. */
 static annal_status check_commit(const struct ship_target *target, PGresult *result,
                                  annal_error *err)
 {
     return strcmp(PQcmdStatus(result), "COMMIT") == 0
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the batch was rolled back",
+               : annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the server rolled the batch back",
                              target->name);
 }
 
@@ -226,7 +226,7 @@ static annal_status find_name(struct ship_target *target, const char *url, annal
     PQconninfoOption *options = PQconninfoParse(url, &why);
     if (options == NULL) {
         why = why != NULL ? why : strdup("no memory");
-        annal__fail(err, ANNAL_ERR_INVALID, "ship: this is not a PostgreSQL URL: %.*s",
+        annal__fail(err, ANNAL_ERR_INVALID, "ship: invalid PostgreSQL URL: %.*s",
                     (int)strcspn(why, "\n"), why);
         PQfreemem(why);
         return ANNAL_ERR_INVALID;
@@ -255,7 +255,7 @@ static annal_status connect_to(struct ship_target *target, const char *url, anna
     char quiet_s[16], quiet_ms[16];
     snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
     snprintf(quiet_ms, sizeof quiet_ms, "%d", target->quiet_ms);
-    /* What the URL says wins over what is before it. */
+    /* Parameters of the URL take precedence over those before it. */
     const char *const names[] = {
         "connect_timeout",           "tcp_user_timeout", "keepalives_idle", "target_session_attrs",
         "fallback_application_name", "dbname",           "client_encoding", NULL};
@@ -270,7 +270,7 @@ static annal_status connect_to(struct ship_target *target, const char *url, anna
     if (encoding == NULL || strcmp(encoding, "UTF8") != 0)
         return annal__fail(err, ANNAL_ERR_REFUSED,
                            "ship to %s: the encoding of the database is %s: it must be UTF8",
-                           target->name, encoding != NULL ? encoding : "not known");
+                           target->name, encoding != NULL ? encoding : "unknown");
     PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
     PQsetnonblocking(target->conn, 1);
     return ANNAL_OK;
@@ -308,7 +308,8 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
     return ANNAL_OK;
 }
 
-/* Rule (1). If each host gave up after quiet_ms, a long upgrade would never be done. */
+/* Create or upgrade the schema. Rule (1): if each host gave up after quiet_ms, a long upgrade would
+ * never finish. */
 static annal_status run_schema(struct ship_target *target, annal_error *err)
 {
     int quiet_ms = target->quiet_ms;
@@ -348,18 +349,19 @@ static annal_status check_schema(struct ship_target *target, bool to_write, anna
     if (status < 0)
         return status;
     if (version > SCHEMA_VERSION)
-        return annal__fail(
-            err, ANNAL_ERR_UNSUPPORTED,
-            "ship to %s: its schema has version %ld, made by a newer annal; this one "
-            "knows version %d",
-            target->name, version, SCHEMA_VERSION);
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "ship to %s: a newer annal created its schema (version %ld); this one "
+                           "supports version %d",
+                           target->name, version, SCHEMA_VERSION);
     if (version == SCHEMA_VERSION)
         return ANNAL_OK;
     if (!to_write)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           version == 0 ? "ship: nothing was shipped to %s yet"
-                                        : "ship: the schema at %s is older: ship to it first",
-                           target->name);
+        return annal__fail(
+            err, ANNAL_ERR_NOTFOUND,
+            version == 0
+                ? "ship: nothing was shipped to %s yet"
+                : "ship: the schema at %s is older than this annal: run 'annal ship' to it first",
+            target->name);
     return make_schema(target, err);
 }
 
@@ -432,11 +434,12 @@ bool postgres_place(const PGresult *result, int row, int column, struct place *o
 
 annal_status postgres_refuse(const char *what, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the database says of %s what cannot be", what);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the database returned invalid data about %s", what);
 }
 
-/* Its rows, one at a time: fn is called with each until it returns anything but 0. The rest is read
- * so that the connection can be used again, unless it is so long that this is not worth it. */
+/* Call fn with each row of the result, one at a time, until fn returns anything but 0. The
+ * remaining rows are read and dropped, so that the connection can be used again, unless they are so
+ * many that a new connection is cheaper. */
 static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
                              annal_error *err)
 {
@@ -484,7 +487,7 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
                           values, 1, false, give_head, &(struct heads){fn, arg}, err);
 }
 
-/* ---- A batch begins ---- */
+/* ---- The start of a batch ---- */
 
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
                                  const char *const *values, int value_count, struct buf *arrays,
@@ -516,8 +519,8 @@ static bool add_literal(struct buf *sql, PGconn *conn, const char *before, const
     return added;
 }
 
-/* One message, so that a batch waits for few answers: a function is called with the name of the
- * store and these arrays, which are freed. */
+/* Send several statements as one message, so that a batch waits for few answers: call a function
+ * with the name of the store and these arrays, which are freed. */
 static annal_status run_with(struct ship_target *target, const char *before, struct buf *arrays,
                              int count, const char *after, PGresult **out, annal_error *err)
 {
@@ -537,33 +540,35 @@ static annal_status run_with(struct ship_target *target, const char *before, str
     return status;
 }
 
-/* A row of annal._begin_batch(). */
-static annal_status take_lane(struct lane *lane, const PGresult *result, int row, annal_error *err)
+/* Read a row of annal._begin_batch(). */
+static annal_status take_shipment(struct shipment *shipment, const PGresult *result, int row,
+                                  annal_error *err)
 {
     struct place there = {0};
     bool is_new = postgres_text(result, row, 2)[0] == 't';
-    lane->away = postgres_text(result, row, 1)[0] == 't';
-    lane->key = (int64_t)postgres_number(result, row, 3);
-    lane->has_head = !is_new || (lane->info != NULL && !lane->away);
-    lane->is_new = is_new && lane->has_head;
+    shipment->is_elsewhere = postgres_text(result, row, 1)[0] == 't';
+    shipment->key = (int64_t)postgres_number(result, row, 3);
+    shipment->has_head = !is_new || (shipment->info != NULL && !shipment->is_elsewhere);
+    shipment->is_new = is_new && shipment->has_head;
     if (!is_new && !postgres_place(result, row, 4, &there))
         return postgres_refuse("a head", err);
-    lane->there = lane->is_new ? (struct place){.seq = lane->info->first_seq - 1} : there;
+    shipment->head =
+        shipment->is_new ? (struct place){.seq = shipment->info->first_seq - 1} : there;
     return ANNAL_OK;
 }
 
-/* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
+/* The start of COPY's binary format: signature, flags and an empty extension. */
 static const char copy_head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
 
-static annal_status postgres_begin(struct ship_target *target, struct lane **lanes, size_t count,
-                                   annal_error *err)
+static annal_status postgres_begin(struct ship_target *target, struct shipment **shipments,
+                                   size_t count, annal_error *err)
 {
     char begin[250];
     struct buf arrays[2] = {{0}};
     PGresult *result = NULL;
     for (size_t i = 0; i < count; i++) {
-        postgres_add_text(&arrays[0], lanes[i]->session);
-        postgres_add_number(&arrays[1], lanes[i]->epoch);
+        postgres_add_text(&arrays[0], shipments[i]->session);
+        postgres_add_number(&arrays[1], shipments[i]->epoch);
     }
     snprintf(begin, sizeof begin,
              "BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = "
@@ -583,14 +588,14 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
     if ((size_t)PQntuples(result) != count)
         status = postgres_refuse("a batch", err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        status = take_lane(lanes[i], result, (int)i, err);
+        status = take_shipment(shipments[i], result, (int)i, err);
     PQclear(result);
     return status < 0 ? status : annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
 }
 
 /* ---- Rows ---- */
 
-/* A field of COPY: how long it is, and its bytes, big-endian. There is room for it. */
+/* Append a field of COPY: its length and its bytes, big-endian. The caller made room. */
 static void put_bytes(struct buf *buf, const void *bytes, size_t len)
 {
     uint32_t be = htobe32((uint32_t)len);
@@ -620,11 +625,11 @@ static annal_status send_copy(struct ship_target *target, annal_error *err)
 {
     int queued = PQputCopyData(target->conn, target->copy.ptr, (int)target->copy.len);
     annal__buf_clear(&target->copy);
-    /* What failed comes as the result of the COPY. */
+    /* the result of the COPY explains the failure */
     return queued == 1 ? flush(target, err) : fail_lost(target, err);
 }
 
-static annal_status postgres_put(struct ship_target *target, const struct lane *lane,
+static annal_status postgres_put(struct ship_target *target, const struct shipment *shipment,
                                  const annal_event *event, annal_error *err)
 {
     static const uint16_t columns = 9;
@@ -632,14 +637,14 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
     uint16_t columns_be = htobe16(columns);
     uint32_t day_be = htobe32(target->day);
     size_t most = event->type.len + event->id.len + event->cause.len + event->data.len + 128;
-    digest_add(&target->digest, lane->key, event);
+    digest_add(&target->digest, shipment->key, event);
     if (target->is_deciding)
-        return postgres_insert(target, lane->key, event, err);
+        return postgres_home_insert(target, shipment->key, event, err);
     if (annal__buf_reserve(copy, most) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     memcpy(copy->ptr + copy->len, &columns_be, sizeof columns_be);
     copy->len += sizeof columns_be;
-    put_number(copy, (uint64_t)lane->key);
+    put_number(copy, (uint64_t)shipment->key);
     put_number(copy, event->seq);
     put_bytes(copy, &day_be, sizeof day_be);
     put_number(copy, (uint64_t)(event->ts_us - EPOCH_US));
@@ -651,7 +656,7 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
     return copy->len >= COPY_BYTES ? send_copy(target, err) : ANNAL_OK;
 }
 
-/* ---- A batch ends ---- */
+/* ---- The end of a batch ---- */
 
 static annal_status end_copy(struct ship_target *target, annal_error *err)
 {
@@ -698,19 +703,19 @@ static annal_status postgres_keep(struct ship_target *target, const char *sha256
 
 enum { HEAD_ARRAYS = 11 };
 
-static void add_head(struct buf *arrays, const struct lane *lane)
+static void add_head(struct buf *arrays, const struct shipment *shipment)
 {
     static const annal_session_info none;
     char created[ANNAL_TIME_BYTES] = "-infinity";
-    const annal_session_info *info = lane->is_new ? lane->info : &none;
-    if (lane->is_new)
+    const annal_session_info *info = shipment->is_new ? shipment->info : &none;
+    if (shipment->is_new)
         annal_time_format(info->created_us, created);
-    postgres_add_number(&arrays[0], (uint64_t)lane->key);
-    postgres_add_number(&arrays[1], lane->there.seq);
-    postgres_add_number(&arrays[2], lane->there.h);
-    postgres_add_number(&arrays[3], lane->next.seq);
-    postgres_add_number(&arrays[4], lane->next.h);
-    postgres_add_number(&arrays[5], lane->next.at);
+    postgres_add_number(&arrays[0], (uint64_t)shipment->key);
+    postgres_add_number(&arrays[1], shipment->head.seq);
+    postgres_add_number(&arrays[2], shipment->head.h);
+    postgres_add_number(&arrays[3], shipment->next.seq);
+    postgres_add_number(&arrays[4], shipment->next.h);
+    postgres_add_number(&arrays[5], shipment->next.at);
     postgres_add_text(&arrays[6], info->session);
     postgres_add_text(&arrays[7], info->file);
     postgres_add_text(&arrays[8], created);
@@ -718,9 +723,9 @@ static void add_head(struct buf *arrays, const struct lane *lane)
     postgres_add_number(&arrays[10], info->fork_seq);
 }
 
-/* The heads move, and the rows will get what was added. */
-static annal_status postgres_commit(struct ship_target *target, struct lane **lanes, size_t count,
-                                    annal_error *err)
+/* Move the heads, and queue the new events for the rows. */
+static annal_status postgres_commit(struct ship_target *target, struct shipment **shipments,
+                                    size_t count, annal_error *err)
 {
     struct buf arrays[HEAD_ARRAYS] = {{0}}, end = {0};
     PGresult *result = NULL;
@@ -728,8 +733,8 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
     if (status >= 0)
         status = postgres_queue_rows(target, &end, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        if (lanes[i]->next.seq != lanes[i]->there.seq)
-            add_head(arrays, lanes[i]);
+        if (shipments[i]->next.seq != shipments[i]->head.seq)
+            add_head(arrays, shipments[i]);
     if (status >= 0 && arrays[0].len == 0)
         status = postgres_script(target, "COMMIT", &result, err);
     else if (status >= 0)
@@ -768,5 +773,5 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .fetch = postgres_fetch,
                                         .make_rows = postgres_make_rows,
                                         .look_at_rows = postgres_look_at_rows,
-                                        .send_pack_tables = pack_tables_run,
+                                        .send_pack_tables = ship_pack_tables_run,
                                         .homes = &home_postgres};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the PostgreSQL target share. */
+/* Common parts of the PostgreSQL target. */
 #ifndef TOOLS_SHIP_POSTGRES_H
 #define TOOLS_SHIP_POSTGRES_H
 
@@ -12,40 +12,37 @@
 
 #include <loaded/pq.h>
 
-#define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, from 1970 */
+#define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, counted from 1970 */
 
-/*
- * On which days the events of a head arrived, the first and the last, as the view heads says it. A
- * read of events has them as parameters: then only the partitions of these days are planned for. A
- * join would plan for all of them.
- */
+/* The first and the last day on which the events of a head arrived, as in the view heads. Queries
+ * of events pass them as parameters, so that PostgreSQL plans only the partitions of these days.
+ * With a join it would plan all partitions. */
 #define POSTGRES_DAYS "first_day, greatest(last_day, (shipped_at AT TIME ZONE 'UTC')::date)"
 
 struct ship_target {
-    const char *store; /* NULL: to be found */
+    const char *store; /* NULL until find() sets it */
     char found[SHIP_STORE_BYTES_MAX];
     char name[ANNAL_LEASE_GIVER_BYTES_MAX + 1]; /* host/database, without a password */
     int quiet_ms;
     PGconn *conn;
-    uint64_t
-        taken; /* bytes that libpq took from a Unix socket, but for those that came meanwhile */
-    struct buf copy; /* rows that are not sent yet */
+    uint64_t taken;  /* bytes that libpq had read from a Unix socket at the last check */
+    struct buf copy; /* rows not sent yet */
     struct digest digest;
     uint32_t day;
     bool is_copying;
-    bool is_deciding; /* shared.h: it uses no COPY */
+    bool is_deciding; /* deciding about a shared session (shared.h): no COPY */
 };
 
-/* What the database says is not believed: a row or a column that it did not give is "", and what is
- * not a number of 64 bits is 0. */
+/* Read fields without trust in the database: a missing row or column is "", and anything other than
+ * a 64-bit number is 0. */
 const char *postgres_text(const PGresult *result, int row, int column);
 uint64_t postgres_number(const PGresult *result, int row, int column);
 
-/* A field that must be right. ANNAL_ERR_CORRUPT of postgres_refuse() if it is not. */
+/* Read a required field. Returns ANNAL_ERR_CORRUPT from postgres_refuse() if it is invalid. */
 bool postgres_session(const PGresult *result, int row, int column,
                       char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);
 bool postgres_place(const PGresult *result, int row, int column,
-                    struct place *out); /* seq, h, at */
+                    struct place *out); /* from columns seq, h, at */
 annal_status postgres_refuse(const char *what, annal_error *err);
 
 /* Run statements; *out (may be NULL) is the result of the last one, for PQclear(). */
@@ -56,41 +53,42 @@ annal_status postgres_script(struct ship_target *target, const char *sql, PGresu
 annal_status postgres_run(struct ship_target *target, const char *sql, const char *const *values,
                           int count, PGresult **out, annal_error *err);
 
-/* Arrays as PostgreSQL reads them, for postgres_run_arrays(); what is in them needs no escape. */
+/* Build arrays in PostgreSQL's syntax for postgres_run_arrays(); their values need no escaping. */
 void postgres_add_text(struct buf *array, const char *text);
 void postgres_add_number(struct buf *array, uint64_t value);
 void postgres_add_null(struct buf *array);
 
-/* Run a statement with values and then these arrays, which are freed. */
+/* Run a statement with values followed by these arrays, and free the arrays. */
 enum { POSTGRES_VALUES_MAX = 10 };
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
                                  const char *const *values, int value_count, struct buf *arrays,
                                  int count, PGresult **out, annal_error *err);
 
-/* postgres_home.c: an event of a session that stores share. */
-annal_status postgres_insert(struct ship_target *target, int64_t key, const annal_event *event,
-                             annal_error *err);
+/* postgres_home.c: insert an event of a shared session. */
+annal_status postgres_home_insert(struct ship_target *target, int64_t key, const annal_event *event,
+                                  annal_error *err);
 
-/* digest.c: a time as PostgreSQL reads it. */
+/* digest.c: print a time in PostgreSQL's syntax. */
 enum { POSTGRES_TIME_BYTES = ANNAL_TIME_BYTES + 3 };
-void postgres_time(int64_t time_us, char out[POSTGRES_TIME_BYTES]);
+void digest_time(int64_t time_us, char out[POSTGRES_TIME_BYTES]);
 
 extern const struct home_kind home_postgres;
 
-/* postgres_rows.c: the end of a batch, which says there what the rows get; these are made later. */
+/* postgres_rows.c: append the SQL that ends a batch and queues the input for its rows, which are
+ * built later. */
 annal_status postgres_queue_rows(struct ship_target *target, struct buf *sql, annal_error *err);
 annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
                                 struct ship_rows *out, annal_error *err);
 annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,
                                    annal_error *err);
-/* Returns when the rows of all batches are made that are there now. ANNAL_ERR_BUSY: another process
- * that makes them has not gone on for quiet_ms. */
+/* Wait until the rows of all existing batches are built. Returns ANNAL_ERR_BUSY if another process
+ * builds them and has made no progress for quiet_ms. */
 annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err);
 
-/* Called with each row of an answer. Return 0 to continue. */
+/* Receives each row of an answer. Return 0 to continue. */
 typedef annal_status (*postgres_row_fn)(void *arg, const PGresult *row, annal_error *err);
 
-/* The rows of a SELECT. */
+/* Run a SELECT and call fn for each row. */
 annal_status postgres_query(struct ship_target *target, const char *sql, const char *const *values,
                             int count, bool binary, postgres_row_fn fn, void *arg,
                             annal_error *err);

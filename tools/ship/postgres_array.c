@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
- * there was no memory, takes nothing more, so that it cannot be ended.
- */
+/* Builds arrays in PostgreSQL's syntax; the values need no escaping. If an item could not be added
+ * without memory, the array accepts no more items and cannot be completed. */
 #include "tools/ship/postgres.h"
 
 #include "journal/base/number.h"

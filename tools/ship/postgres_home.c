@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From this column on: store, epoch, seconds left. */
+/* Read a home from three columns, starting at `column`: store, epoch, seconds left. */
 static void read_home(const PGresult *result, int row, int column, struct home *out)
 {
     snprintf(out->store, sizeof out->store, "%s", postgres_text(result, row, column));
@@ -16,8 +16,8 @@ static void read_home(const PGresult *result, int row, int column, struct home *
     out->seconds_left = strtod(postgres_text(result, row, column + 2), NULL);
 }
 
-/* The server gives up when we do: who was told that the target is away does not get the home
- * later. */
+/* Take a home. The server's limit equals ours, so a store that was told of an unreachable target
+ * does not become the home later. */
 static annal_status take(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err)
 {
@@ -107,13 +107,13 @@ static annal_status release(struct ship_target *target, const char *session, uin
     return status;
 }
 
-static int add_session(void *arg, struct lane *lane)
+static int add_session(void *arg, struct shipment *shipment)
 {
-    postgres_add_text(arg, lane->session);
+    postgres_add_text(arg, shipment->session);
     return 0;
 }
 
-static annal_status each(struct ship_target *target, struct lanes *only, home_fn fn, void *arg,
+static annal_status each(struct ship_target *target, struct shipments *only, home_fn fn, void *arg,
                          annal_error *err)
 {
     PGresult *result = NULL;
@@ -122,7 +122,7 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
     annal_status status = ANNAL_OK;
     if (only == NULL)
         status = postgres_run(target, HOMES " ORDER BY session", NULL, 0, &result, err);
-    else if (lanes_each(only, add_session, &sessions) == 0 && sessions.len > 0)
+    else if (shipments_each(only, add_session, &sessions) == 0 && sessions.len > 0)
         status = postgres_run_arrays(target, HOMES " AND session = ANY ($1::text[])", NULL, 0,
                                      &sessions, 1, &result, err);
     for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
@@ -137,8 +137,8 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
     return status;
 }
 
-/* The head of a session, of its home or else the one that take_home() would give it; $1 is this
- * store. */
+/* SQL for the head of a session under its home, or else under the home that take_home() would set;
+ * $1 is this store. */
 #define ITS_HEAD(session)                                                                          \
     "annal._heads AS head WHERE session = " session " AND store = coalesce((SELECT"                \
     " coalesce(store, was) FROM annal._homes WHERE session = " session "), (SELECT store FROM"     \
@@ -162,7 +162,7 @@ static annal_status head(struct ship_target *target, const char *session, struct
     return ANNAL_OK;
 }
 
-/* Of these events, the last one that is in the history with this head: its key, days, seq, h. */
+/* Find the last of these events in the history with this head: its key, days, seq, h. */
 static annal_status find_shared(struct ship_target *target, const PGresult *head,
                                 const struct place *events, size_t count, uint64_t *out_seq,
                                 annal_error *err)
@@ -216,15 +216,15 @@ static const char *text_of(struct buf *buf, annal_slice text)
                                                                           : NULL;
 }
 
-annal_status postgres_insert(struct ship_target *target, int64_t key, const annal_event *event,
-                             annal_error *err)
+annal_status postgres_home_insert(struct ship_target *target, int64_t key, const annal_event *event,
+                                  annal_error *err)
 {
     char numbers[3][24], time[POSTGRES_TIME_BYTES];
     struct buf texts[4] = {{0}};
     snprintf(numbers[0], sizeof numbers[0], "%" PRId64, key);
     snprintf(numbers[1], sizeof numbers[1], "%" PRIu64, event->seq);
     snprintf(numbers[2], sizeof numbers[2], "%" PRId64, (int64_t)event->h);
-    postgres_time(event->ts_us, time);
+    digest_time(event->ts_us, time);
     const char *const values[] = {numbers[0],
                                   numbers[1],
                                   time,

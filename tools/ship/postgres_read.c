@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading events back from PostgreSQL, to compare them with the journals or to pull sessions. */
+/* Reads events back from PostgreSQL, to compare them with the journals or to pull sessions. */
 #include "tools/ship/postgres.h"
 
 #include "journal/base/error.h"
@@ -14,7 +14,7 @@
 struct rows {
     row_fn fn;
     void *arg;
-    uint64_t seq, last_seq; /* of the last one that came; of the head */
+    uint64_t seq, last_seq; /* seq of the last event received; seq of the head */
 };
 
 static annal_slice text_of(const PGresult *row, int column)
@@ -24,7 +24,7 @@ static annal_slice text_of(const PGresult *row, int column)
     return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
 }
 
-/* 0 if the column has another size than a number. */
+/* Read a binary number; 0 if the column has another size. */
 static uint64_t binary_of(const PGresult *row, int column)
 {
     uint64_t be = 0;
@@ -50,10 +50,10 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
     return rows->fn(rows->arg, &event, err);
 }
 
-/* A head: whose events they are, on which days they arrived, and the last seq. */
+/* A head: the key of its events, the days on which they arrived, and the last seq. */
 struct span {
     char key[24], first_day[16], last_day[16];
-    uint64_t seq; /* 0: there is none */
+    uint64_t seq; /* 0 if there is no head */
 };
 
 static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
@@ -98,11 +98,11 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
                           err);
 }
 
-/* The partition of a day, as annal._today() names it. */
+/* SQL for the partition of a day, named as in annal._today(). */
 #define PARTITION_OF(day) "to_regclass('annal.events_' || to_char(" day ", 'YYYYMMDD'))"
 
-/* Retention drops partitions, the oldest first. The last event arrived when the head moved last. A
- * head of version 11 or older may have a first_day that is later. */
+/* Retention drops the oldest partitions first. The last event arrived when the head moved for the
+ * last time. In a head of version 11 or older, first_day may be too late. */
 annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
                                bool *out, annal_error *err)
 {
@@ -126,9 +126,9 @@ annal_status postgres_may_lack(struct ship_target *target, annal_slice session, 
     return status;
 }
 
-/* ---- Where a session is ---- */
+/* ---- Finding a session ---- */
 
-/* The first row. */
+/* Read the first row. */
 static annal_status take_origin(void *arg, const PGresult *row, annal_error *err)
 {
     struct ship_origin *out = arg;
@@ -147,7 +147,7 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
         (is_fork && !postgres_session(row, 0, 3, info->fork_session)) ||
         fork.seq > OUTSIDE_SEQ_MAX || last.seq < fork.seq)
         return postgres_refuse("the session", err);
-    out->stores = last.at; /* the column after seq and h */
+    out->stores = last.at; /* in the column after seq and h */
     info->fork_seq = fork.seq;
     info->last_seq = last.seq;
     info->last_h = last.h;
@@ -163,7 +163,7 @@ static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err
     return ANNAL_OK;
 }
 
-/* Of the event of the parent after which it was forked. */
+/* Find the hash of the fork point in the parent. */
 static annal_status find_fork_h(struct ship_target *target, annal_session_info *info,
                                 annal_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of sessions and turns: tables.sql says how they are made. */
+/* Builds the rows of sessions and turns: tables.sql describes how. */
 #include "tools/ship/postgres.h"
 
 #include "journal/base/clock.h"
@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/*
- * Of the sessions and events of the queue, so many are folded by one call: more cost less each, but
- * nobody learns meanwhile how far it is. A batch is folded as a whole.
- */
+/* Maximum number of queued sessions and events folded by one call. More per call would cost less
+ * each, but progress would be reported less often. A batch is always folded as a whole. */
 #define FOLD_MOST "20000"
 enum { FOLD_QUIET_MS = 60000, AGAIN_NS = 100000000 };
 
@@ -42,7 +40,7 @@ static annal_status ask_rows(struct ship_target *target, const char *sql, struct
     return ANNAL_OK;
 }
 
-/* It may take longer than an answer may otherwise, because a batch may have many events. */
+/* Allow more time than for other answers, because a batch may have many events. */
 annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
                                 struct ship_rows *out, annal_error *err)
 {
@@ -72,7 +70,8 @@ annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err
             went_on_us = annal__monotonic_us();
         else if (annal__monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
             return annal__fail(err, ANNAL_ERR_BUSY,
-                               "ship to %s: another process has made no rows of sessions for %d s",
+                               "ship to %s: another process, which builds the rows of sessions, "
+                               "made no progress for %d s",
                                target->name, target->quiet_ms / 1000);
         else
             nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);

@@ -25,11 +25,11 @@ struct name {
     char text[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Names, each once, in the order in which they came. */
+/* Names without duplicates, in the order in which they were added. */
 struct names {
     struct name **all;
     size_t count;
-    void *tree; /* the same, of tsearch(3) */
+    void *tree; /* the same names; root of tsearch(3) */
 };
 
 struct pull {
@@ -37,33 +37,33 @@ struct pull {
     struct ship_target *target;
     struct staging staging;
     struct progress progress;
-    struct ship_origin origin; /* of the session that was asked for */
-    uint64_t pulled;           /* events */
-    uint64_t unchecked;        /* bytes of them since the space of the disk was looked at */
-    uint64_t there;            /* sessions that were here */
-    struct names seen;         /* sessions that it came to */
-    struct names tree;         /* with options->tree: what belongs to it */
+    struct ship_origin origin; /* of the requested session */
+    uint64_t pulled;           /* number of pulled events */
+    uint64_t unchecked;        /* bytes written since free space was last checked */
+    uint64_t there;            /* number of sessions that were complete already */
+    struct names seen;         /* sessions handled so far */
+    struct names tree;         /* with options->tree: sub-agents and forks */
     annal_error *err;
 };
 
-/* One session, while it is written. */
+/* A session that is being written. */
 struct pulling {
     struct pull *pull;
     struct ship_origin origin;
-    annal_session_info here; /* last_seq 0: it is not here */
+    annal_session_info here; /* the local session; last_seq 0 if there is none */
     annal__rebuild *rebuild;
-    uint64_t seq; /* of the last event that is written */
+    uint64_t seq; /* seq of the last written event */
 };
 
 static annal_status refuse_history(struct pulling *pulling)
 {
-    return annal__fail(pulling->pull->err, ANNAL_ERR_CONFLICT,
-                       "session '%s' has another history here than at the target; nothing is "
-                       "pulled",
-                       pulling->origin.info.session);
+    return annal__fail(
+        pulling->pull->err, ANNAL_ERR_CONFLICT,
+        "session '%s' has a different history here than at the target; nothing was pulled",
+        pulling->origin.info.session);
 }
 
-/* ---- What is here ---- */
+/* ---- Local events ---- */
 
 static annal_status hash_of(annal_store *store, const char *session, uint64_t seq, uint64_t *out_h,
                             annal_error *err)
@@ -78,7 +78,7 @@ static annal_status hash_of(annal_store *store, const char *session, uint64_t se
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* ANNAL_END: all of it is here. */
+/* Read the local session. Returns ANNAL_END if it is complete. */
 static annal_status look_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -106,7 +106,7 @@ static annal_status look_here(struct pulling *pulling)
     return h == there->last_h ? ANNAL_END : refuse_history(pulling);
 }
 
-/* The first bytes of a file of the store. */
+/* Copy the first bytes of a file of the store. */
 static annal_status copy_bytes(struct pull *pull, const char *within, int to, uint64_t bytes)
 {
     struct below store = {0};
@@ -131,7 +131,7 @@ static annal_status copy_bytes(struct pull *pull, const char *within, int to, ui
     return status;
 }
 
-/* Rule (3): the beginning that is here. */
+/* Start with the local events: rule (3). */
 static annal_status begin_with_what_is_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -153,7 +153,7 @@ static annal_status begin_with_what_is_here(struct pulling *pulling)
     return status;
 }
 
-/* ---- What is not ---- */
+/* ---- Missing events ---- */
 
 static annal_status fail_missing(const struct pulling *pulling, annal_error *err)
 {
@@ -163,7 +163,7 @@ static annal_status fail_missing(const struct pulling *pulling, annal_error *err
                        pulling->origin.info.session, pulling->seq + 1);
 }
 
-/* A row_fn. What was shipped since the head was read is left for the next pull. */
+/* A row_fn. Events shipped after the head was read are left for the next pull. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
     struct pulling *pulling = arg;
@@ -215,7 +215,7 @@ static annal_status write_rows(struct pulling *pulling)
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* What the journal is to be, for staging_finish(). */
+/* Describe the expected journal for staging_finish(). */
 static annal_status describe(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -256,7 +256,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* *out_is_new: it was not among them. */
+/* Add a name; *out_is_new: it was not in the set. */
 static annal_status add_name(struct pull *pull, struct names *names, annal_slice session,
                              bool *out_is_new)
 {
@@ -288,13 +288,13 @@ static void names_done(struct names *names)
     *names = (struct names){0};
 }
 
-/* A session and those that it was forked from, the nearest first. */
+/* A session and its ancestors, nearest first. */
 struct line_of {
     annal_session_info *all;
     size_t count;
 };
 
-/* Its fork point is below below_seq. */
+/* Find an ancestor, whose fork point must be below below_seq. */
 static annal_status find_one(struct pull *pull, const char *session, uint64_t below_seq,
                              struct ship_origin *out)
 {
@@ -302,11 +302,14 @@ static annal_status find_one(struct pull *pull, const char *session, uint64_t be
         pull->options->kind->find(pull->target, annal_slice_of(session), out, pull->err);
     if (status < 0 || out->info.fork_seq < below_seq)
         return status;
-    return annal__fail(pull->err, ANNAL_ERR_CORRUPT, "session '%s' was forked after event %" PRIu64,
-                       session, below_seq);
+    return annal__fail(
+        pull->err, ANNAL_ERR_CORRUPT,
+        "session '%s': the target reports a wrong fork point: it must be before event %" PRIu64,
+        session, below_seq);
 }
 
-/* Rule (4). Each fork point is before that of the fork, so this ends. */
+/* Find the ancestors: rule (4). Each fork point is before the fork point of the fork, so this
+ * ends. */
 static annal_status find_ancestors(struct pull *pull, const char *session, struct line_of *line)
 {
     bool is_new = false;
@@ -336,7 +339,7 @@ static annal_status find_ancestors(struct pull *pull, const char *session, struc
     return status;
 }
 
-/* Those that it was forked from are here. */
+/* Pull one session, whose ancestors are already here. */
 static annal_status pull_one(struct pull *pull, const annal_session_info *info)
 {
     struct pulling pulling = {.pull = pull, .origin = {.info = *info}};
@@ -368,11 +371,12 @@ static annal_status add_to_tree(void *arg, annal_slice session, annal_error *err
     bool is_new;
     annal_status status = annal_session_id_check(session, err);
     if (pull->tree.count >= TREE_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "pull: more than %d sessions belong to session '%s' at the target",
-                           TREE_MAX, pull->options->session);
+        return annal__fail(
+            err, ANNAL_ERR_LIMIT,
+            "pull: the target reports more than %d sub-agents and forks of session '%s'", TREE_MAX,
+            pull->options->session);
     return status < 0 ? annal__fail(err, ANNAL_ERR_CORRUPT,
-                                    "pull: the target names a session that is none")
+                                    "pull: the target returned an invalid session name")
                       : add_name(pull, &pull->tree, session, &is_new);
 }
 
@@ -392,7 +396,7 @@ struct fetching {
     uint64_t missing;
 };
 
-/* artifacts/<session>/<sha256>.zst is not here. The content is proven by its name. */
+/* Download artifacts/<session>/<sha256>.zst if it is missing. Its name proves the content. */
 static int fetch_artifact(void *arg, annal_slice path)
 {
     struct fetching *fetching = arg;
@@ -409,7 +413,7 @@ static int fetch_artifact(void *arg, annal_slice path)
                                     pull->err);
     if (status >= 0 && strcmp(info.sha256, name) != 0)
         status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
-                             "artifact %s has other content at the target", name);
+                             "artifact %s has different content at the target", name);
     annal__buf_done(&content);
     if (status != ANNAL_ERR_NOTFOUND)
         return status;
@@ -417,8 +421,8 @@ static int fetch_artifact(void *arg, annal_slice path)
     return ANNAL_OK;
 }
 
-/* Its own events: its ancestors have their turn. After the sessions are here, so that it goes on
- * where an earlier pull was interrupted. */
+/* Download the artifacts of a session's own events; its ancestors are handled separately. The
+ * session is complete by then, so an interrupted pull can be continued here. */
 static annal_status fetch_of_session(struct fetching *fetching, const char *session)
 {
     struct pull *pull = fetching->pull;
@@ -444,9 +448,9 @@ static annal_status fetch_artifacts(struct pull *pull)
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole pull ---- */
 
-/* What an interrupted pull of this session left is found by it. */
+/* Compute the key under which a later pull finds what an interrupted pull of this session left. */
 static uint64_t key_of(const struct pull_options *options)
 {
     uint64_t h = annal__hash(options->from.url, strlen(options->from.url), 1);
@@ -473,21 +477,22 @@ static void print_done(const struct pull *pull)
         return;
     }
     char events[HUMAN_BYTES];
-    printf("session '%s' of %s is here, up to event %" PRIu64 " (%016" PRIx64 "): %s event%s came",
+    printf("pulled session '%s' of %s up to event %" PRIu64 " (%016" PRIx64 "): %s new event%s",
            pull->options->session, origin->store, origin->info.last_seq, origin->info.last_h,
            human_count(events, pull->pulled), pull->pulled == 1 ? "" : "s");
     if (sessions > 1)
-        printf(", %" PRIu64 " sessions in all", sessions);
+        printf(", %" PRIu64 " sessions in total", sessions);
     fputc('\n', stdout);
 }
 
 static void say_more(const struct pull *pull)
 {
     if (pull->origin.stores > 1 && pull->options->from.store == NULL)
-        say("%" PRIu64 " stores shipped a session '%s'; %s did so last (--store-name)",
+        say("%" PRIu64 " stores shipped a session '%s'; pulled the copy of %s, which shipped last "
+            "(--store-name)",
             pull->origin.stores, pull->options->session, pull->origin.store);
     if (pull->staging.missing > 0)
-        say("%" PRIu64 " reference%s to artifacts that are not here", pull->staging.missing,
+        say("%" PRIu64 " reference%s to artifacts that are missing here", pull->staging.missing,
             pull->staging.missing == 1 ? "" : "s");
 }
 

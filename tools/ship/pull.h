@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pulling: a session that was shipped comes to this store, under its own id and with its own
- * journal, and goes on here.
+ * Pulling downloads a shipped session into this store, with its own id and journal. The session can
+ * then be continued here.
  *
- * (1) The journal is written again, byte for byte: each event is encoded as it was, and its hash,
- *     which depends on all before it, must be the one that it had. The last one must be that of the
- *     target's head.
- * (2) It is written beside the store and moved in whole (staging.h). Before that nothing of it is
- *     in the store, and a session that is here with another history stays as it is.
- * (3) What is here already is not asked for: neither the beginning of a session that is shorter
- *     here, nor what a pull that was interrupted has written.
- * (4) Of a fork, those that it was forked from come first. With a tree, sub-agents and forks come
- *     after it.
- * (5) Artifacts come last: those that events name and that are not here, of all sessions that it
- *     came to, also of those that were here. So the next pull fetches what an interrupted one did
- *     not.
+ * (1) The journal is rebuilt byte for byte: each event is encoded as in the original, and its hash,
+ *     which depends on all events before it, must equal the original hash. The last hash must equal
+ *     the target's head.
+ * (2) The journal is written outside the store and then moved in (staging.h). Until then the store
+ *     contains nothing of it. A local session with a different history is left unchanged.
+ * (3) Nothing is downloaded twice: neither the beginning of a session that is shorter here, nor
+ *     what an interrupted pull has written.
+ * (4) The ancestors of a fork are pulled before the fork. With tree, sub-agents and forks follow
+ *     the session.
+ * (5) Artifacts are downloaded last: every artifact that is missing locally and that a pulled or an
+ *     existing session of this pull refers to. So a later pull completes an interrupted one.
  */
 #ifndef TOOLS_SHIP_PULL_H
 #define TOOLS_SHIP_PULL_H
@@ -26,15 +25,15 @@ struct pull_options {
     struct ship_where from;
     const struct ship_kind *kind;
     const char *session;
-    bool tree; /* also its sub-agents and forks */
+    bool tree; /* include sub-agents and forks */
     bool json;
 };
 
-/* An exit status. */
+/* Pull, and print the result. Returns an exit status. */
 int pull_run(annal_store *store, const struct pull_options *options);
 
-/* The same, without a word. ANNAL_ERR_NOTFOUND: it is not there. ANNAL_ERR_BUSY: the target is
- * away, or another process pulls the session. */
+/* As pull_run(), but print nothing. ANNAL_ERR_NOTFOUND: the target has no such session.
+ * ANNAL_ERR_BUSY: the target is unreachable, or another process is pulling the session. */
 annal_status pull_silently(annal_store *store, const struct pull_options *options,
                            annal_error *err);
 

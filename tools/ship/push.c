@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions between two stores of which one has a server: as bundles, whose requests tools/serve
- * describes (transfer.c).
+ * Copies sessions to and from a server as bundles; transfer.c in tools/serve describes the
+ * requests.
  *
- * (1) The same sessions give the same bundle, so an upload is named by the SHA-256 of its bytes,
- *     and goes on where the server says that it ends.
- * (2) A download goes on if the server still has the same bundle, which the entity tag says. Its
- *     beginning is in the directory that an import would use (staging.h).
+ * (1) The same sessions give the same bundle, so an upload is identified by the SHA-256 of its
+ *     bytes, and continues at the end that the server reports.
+ * (2) A download continues if the server still has the same bundle, according to the entity tag.
+ *     The part that was downloaded before is in the directory that an import would use (staging.h).
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -49,7 +49,7 @@ struct push {
 
 /* ---- Push ---- */
 
-/* A file that has no name any more. */
+/* Write the bundle to an unnamed file. */
 static int make_bundle(annal_store *store, struct push *push, annal_error *err)
 {
     char path[PATH_MAX], hash[SHA256_TEXT_BYTES];
@@ -86,15 +86,15 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
     return exit_status;
 }
 
-/* Whether the server has the session up to its last event. */
-static annal_status is_there(struct push *push, bool *out_there, annal_error *err)
+/* Ask whether the server has the session up to its last event. */
+static annal_status has_session(struct push *push, bool *out_has, annal_error *err)
 {
     char path[300], h[20];
     snprintf(path, sizeof path, "sessions/%s/events/%" PRIu64 "/proof", push->info.session,
              push->info.last_seq);
     snprintf(h, sizeof h, "\"%016" PRIx64 "\"", push->info.last_h);
     annal_status status = remote_get(push->remote, path, &push->answer, err);
-    *out_there = status >= 0 &&
+    *out_has = status >= 0 &&
                  annal__slice_same(annal__json_member(annal__buf_slice(&push->answer), "hash"),
                                    annal_slice_of(h));
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
@@ -112,10 +112,10 @@ static annal_status find_received(struct push *push, annal_error *err)
     push->part.from = number.uint;
     if (number.kind != NUMBER_UINT || number.uint > push->part.total)
         return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "the server does not say how much of the bundle it has");
+                           "the server did not report how much of the bundle it has");
     return push->part.from < push->part.total
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_BUSY, "another request sends this bundle");
+               : annal__fail(err, ANNAL_ERR_BUSY, "another request is sending this bundle");
 }
 
 static annal_status send_parts(struct push *push, annal_error *err)
@@ -136,7 +136,7 @@ static annal_status send_parts(struct push *push, annal_error *err)
 }
 
 static void print_pushed(const struct push *push, const struct remote_where *where, bool json,
-                         bool there)
+                         bool is_pushed)
 {
     char bytes[HUMAN_BYTES];
     const annal_session_info *info = &push->info;
@@ -144,12 +144,13 @@ static void print_pushed(const struct push *push, const struct remote_where *whe
         printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64
                "\",\"bytes\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"already_there\":%s}\n",
                info->session, info->last_seq, info->last_h, push->part.total, push->sent,
-               there ? "true" : "false");
-    else if (there)
-        printf("%s has session '%s' already, up to event %" PRIu64 "\n", where->url, info->session,
+               is_pushed ? "true" : "false");
+    else if (is_pushed)
+        printf("%s already has session '%s', up to event %" PRIu64 "\n", where->url, info->session,
                info->last_seq);
     else
-        printf("session '%s' is at %s, up to event %" PRIu64 " (%016" PRIx64 "): %s bytes sent\n",
+        printf("pushed session '%s' to %s, up to event %" PRIu64 " (%016" PRIx64
+               "): %s bytes sent\n",
                info->session, where->url, info->last_seq, info->last_h,
                human_count(bytes, push->sent));
 }
@@ -158,7 +159,7 @@ static int push_session(annal_store *store, struct push *push, const struct args
                         const struct remote_where *where)
 {
     annal_error err = {0};
-    bool there = false, has = false;
+    bool is_pushed = false, has = false;
     const char *session = args_get(args, "SESSION");
     annal_status status = annal__store_settle(store, &err);
     if (status >= 0)
@@ -166,25 +167,25 @@ static int push_session(annal_store *store, struct push *push, const struct args
     if (status >= 0)
         status = remote_open(where, &push->remote, &err);
     if (status >= 0)
-        status = is_there(push, &there, &err);
-    if (status >= 0 && !there) {
+        status = has_session(push, &is_pushed, &err);
+    if (status >= 0 && !is_pushed) {
         int exit_status = make_bundle(store, push, &err);
         if (exit_status != EXIT_DONE)
             return exit_status;
         progress_begin(&push->progress, "push", push->part.total);
         status = send_parts(push, &err);
         if (status >= 0)
-            status = is_there(push, &has, &err);
+            status = has_session(push, &has, &err);
         if (status >= 0 && !has)
             status = annal__fail(&err, ANNAL_ERR_CORRUPT,
-                                 "the server took the bundle, and does not have session '%s' up to "
-                                 "event %" PRIu64,
+                                 "the server accepted the bundle, but does not have session '%s' "
+                                 "up to event %" PRIu64,
                                  push->info.session, push->info.last_seq);
         progress_hide(&push->progress);
     }
     if (status < 0)
         return fail_target(&err);
-    print_pushed(push, where, args->json, there);
+    print_pushed(push, where, args->json, is_pushed);
     return EXIT_DONE;
 }
 
@@ -206,8 +207,8 @@ int push_run(const struct args *args, const struct remote_where *where)
 
 /* ---- Pull ---- */
 
-/* Rule (2): the tag is in a file beside the beginning. Of a beginning that is all of it the server
- * would have nothing to send, and refuse: so its last byte comes again. */
+/* Download by rule (2): the tag is in a file beside the partial download. If that is complete, the
+ * server would have nothing to send and refuse, so its last byte is requested again. */
 static annal_status download(struct staging *staging, struct remote *remote, const char *session,
                              int *out_fd)
 {
@@ -246,7 +247,7 @@ int pull_remote(const struct args *args, const struct remote_where *where)
     if (status >= 0)
         status = download(&staging, remote, session, &fd);
     remote_close(remote);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* whatever its name is by now */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* the name of the file may have changed */
     exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path, where->url, session);
     if (fd >= 0)
         close(fd);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err)
+annal_status references_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err)
 {
     struct references *references = arg;
     struct reference *item = annal__array_add(&references->all, &references->count, sizeof *item);
@@ -20,7 +20,7 @@ annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, 
     return ANNAL_OK;
 }
 
-/* *out_has: the target has it now. */
+/* Send one artifact; *out_has: whether the target stores it now. */
 static annal_status send_one(const struct reference *reference, annal_store *store,
                              const struct ship_kind *kind, struct ship_target *target,
                              bool *out_has, annal_error *err)
@@ -36,7 +36,7 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, status, "%s", why.message);
     if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT)
-        say("%s: this artifact is not shipped", why.message);
+        say("%s: this artifact was not shipped", why.message);
     if (status < 0)
         return ANNAL_OK;
     status = kind->keep(target, reference->sha256, content, err);

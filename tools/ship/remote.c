@@ -16,25 +16,25 @@
 
 enum { URL_BYTES = 2000, ANSWER_BYTES = 16 << 20 };
 
-/* While a server makes or imports a bundle, it is silent. That it is still there, TCP says. */
+/* A server is silent while it makes or imports a bundle. TCP keepalive shows that it is running. */
 enum { WORK_S = 3600, ALIVE_S = 20 };
 
 struct remote {
     CURL *curl;
     long quiet_s;
-    char url[URL_BYTES]; /* without a slash at the end */
-    char bearer[600];    /* "": without a token */
+    char url[URL_BYTES]; /* without a trailing slash */
+    char bearer[600];    /* "" without a token */
     char why[CURL_ERROR_SIZE];
 
-    struct buf *answer;       /* where what is not a file goes */
-    struct remote_body *file; /* of remote_fetch(); NULL: none */
+    struct buf *answer;       /* receives answers that are not files */
+    struct remote_body *file; /* of remote_fetch(), or NULL */
     const struct remote_body *part;
     uint64_t sent;
     char etag[80];
-    int failed; /* errno of writing */
+    int failed; /* errno of a failed write */
 };
 
-/* ---- What libcurl calls ---- */
+/* ---- Callbacks of libcurl ---- */
 
 static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
 {
@@ -47,7 +47,7 @@ static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
     return len;
 }
 
-/* All of it comes, from its first byte on: of what was there before, nothing stays. */
+/* Start the file from its first byte, and discard the earlier part. */
 static bool begin_file(struct remote *remote)
 {
     struct remote_body *file = remote->file;
@@ -107,7 +107,7 @@ static size_t give_part(char *room, size_t one, size_t count, void *arg)
 
 /* ---- A request ---- */
 
-/* Nothing is looked up in what is not JSON. */
+/* Check that the answer is JSON before a field is looked up. */
 static bool is_json(const struct remote *remote)
 {
     enum { DEPTH = 16 };
@@ -115,7 +115,7 @@ static bool is_json(const struct remote *remote)
            annal__json_check(annal__buf_slice(remote->answer), DEPTH, NULL) == JSON_VALID;
 }
 
-/* {"error":{"code":…,"message":…}} */
+/* Make an error from {"error":{"code":…,"message":…}}. */
 static annal_status fail_answer(const struct remote *remote, long code, annal_error *err)
 {
     char said[300] = "";
@@ -166,7 +166,7 @@ static annal_status perform(struct remote *remote, const char *path, const char 
         return fail_answer(remote, code, err);
     return remote->file != NULL || is_json(remote)
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its answer is not JSON", remote->url);
+               : annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the answer is not JSON", remote->url);
 }
 
 annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,
@@ -183,7 +183,7 @@ annal_status remote_put(struct remote *remote, const char *path, const struct re
                         struct buf *answer, annal_error *err)
 {
     char range[120];
-    /* The server need not say that it wants the part before it gets it. */
+    /* Send the body without waiting for the server's permission. */
     const char *const lines[] = {range, "Expect:", NULL};
     bool is_last = part->from + part->bytes == part->total;
     snprintf(range, sizeof range, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of another store (annal serve), asked by libcurl. */
+/* A client for the server of another store (annal serve), on libcurl. */
 #ifndef TOOLS_SHIP_REMOTE_H
 #define TOOLS_SHIP_REMOTE_H
 
@@ -10,63 +10,68 @@
 
 struct remote;
 
-/* Where in a file the body of a request is, or where that of the answer goes. */
+/* A part of a file: the body of a request, or the place for the body of an answer. */
 struct remote_body {
-    int fd;         /* -1: none */
-    int tag_fd;     /* of an answer: its entity tag goes there, before the first byte */
-    uint64_t from;  /* bytes: what is sent */
-    uint64_t bytes; /* of an answer: as many as came, also when it broke off */
-    uint64_t total; /* of the file, as the sender or the server says */
-    uint64_t most;  /* of an answer: there is no room for more */
+    int fd;        /* -1 if unused */
+    int tag_fd;    /* for an answer: file for the entity tag, written before the first byte */
+    uint64_t from; /* offset of the first byte */
+    /* for a request: the number to send; for an answer: the number received, also if it broke
+     * off */
+    uint64_t bytes;
+    uint64_t total; /* size of the whole file, as the sender or the server reports it */
+    uint64_t most;  /* for an answer: maximum number of bytes */
 };
 
 struct remote_where {
     const char *url; /* http(s)://host[:port] */
-    char token[512]; /* "": none */
-    const char *ca;  /* a file with certificates to trust; NULL: those of the system */
+    char token[512]; /* "" for none */
+    const char *ca;  /* file with trusted certificates; NULL for the system's */
     uint32_t quiet_ms;
 };
 
 annal_status remote_open(const struct remote_where *where, struct remote **out_remote,
                          annal_error *err);
-void remote_close(struct remote *remote); /* NULL is accepted */
+void remote_close(struct remote *remote); /* accepts NULL */
 
 /*
- * Ask for a path below /api/v1/; the answer is JSON and replaces answer.
+ * Get a path below /api/v1/; the JSON of the answer replaces `answer`.
  *
- * ANNAL_ERR_BUSY      the server is away, or asks to try again
- * ANNAL_ERR_NOTFOUND  it has none
- * ANNAL_ERR_CONFLICT  HTTP status 409; any other failure is ANNAL_ERR_REFUSED
+ *     ANNAL_ERR_BUSY      the server is unreachable or asks for a retry
+ *     ANNAL_ERR_NOTFOUND  the path does not exist
+ *     ANNAL_ERR_CONFLICT  HTTP status 409; any other failure is ANNAL_ERR_REFUSED
  */
 annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,
                         annal_error *err);
 
-/* Send a part of a file. */
+/* Upload a part of a file. */
 annal_status remote_put(struct remote *remote, const char *path, const struct remote_body *part,
                         struct buf *answer, annal_error *err);
 
-/*
- * Write the answer to body->fd, from body->from on. same: the entity tag of what is there already.
- * If from is 0, or if the server has something else by now, the file and its tag begin again.
- */
+/* Download to body->fd, starting at body->from. `same` is the entity tag of the part that was
+ * downloaded before. If from is 0, or if the content at the server has changed, the file and its
+ * tag are written from the beginning. */
 annal_status remote_fetch(struct remote *remote, const char *path, struct remote_body *body,
                           const char *same, annal_error *err);
 
-/* ---- The verbs; an exit status ---- */
+/* ---- The verbs, which return an exit status ---- */
 
 bool remote_is_url(const char *url);
 
-/* annal push, and annal pull from a server. */
+/* Run annal push, and annal pull from a server. */
 int push_run(const struct args *args, const struct remote_where *where);
 int pull_remote(const struct args *args, const struct remote_where *where);
 
-/* The token of --token-file, else of ANNAL_TOKEN; --ca, --timeout. 0 or an exit status. */
+/* Read the token (from --token-file, otherwise ANNAL_TOKEN), --ca and --timeout. Returns 0 or an
+ * exit status. */
 int remote_where_read(const struct args *args, const char *url, struct remote_where *out);
 
 #define REMOTE_OPTIONS                                                                             \
-    OPTION("token-file", "FILE", FIELD_TEXT, NULL, "the token of the server (ANNAL_TOKEN)"),       \
-        OPTION("ca", "FILE", FIELD_TEXT, NULL, "certificates to trust (those of the system)"),     \
+    OPTION("token-file", "FILE", FIELD_TEXT, NULL,                                                 \
+           "file with the token of the server (value of ANNAL_TOKEN)"),                            \
+        OPTION("ca", "FILE", FIELD_TEXT, NULL,                                                     \
+               "file with certificates to trust (those of the system)"),                           \
         OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
-                    "what is silent for so long is away (30)", .least = 1, .most = 3600)
+                    "seconds without an answer before the server counts as unreachable (30)",      \
+                    .least = 1, .most = 3600)
 
 #endif

@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What annal ship keeps in PostgreSQL, in the schema annal. This text may be run again on every older version of itself:
--- `annal ship schema` prints it, and a shipper whose role may do so runs it in one transaction, under an advisory lock.
+-- The schema annal, in which annal ship stores events in PostgreSQL. This text can be run again on every older
+-- version of itself: `annal ship schema` prints it, and a shipper whose role has the rights runs it in one
+-- transaction, under an advisory lock.
 --
 -- Names that begin with _ are private to the shipper; the views are for users.
 --
--- Exactly once. _heads has, for each session of each store, the last event that is here and its hash. A batch locks the
--- heads of its sessions, inserts events that continue them, moves the heads on the condition that they are what they were,
--- makes those that are new, and commits; so rows and heads are always of the same moment, in a dump and in a replica too.
+-- Exactly once. For each session of each store, _heads contains the last event in this database and its hash. A batch
+-- locks the heads of its sessions, inserts events that continue them, moves each head on the condition that it is
+-- unchanged, creates new heads, and commits. Rows and heads therefore always belong to the same moment, also in a
+-- dump and in a replica.
 DO $$ BEGIN
     IF to_regnamespace('annal') IS NULL THEN
         CREATE SCHEMA annal;
@@ -18,9 +20,9 @@ CREATE TABLE IF NOT EXISTS annal._schema (
     one_row  boolean PRIMARY KEY DEFAULT true CHECK (one_row)
 );
 
--- key stands for (store, session) in the rows of events. at: where event seq + 1 begins in the journal, in bytes. file: id
--- of that journal. parent, forked_at: of a fork, whose own events begin after forked_at. first_day, last_day: its events
--- arrived on no other days, so that who reads them need not look into the partitions of all.
+-- key stands for (store, session) in the rows of events. at: offset of event seq + 1 in the journal, in bytes. file:
+-- id of that journal. parent, forked_at: for a fork, whose own events start after forked_at. first_day, last_day: all
+-- events of the session arrived within these days, so that readers need only these partitions.
 CREATE TABLE IF NOT EXISTS annal._heads (
     store       text COLLATE "C" NOT NULL,
     session     text COLLATE "C" NOT NULL,
@@ -38,8 +40,8 @@ CREATE TABLE IF NOT EXISTS annal._heads (
     PRIMARY KEY (store, session)
 ) WITH (fillfactor = 70);
 
--- day is the day of arrival (UTC), so that old events go by dropping a partition. h is the hash of the event, as a signed
--- number. data is json, not jsonb: byte for byte as it was appended.
+-- day is the day of arrival (UTC); old events are deleted by dropping a partition. h is the hash of the event, as a
+-- signed number. data is json, not jsonb, and so stays byte for byte as it was appended.
 CREATE TABLE IF NOT EXISTS annal._events (
     key    bigint NOT NULL,
     seq    bigint NOT NULL,
@@ -53,10 +55,10 @@ CREATE TABLE IF NOT EXISTS annal._events (
     PRIMARY KEY (key, seq, day)
 ) PARTITION BY RANGE (day);
 
--- The days of heads of version 11 and older. Which keys a partition has is asked of its primary key, from each key to the
--- next, because there are many more events. Locks are taken in the order of others: rows before heads, as by those who make
--- them; views, without the tables below them, and the later ones first, before heads, as by those who read; heads before
--- events, as by batches.
+-- Compute the days of heads of version 11 and older. The keys in a partition are read from its primary key, from each
+-- key to the next, because there are many more events than keys. Locks are taken in the same order as elsewhere: rows
+-- before heads, as row makers do; views, newer ones first and without the tables below them, before heads, as readers
+-- do; heads before events, as batches do.
 DO $$
 DECLARE
     name regclass;
@@ -86,12 +88,13 @@ END $$;
 
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
--- A session may be in several stores, and who looks for one may not know in which.
+-- Several stores may have a session of the same name, and a query may not know which.
 CREATE INDEX IF NOT EXISTS _heads_session ON annal._heads (session);
 
--- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
--- aside and attached, which does not wait for those who insert. Whether one is there is asked of pg_class: to_regclass() may
--- answer from a cache that does not know yet what was committed while this waited for the lock.
+-- Return today's date, and create the partitions of today and tomorrow. Shippers may call it without owning the
+-- table. A partition is created as a separate table and then attached, which does not wait for running inserts.
+-- Existence is checked in pg_class, because to_regclass() may answer from a cache that lacks what was committed while
+-- this function waited for the lock.
 CREATE OR REPLACE FUNCTION annal._today() RETURNS date LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -112,10 +115,11 @@ END $$;
 
 SELECT annal._today();
 
--- Homes. A session that moves between stores has one home at a time: a lease with an epoch. A store whose (store, epoch) is
--- not that of the row does not ship the session: a batch locks the rows of its sessions FOR KEY SHARE, so nobody takes one
--- meanwhile, and leases are renewed. store: NULL when it was released. was: the store that had it before. Sessions without a
--- row are not concerned, nor those with epoch 0, which nobody has taken yet.
+-- Homes. A session that moves between stores has one home at a time: a lease with an epoch. A store ships the session
+-- only if its store name and epoch equal those of the row. A batch locks the rows of its sessions FOR KEY SHARE, so
+-- no store can take such a session during the batch, but leases can be renewed. store: NULL after a release. was: the
+-- previous home. Sessions without a row, and those with epoch 0, which no store has taken yet, are shipped without a
+-- home.
 CREATE TABLE IF NOT EXISTS annal._homes (
     session  text COLLATE "C" PRIMARY KEY,
     store    text COLLATE "C",
@@ -124,7 +128,8 @@ CREATE TABLE IF NOT EXISTS annal._homes (
     until    timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 70);
 
--- Wait until the batches that run now are over. One that began before the row of a session was there has locked nothing.
+-- Wait until all running batches have ended. A batch that began before the row of a session existed has not locked
+-- that row.
 CREATE OR REPLACE FUNCTION annal._wait_for_batches() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     running text[] := ARRAY(SELECT virtualtransaction FROM pg_locks WHERE relation = 'annal._homes'::regclass
@@ -136,15 +141,16 @@ BEGIN
     END LOOP;
 END $$;
 
--- Numbers for new heads. Shippers may call it without a right on the sequence.
+-- Return numbers for new heads. Shippers may call it without a right on the sequence.
 CREATE OR REPLACE FUNCTION annal._new_keys(count bigint) RETURNS bigint[] LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT array_agg(nextval('annal._heads_key_seq')) FROM generate_series(1, count)
 $$;
 
--- A batch begins. Of each session, in the order given: whether it is away, that is has another home than this store with this
--- epoch; and its head, which is locked. One that has none gets a key, and is_new. Two shippers of a store that begin with the
--- same session do not both send it: one waits. The plans are made once for a connection, when tables may still be empty.
+-- Begin a batch. Returns for each session, in the given order: away, which is true if its home is another store or
+-- has another epoch; and its head, locked. A session without a head gets a new key, and is_new is true. If two
+-- shippers of a store begin with the same session, one waits, so they do not both send it. Plans are made once per
+-- connection, when tables may still be empty.
 CREATE OR REPLACE FUNCTION annal._begin_batch(of_store text, sessions text[], epochs bigint[])
     RETURNS TABLE (day integer, away boolean, is_new boolean, key bigint, seq bigint, h bigint, at bigint)
     LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -158,27 +164,27 @@ DECLARE
 BEGIN
     day := annal._today() - date '2000-01-01';
     PERFORM pg_advisory_xact_lock(hashtextextended(of_store || ' ' || sessions[1], 0));
-    SELECT array_agg(coalesce(o.epoch, 0) > 0 AND (o.store IS DISTINCT FROM of_store OR o.epoch <> lane.epoch) ORDER BY n)
+    SELECT array_agg(coalesce(o.epoch, 0) > 0 AND (o.store IS DISTINCT FROM of_store OR o.epoch <> entry.epoch) ORDER BY n)
         INTO aways
-        FROM (SELECT * FROM unnest(sessions, epochs) WITH ORDINALITY AS lane (session, epoch, n) ORDER BY 1 OFFSET 0) AS lane
+        FROM (SELECT * FROM unnest(sessions, epochs) WITH ORDINALITY AS entry (session, epoch, n) ORDER BY 1 OFFSET 0) AS entry
              LEFT JOIN LATERAL (
-                 SELECT * FROM annal._homes o WHERE o.session = lane.session FOR KEY SHARE) AS o ON true;
+                 SELECT * FROM annal._homes o WHERE o.session = entry.session FOR KEY SHARE) AS o ON true;
     SELECT array_agg(o.key ORDER BY n), array_agg(o.seq ORDER BY n), array_agg(o.h ORDER BY n), array_agg(o.at ORDER BY n)
         INTO keys, seqs, hs, ats
-        FROM (SELECT * FROM unnest(sessions) WITH ORDINALITY AS lane (session, n) ORDER BY 1 OFFSET 0) AS lane
+        FROM (SELECT * FROM unnest(sessions) WITH ORDINALITY AS entry (session, n) ORDER BY 1 OFFSET 0) AS entry
              LEFT JOIN LATERAL (
                  SELECT * FROM annal._heads o
-                 WHERE o.store = of_store AND o.session = lane.session FOR UPDATE) AS o ON true;
+                 WHERE o.store = of_store AND o.session = entry.session FOR UPDATE) AS o ON true;
     IF array_position(keys, NULL) IS NOT NULL THEN
         new_keys := annal._new_keys(cardinality(keys));
     END IF;
     RETURN QUERY SELECT _begin_batch.day, a, k IS NULL, coalesce(k, new_keys[n]), s, x, y
-        FROM unnest(aways, keys, seqs, hs, ats) WITH ORDINALITY AS lane (a, k, s, x, y, n) ORDER BY n;
+        FROM unnest(aways, keys, seqs, hs, ats) WITH ORDINALITY AS entry (a, k, s, x, y, n) ORDER BY n;
 END $$;
 
--- A batch ends. Compare and set: a head that is not what it was when the batch began stops it, and so does a new one that
--- somebody else made meanwhile. session: '' unless it is new. Its day is that of this transaction, as in _today(); the clock
--- may have been set back since the last batch.
+-- End a batch by compare and set: it fails if a head was changed after the batch began, or if another process has
+-- created one of the new heads in the meantime. session: '' unless the head is new. The day is the day of this
+-- transaction, as in _today(); the clock may have been set back since the last batch.
 CREATE OR REPLACE FUNCTION annal._move_heads(of_store text, keys bigint[], from_seqs bigint[], from_hs bigint[],
                                              to_seqs bigint[], to_hs bigint[], to_ats bigint[], sessions text[], files text[],
                                              created timestamptz[], parents text[], forks bigint[]) RETURNS void
@@ -210,15 +216,17 @@ BEGIN
         END;
     END IF;
     IF moved + made < cardinality(keys) THEN
-        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'its heads moved during the batch';
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'another process changed a head during the batch';
     END IF;
 END $$;
 
--- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: the
--- earliest that the store can have. If the home is its own, with no later epoch, the lease is made longer; otherwise it is a
--- new one, whose epoch is later than both, because a target from a backup may have gone back. The head goes with the home, so
--- that the events of the session stay one history: that of the home before, or at first the longest one. If of_store has a
--- head of its own, the two change places. The row was inserted, and that committed, before.
+-- Take the home of a session for `seconds`, unless another store has it. granted: the store is now the home; the
+-- other results describe the current home. of_epoch: the lowest epoch that the store can have. If the store already
+-- is the home and the epoch of the row is not higher, the lease is extended; otherwise a new lease starts, with an
+-- epoch above both, because a restored database may have lost epochs. The head moves with the home, so that the
+-- session keeps one history: the history of the previous home, or, for the first home, the longest one. If of_store
+-- has a head of its own, the two heads swap names. The caller has inserted and committed the row of the session
+-- before.
 CREATE OR REPLACE FUNCTION annal.take_home(of_session text, of_store text, of_epoch bigint, seconds integer,
     OUT granted boolean, OUT home text, OUT home_epoch bigint, OUT seconds_left float8) LANGUAGE plpgsql AS $$
 DECLARE
@@ -252,20 +260,21 @@ BEGIN
     seconds_left := extract(epoch FROM had.until - clock_timestamp());
 END $$;
 
--- What events name by hash: its SHA-256, and the content.
+-- Artifacts that events refer to: the SHA-256 of the content, and the content.
 CREATE TABLE IF NOT EXISTS annal.artifacts (
     hash   text COLLATE "C" PRIMARY KEY,
     bytes  bytea NOT NULL
 );
 
--- Which events name which. Only what is written like this is a reference.
+-- References from events to artifacts. Only this exact spelling is a reference.
 CREATE OR REPLACE VIEW annal._names AS
     SELECT e.key, e.day, match[1] AS hash
     FROM annal._events e, regexp_matches(e.data::text, '"path":"artifacts/[^/"]+/([0-9a-f]{64})\.zst"', 'g') AS match
     WHERE strpos(e.data::text, '"path":"artifacts/') > 0;
 
--- Remove artifacts that no event named when this transaction looked. A batch that found one here has read this table, so
--- the lock waits for its end. Its events arrived today, or yesterday if it began then; they are looked at again.
+-- Remove artifacts that no event referred to when this transaction started. A batch that found such an artifact in
+-- the table has read this table, so the lock waits for its end. Its events arrived today, or yesterday if it began
+-- then, so these are checked again.
 CREATE OR REPLACE FUNCTION annal._drop_artifacts(hashes text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF hashes <> '{}' THEN
@@ -276,7 +285,7 @@ BEGIN
     END IF;
 END $$;
 
--- Who may write heads may write homes and artifacts.
+-- Roles that may update heads may also write homes and artifacts.
 DO $$
 DECLARE
     role name;
@@ -289,11 +298,11 @@ BEGIN
     END LOOP;
 END $$;
 
--- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again. First the rows of sessions
--- and turns get what they need of them (tables.sql): most before the events are locked, the rest after it. The whole table is
--- locked, and not its partitions, because those who read it lock it first. While one reads it for long (pg_dump), that is
--- tried now and then, because batches wait meanwhile. Artifacts go that only these events name; where there are such, all
--- events are read.
+-- Retention: drop the events that arrived before a day. Heads are kept, so no event is shipped again. First the rows
+-- of sessions and turns are updated with these events (tables.sql): most before the events are locked, the rest
+-- afterwards. The whole table is locked, not its partitions, because readers lock the table first. While a reader
+-- holds its lock for long (pg_dump), the lock is retried at intervals, because batches wait behind a waiting lock.
+-- Artifacts to which only these events refer are removed; if there are any, all events are read.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
@@ -330,8 +339,8 @@ BEGIN
     PERFORM annal._drop_artifacts(hashes);
 END $$;
 
--- Take a session out: its events, its rows, its head, and the artifacts that only it names. If its journal is still there,
--- it is shipped again from its first event.
+-- Delete a session: its events, rows and head, and the artifacts to which only it refers. If its journal still
+-- exists, it will be shipped again from its first event.
 CREATE OR REPLACE FUNCTION annal.forget(of_store text, of_session text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     events bigint;

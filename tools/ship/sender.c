@@ -15,16 +15,16 @@
 
 /* ---- A batch ---- */
 
-static void tell_stop(struct sender *sender, struct lane *lane, const annal_error *err)
+static void report_stop(struct sender *sender, struct shipment *shipment, const annal_error *err)
 {
-    if (lane->state == LANE_GONE || lane->told)
+    if (shipment->state == SHIPMENT_GONE || shipment->is_reported)
         return;
     if (sender->progress == NULL) {
-        lane_wait(&sender->left, lane);
+        shipment_queue(&sender->left, shipment);
         return;
     }
-    lane->told = true;
-    sender->lanes.stopped++;
+    shipment->is_reported = true;
+    sender->shipments.stopped++;
     progress_hide(sender->progress);
     say("%s", err->message);
 }
@@ -35,128 +35,132 @@ static bool batch_is_full(const struct sender *sender)
            sender->batch_bytes >= BATCH_BYTES;
 }
 
-/* ANNAL_END: the session has no more events now, or was stopped. */
-static annal_status send_events(struct sender *sender, struct lane *lane, annal_cursor *cursor,
-                                annal_error *err)
+/* Send events until the batch is full. Returns ANNAL_END if the session has no more events or was
+ * stopped. */
+static annal_status send_events(struct sender *sender, struct shipment *shipment,
+                                annal_cursor *cursor, annal_error *err)
 {
     annal_event event;
     while (!batch_is_full(sender)) {
-        annal_status status = lane_read(lane, cursor, &event, err);
+        annal_status status = shipment_read(shipment, cursor, &event, err);
         if (status == ANNAL_ERR_CORRUPT) {
-            lane->state = LANE_DAMAGED;
-            tell_stop(sender, lane, err);
+            shipment->state = SHIPMENT_DAMAGED;
+            report_stop(sender, shipment, err);
             return ANNAL_END;
         }
         if (status != ANNAL_OK)
             return status;
-        status = sender->options->kind->put(sender->target, lane, &event, err);
+        status = sender->options->kind->put(sender->target, shipment, &event, err);
         if (status >= 0 && sender->options->kind->keep != NULL)
             status =
-                annal__artifact_references(event.data, reference_note, &sender->references, err);
+                annal__artifact_references(event.data, references_note, &sender->references, err);
         if (status < 0)
             return status;
-        lane->next = (struct place){event.seq, event.h, event.offset + event.length};
+        shipment->next = (struct place){event.seq, event.h, event.offset + event.length};
         sender->batch_events++;
         sender->batch_bytes += event.length;
     }
     return ANNAL_OK;
 }
 
-/* Rule 2 of home.h. */
-static annal_status stop_away(struct sender *sender, struct lane *lane)
+/* Stop by rule 2 of home.h. */
+static annal_status stop_elsewhere(struct sender *sender, struct shipment *shipment)
 {
     annal_error err;
-    lane->state = LANE_AWAY;
-    annal__fail(&err, ANNAL_ERR_REFUSED,
-                "session '%s' is not at home here: nothing of it is shipped; 'annal home status' "
-                "says where it is",
-                lane->session);
-    tell_stop(sender, lane, &err);
+    shipment->state = SHIPMENT_ELSEWHERE;
+    annal__fail(
+        &err, ANNAL_ERR_REFUSED,
+        "session '%s' is not at home here: it is not shipped; 'annal home status' prints its home",
+        shipment->session);
+    report_stop(sender, shipment, &err);
     return ANNAL_END;
 }
 
-static annal_status send_lane(struct sender *sender, struct lane *lane, annal_error *err)
+static annal_status send_shipment(struct sender *sender, struct shipment *shipment,
+                                  annal_error *err)
 {
     annal_cursor *cursor = NULL;
-    lane->next = lane->there;
-    lane->state = LANE_GOING;
-    if (lane->away)
-        return stop_away(sender, lane);
-    if (batch_is_full(sender) || !lane->has_head)
-        return ANNAL_OK; /* somebody removed its head: it gets another one in the next batch */
-    annal_status status = lane_open(&sender->lanes, lane, &cursor, err);
+    shipment->next = shipment->head;
+    shipment->state = SHIPMENT_ACTIVE;
+    if (shipment->is_elsewhere)
+        return stop_elsewhere(sender, shipment);
+    if (batch_is_full(sender) || !shipment->has_head)
+        /* another process removed its head: begin() creates it again in the next batch */
+        return ANNAL_OK;
+    annal_status status = shipment_open(&sender->shipments, shipment, &cursor, err);
     if (status == ANNAL_END)
-        tell_stop(sender, lane, err);
-    if (status == ANNAL_OK && lane->info != NULL && lane->there.at == 0) {
-        *lane->info = annal__cursor_header(cursor);
-        lane->there.seq = lane->next.seq = lane->info->first_seq - 1;
+        report_stop(sender, shipment, err);
+    if (status == ANNAL_OK && shipment->info != NULL && shipment->head.at == 0) {
+        *shipment->info = annal__cursor_header(cursor);
+        shipment->head.seq = shipment->next.seq = shipment->info->first_seq - 1;
     }
     if (status == ANNAL_OK)
-        status = send_events(sender, lane, cursor, err);
+        status = send_events(sender, shipment, cursor, err);
     annal_cursor_close(cursor);
     return status;
 }
 
-/* Whether a lease was given by this target. */
+/* Check whether this target granted the lease. */
 static bool is_giver(const struct sender *sender, const annal_lease *lease)
 {
     const struct home_kind *homes = sender->options->kind->homes;
     return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
 }
 
-/* A shared session is not shipped: the target has its events before they are here. If it lacks
- * some, it was restored. One look after each survey. */
-static void look_at_shared(struct sender *sender, struct lane *lane)
+/* A shared session is not shipped: the target stores its events before this store does. If events
+ * are missing there, the target was restored. Checks once per survey. */
+static void look_at_shared(struct sender *sender, struct shipment *shipment)
 {
     annal_error err = {0};
     annal_session_info info;
     struct place head = {0};
-    annal_slice session = annal_slice_of(lane->session);
-    if (lane->state == LANE_SHARED ||
-        annal_session_info_get(sender->lanes.store, session, &info, &err) < 0 ||
-        sender->options->kind->homes->head(sender->target, lane->session, &head, &err) < 0)
+    annal_slice session = annal_slice_of(shipment->session);
+    if (shipment->state == SHIPMENT_SHARED ||
+        annal_session_info_get(sender->shipments.store, session, &info, &err) < 0 ||
+        sender->options->kind->homes->head(sender->target, shipment->session, &head, &err) < 0)
         return;
-    lane->state = LANE_SHARED;
+    shipment->state = SHIPMENT_SHARED;
     if (info.last_seq <= head.seq) {
-        lane_go_on(&sender->lanes, lane);
+        shipment_resume(&sender->shipments, shipment);
         return;
     }
     annal__fail(&err, ANNAL_ERR_REFUSED,
                 "session '%s' is shared, and the target has lost %" PRIu64
-                " of its events: docs/cluster.md says how they come back",
-                lane->session, info.last_seq - head.seq);
-    tell_stop(sender, lane, &err);
-    if (!lane->told)
-        lane->state = LANE_GOING; /* to the other sender */
+                " of its events: docs/cluster.md explains how to restore them",
+                shipment->session, info.last_seq - head.seq);
+    report_stop(sender, shipment, &err);
+    if (!shipment->is_reported)
+        shipment->state = SHIPMENT_ACTIVE; /* leave it to the other sender */
 }
 
-/* Whether it may be sent. What its head is made of, if it has none, is read with its events. */
-static bool look_into(struct sender *sender, struct lane *lane, annal_session_info *info)
+/* Check whether the session may be sent. If it has no head, the header of its journal is read
+ * later, with its events. */
+static bool look_into(struct sender *sender, struct shipment *shipment, annal_session_info *info)
 {
     annal_lease lease = {0};
-    lane->epoch = 0;
-    if (annal_lease_get(sender->lanes.store, annal_slice_of(lane->session), &lease, NULL) ==
+    shipment->epoch = 0;
+    if (annal_lease_get(sender->shipments.store, annal_slice_of(shipment->session), &lease, NULL) ==
         ANNAL_OK)
-        lane->epoch = lease.epoch;
+        shipment->epoch = lease.epoch;
     if (lease.shared && is_giver(sender, &lease)) {
-        look_at_shared(sender, lane);
+        look_at_shared(sender, shipment);
         return false;
     }
     *info = (annal_session_info){.first_seq = 1};
-    lane->info = lane->has_head ? NULL : info;
+    shipment->info = shipment->has_head ? NULL : info;
     return true;
 }
 
-/* The sessions that have waited longest. */
-static void choose_lanes(struct sender *sender)
+/* Choose the sessions that have been queued longest. */
+static void choose_shipments(struct sender *sender)
 {
-    struct lane *lane;
+    struct shipment *shipment;
     sender->count = 0;
     sender->batch_events = sender->batch_bytes = 0;
     references_clear(&sender->references);
-    while (sender->count < BATCH_LANES && (lane = lane_take(&sender->lanes)) != NULL)
-        if (look_into(sender, lane, &sender->infos[sender->count]))
-            sender->batch[sender->count++] = lane;
+    while (sender->count < BATCH_SESSIONS && (shipment = shipment_take(&sender->shipments)) != NULL)
+        if (look_into(sender, shipment, &sender->infos[sender->count]))
+            sender->batch[sender->count++] = shipment;
 }
 
 static annal_status send_batch(struct sender *sender, bool *more, annal_error *err)
@@ -164,38 +168,38 @@ static annal_status send_batch(struct sender *sender, bool *more, annal_error *e
     const struct ship_kind *kind = sender->options->kind;
     annal_status status = kind->begin(sender->target, sender->batch, sender->count, err);
     for (size_t i = 0; status >= 0 && i < sender->count; i++) {
-        status = send_lane(sender, sender->batch[i], err);
+        status = send_shipment(sender, sender->batch[i], err);
         more[i] = status != ANNAL_END;
     }
     if (status >= 0)
-        status =
-            references_send(&sender->references, sender->lanes.store, kind, sender->target, err);
+        status = references_send(&sender->references, sender->shipments.store, kind, sender->target,
+                                 err);
     if (status >= 0)
         status = kind->commit(sender->target, sender->batch, sender->count, err);
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Sessions that are not done wait again; first those whose turn did not come, so that a long one
- * keeps nobody waiting. */
+/* Queue unfinished sessions again. Sessions that were not sent are queued first, so that a long
+ * session does not delay others. */
 static void wait_again(struct sender *sender, const bool *more, bool was_sent)
 {
     for (size_t i = 0; i < sender->count; i++) {
-        struct lane *lane = sender->batch[i];
-        if (more[i] && (lane->next.seq != lane->there.seq) == was_sent)
-            lane_wait(&sender->lanes, lane);
+        struct shipment *shipment = sender->batch[i];
+        if (more[i] && (shipment->next.seq != shipment->head.seq) == was_sent)
+            shipment_queue(&sender->shipments, shipment);
     }
 }
 
-/* Rule 3 of home.h, after the batch. What fails here is tried again at the next survey. */
+/* Apply rule 3 of home.h after the batch. A failure is retried at the next survey. */
 static annal_status note_lost(struct sender *sender, annal_error *err)
 {
     for (size_t i = 0; i < sender->count; i++) {
-        const struct lane *lane = sender->batch[i];
-        if (lane->state != LANE_AWAY || sender->progress == NULL)
+        const struct shipment *shipment = sender->batch[i];
+        if (shipment->state != SHIPMENT_ELSEWHERE || sender->progress == NULL)
             continue;
         progress_hide(sender->progress);
-        annal_status status = home_lost(sender->lanes.store, sender->options->kind->homes,
-                                        sender->target, lane->session, lane->epoch, err);
+        annal_status status = home_lost(sender->shipments.store, sender->options->kind->homes,
+                                        sender->target, shipment->session, shipment->epoch, err);
         if (status == ANNAL_ERR_BUSY)
             return status;
         if (status < 0)
@@ -206,29 +210,29 @@ static annal_status note_lost(struct sender *sender, annal_error *err)
 
 annal_status sender_batch(struct sender *sender, annal_error *err)
 {
-    bool more[BATCH_LANES] = {false};
-    choose_lanes(sender);
+    bool more[BATCH_SESSIONS] = {false};
+    choose_shipments(sender);
     if (sender->count == 0)
         return ANNAL_OK;
     annal_status status = send_batch(sender, more, err);
     for (size_t i = 0; i < sender->count; i++) {
-        struct lane *lane = sender->batch[i];
-        lane->info = NULL;
+        struct shipment *shipment = sender->batch[i];
+        shipment->info = NULL;
         more[i] = more[i] || status < 0;
         if (status < 0)
-            lane->next = lane->there;
-        else if (!more[i] || lane->next.seq != lane->there.seq)
-            lane->since_us = 0;
+            shipment->next = shipment->head;
+        else if (!more[i] || shipment->next.seq != shipment->head.seq)
+            shipment->since_us = 0;
     }
     wait_again(sender, more, false);
     wait_again(sender, more, true);
     if (status < 0)
         return status;
     for (size_t i = 0; i < sender->count; i++) {
-        struct lane *lane = sender->batch[i];
-        if (lane->state == LANE_GOING && lane->next.seq != lane->there.seq)
-            lane_go_on(&sender->lanes, lane);
-        lane->there = lane->next;
+        struct shipment *shipment = sender->batch[i];
+        if (shipment->state == SHIPMENT_ACTIVE && shipment->next.seq != shipment->head.seq)
+            shipment_resume(&sender->shipments, shipment);
+        shipment->head = shipment->next;
     }
     sender->events += sender->batch_events;
     sender->bytes += sender->batch_bytes;
@@ -237,7 +241,7 @@ annal_status sender_batch(struct sender *sender, annal_error *err)
     return note_lost(sender, err);
 }
 
-/* ---- A second one ---- */
+/* ---- The second sender ---- */
 
 struct second {
     struct sender sender;
@@ -247,7 +251,7 @@ struct second {
 
 static void note_lag(struct sender *sender)
 {
-    const struct lag lag = lanes_lag(&sender->lanes);
+    const struct lag lag = shipments_lag(&sender->shipments);
     sender->behind = lag.events;
     sender->since_us = lag.since_us;
 }
@@ -259,7 +263,7 @@ static void *send_on(void *arg)
     const struct ship_options *options = sender->options;
     annal_error err = {0};
     annal_status status = options->kind->open(&options->target, true, &sender->target, &err);
-    while (status >= 0 && sender->lanes.first != NULL && !second->over) {
+    while (status >= 0 && sender->shipments.first != NULL && !second->over) {
         status = sender_batch(sender, &err);
         note_lag(sender);
     }
@@ -268,34 +272,35 @@ static void *send_on(void *arg)
     return NULL;
 }
 
-/* Of the lanes that wait, those after the first so many. Neighbours stay together: they are often
- * of the same time, and two that insert into the same page of an index wait for each other. */
-static void give_rest(struct lanes *from, size_t count, struct lanes *to)
+/* Move the queue after its first `count` shipments to `to`. Neighbours stay together: they often
+ * have similar times, and two connections that insert into the same index page block each other. */
+static void give_rest(struct shipments *from, size_t count, struct shipments *to)
 {
-    struct lane *last = from->first;
+    struct shipment *last = from->first;
     while (--count > 0)
-        last = last->next_waiting;
-    to->first = last->next_waiting;
+        last = last->next_queued;
+    to->first = last->next_queued;
     to->last = from->last;
     from->last = last;
-    last->next_waiting = NULL;
+    last->next_queued = NULL;
 }
 
-struct second *second_start(struct sender *sender)
+struct second *sender_start_second(struct sender *sender)
 {
-    sigset_t all, before; /* signals are for the first thread */
+    sigset_t all, before; /* the first thread handles signals */
     size_t waiting = 0;
-    for (const struct lane *lane = sender->lanes.first; lane != NULL; lane = lane->next_waiting)
+    for (const struct shipment *shipment = sender->shipments.first; shipment != NULL;
+         shipment = shipment->next_queued)
         waiting++;
-    if (!sender->options->kind->takes_two || waiting < SECOND_LANES)
+    if (!sender->options->kind->takes_two || waiting < SECOND_SESSIONS)
         return NULL;
     struct second *second = calloc(1, sizeof *second);
     if (second == NULL)
         return NULL;
     second->sender.options = sender->options;
-    second->sender.lanes.store = sender->lanes.store;
+    second->sender.shipments.store = sender->shipments.store;
     second->sender.maker = sender->maker;
-    give_rest(&sender->lanes, waiting / 2, &second->sender.lanes);
+    give_rest(&sender->shipments, waiting / 2, &second->sender.shipments);
     note_lag(&second->sender);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -303,43 +308,44 @@ struct second *second_start(struct sender *sender)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed == 0)
         return second;
-    struct lane *lane;
-    while ((lane = lane_take(&second->sender.lanes)) != NULL)
-        lane_wait(&sender->lanes, lane);
+    struct shipment *shipment;
+    while ((shipment = shipment_take(&second->sender.shipments)) != NULL)
+        shipment_queue(&sender->shipments, shipment);
     free(second);
     return NULL;
 }
 
-const struct sender *second_sender(const struct second *second)
+const struct sender *sender_of_second(const struct second *second)
 {
     static const struct sender none;
     return second != NULL ? &second->sender : &none;
 }
 
-bool second_is_done(const struct second *second)
+bool sender_second_is_done(const struct second *second)
 {
     return second->done;
 }
 
-void second_stop(struct second *second)
+void sender_stop_second(struct second *second)
 {
     if (second != NULL)
         second->over = true;
 }
 
-void second_join(struct second *second, struct sender *sender)
+void sender_join_second(struct second *second, struct sender *sender)
 {
-    struct lane *lane;
+    struct shipment *shipment;
     if (second == NULL)
         return;
     struct sender *from = &second->sender;
     pthread_join(second->thread, NULL);
-    while ((lane = lane_take(&from->lanes)) != NULL || (lane = lane_take(&from->left)) != NULL)
-        lane_wait(&sender->lanes, lane);
+    while ((shipment = shipment_take(&from->shipments)) != NULL ||
+           (shipment = shipment_take(&from->left)) != NULL)
+        shipment_queue(&sender->shipments, shipment);
     sender->events += from->events;
     sender->bytes += from->bytes;
     sender->batches += from->batches;
-    sender->lanes.stopped += from->lanes.stopped; /* 0 or less */
+    sender->shipments.stopped += from->shipments.stopped; /* 0 or negative */
     sender_done(from);
     free(second);
 }

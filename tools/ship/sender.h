@@ -1,53 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What sends lanes, batch by batch, to one target. Where many wait, a second one sends half of them
- * meanwhile, in a thread and with a connection of its own: the server works on two batches at a
- * time, and one is read from the journals while the other is committed.
- */
+/* Sends shipments to one target in batches. If many sessions are queued, a second sender ships half
+ * of them in parallel, in a thread and with a connection of its own: the server works on two
+ * batches at a time, and one batch is read from the journals while the other is committed. */
 #ifndef TOOLS_SHIP_SENDER_H
 #define TOOLS_SHIP_SENDER_H
 
 #include "tools/ship/references.h"
-#include "tools/ship/rows.h"
+#include "tools/ship/row_maker.h"
 
 #include <stdatomic.h>
 
-enum { BATCH_LANES = 512, BATCH_BYTES = 32 << 20, SECOND_LANES = 2 * BATCH_LANES };
+enum { BATCH_SESSIONS = 512, BATCH_BYTES = 32 << 20, SECOND_SESSIONS = 2 * BATCH_SESSIONS };
 
 struct sender {
     const struct ship_options *options;
-    struct lanes lanes;
-    struct ship_target *target; /* NULL: it is away */
+    struct shipments shipments;
+    struct ship_target *target; /* NULL while unreachable */
     struct row_maker *maker;    /* with follow */
-    struct progress *progress;  /* hidden before something is said; NULL: for the second one, which
-                                 * says nothing, and leaves such lanes to the first: */
-    struct lanes left;
+    /* hidden before a message is printed; NULL for the second sender, which prints nothing and
+     * leaves such sessions to the first */
+    struct progress *progress;
+    struct shipments left;
 
-    struct lane *batch[BATCH_LANES];
-    annal_session_info infos[BATCH_LANES];
+    struct shipment *batch[BATCH_SESSIONS];
+    annal_session_info infos[BATCH_SESSIONS];
     size_t count;
     uint64_t batch_events;
     uint64_t batch_bytes;
     struct references references;
 
-    _Atomic uint64_t events, bytes, batches; /* shipped */
-    _Atomic uint64_t behind;                 /* the lag of the second one's lanes */
+    _Atomic uint64_t events, bytes, batches; /* shipped so far */
+    _Atomic uint64_t behind;                 /* lag of the second sender */
     _Atomic int64_t since_us;
 };
 
-/* Those that have waited longest. ANNAL_ERR_BUSY: the target is away; all of them wait again. */
+/* Send one batch, of the sessions that have been queued longest. Returns ANNAL_ERR_BUSY if the
+ * target is unreachable; all sessions of the batch are then queued again. */
 annal_status sender_batch(struct sender *sender, annal_error *err);
 void sender_done(struct sender *sender);
 
-/* Until it is joined, the tree of lanes and those that it took are not touched. NULL: not enough
- * lanes wait, or this kind of target has no use for it. */
+/* Start the second sender. Until sender_join_second() the caller must not touch the tree of
+ * shipments or the shipments that the second sender took. Returns NULL if too few sessions are
+ * queued, or if this kind of target accepts only one batch at a time. */
 struct second;
-struct second *second_start(struct sender *sender);
-const struct sender *second_sender(const struct second *second); /* its counters */
-bool second_is_done(const struct second *second);                /* all are sent, or it failed */
-void second_stop(struct second *second);                         /* after its next batch */
+struct second *sender_start_second(struct sender *sender);
+const struct sender *sender_of_second(const struct second *second); /* for its counters */
+/* it has sent everything, or failed */
+bool sender_second_is_done(const struct second *second);
+/* ends it after its current batch */
+void sender_stop_second(struct second *second);
 
-/* Waits until it is done. What it left waits in the queue of the first. */
-void second_join(struct second *second, struct sender *sender);
+/* Wait for the second sender to end, and queue what it left in the first. */
+void sender_join_second(struct second *second, struct sender *sender);
 
 #endif

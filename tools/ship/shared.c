@@ -46,22 +46,24 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
 {
     const char *root = annal_store_path(store);
     struct below below = {0};
-    struct buf text = {.limit = SHARED_URL_BYTES + 1}; /* more shows that it is not one */
+    /* one byte more than allowed, to detect a longer file */
+    struct buf text = {.limit = SHARED_URL_BYTES + 1};
     out[0] = '\0';
     annal_status status = annal__below_open(root, &below, err);
     if (status >= 0)
         status = annal__below_read(&below, "cluster", &text, err);
     if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && text.len == 0))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND,
-                             "%s/cluster has no address of a database: 'annal home join' gives it "
-                             "one",
+                             "%s/cluster does not contain the address of a database: run 'annal "
+                             "home join' to write it",
                              root);
     else if (status == ANNAL_ERR_LIMIT ||
              (status >= 0 && !shared_read_url(annal__buf_slice(&text), out)))
-        status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                             "%s/cluster has no address that begins with postgresql://: 'annal "
-                             "home leave' and 'annal home join' write it again",
-                             root);
+        status =
+            annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                        "%s/cluster does not contain an address that begins with postgresql://: "
+                        "run 'annal home leave' and 'annal home join' to write it again",
+                        root);
     annal__below_close(&below);
     annal__buf_done(&text);
     return status;
@@ -80,17 +82,17 @@ annal_status shared_check_url(annal_store *store, const char *url, annal_error *
 {
     char there[SHARED_URL_BYTES];
     if (strlen(url) >= SHARED_URL_BYTES || strchr(url, '\n') != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or not one line");
+        return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or is not one line");
     if (has_password(url))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "the address has a password, which %s/cluster would keep: put it into "
-                           "~/.pgpass instead",
+                           "the address contains a password, which would be saved in %s/cluster: "
+                           "put it into ~/.pgpass instead",
                            annal_store_path(store));
     annal_status status = shared_url(store, there, err);
     if (status >= 0 && strcmp(there, url) != 0)
-        return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "this store belongs to the cluster of %s: 'annal home leave' ends that",
-                           there);
+        return annal__fail(
+            err, ANNAL_ERR_CONFLICT,
+            "this store already belongs to the cluster of %s: run 'annal home leave' first", there);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }
 
@@ -114,7 +116,7 @@ struct leaving {
     annal_error *err;
 };
 
-/* An annal_session_fn: its lease ends. */
+/* An annal_session_fn: end the lease of a shared session. */
 static int end_shared(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions that several stores share: the target decides each of their events.
+ * Shared sessions: several stores append to them, and the target decides about each event.
  *
- * STORE/cluster has the address of that target. It is shared from `annal home share` on, or, if a
- * pack names it (`scope cluster`), before its first append in any store with that file.
+ * The address of the target is in the file STORE/cluster. A session becomes shared by `annal home
+ * share`, or, if a pack declares it with `scope cluster`, before its first append in any store that
+ * has this file.
  *
- * (1) At the target the home of such a session is SHARED_STORE, for ever: no store ships it or
- *     takes its home, and its head there has that name.
- * (2) Here its lease says that it is shared.
- * (3) An event is decided when a transaction has moved the head from the event before it, which is
- *     the last one here, and has the whole event with its id. Appending it here comes after that.
- *     So what is here is always the beginning of what is there.
- * (4) If the answer to COMMIT does not come, the same is tried again: the head is locked, so the
- *     transaction before has ended; either the event is there, or it never will be by that one.
+ * (1) At the target the home of a shared session is SHARED_STORE, permanently: no store ships the
+ *     session or takes its home, and its head at the target has that name.
+ * (2) In the store, the lease of the session is marked as shared.
+ * (3) An event is decided when a transaction has moved the head from the preceding event, which is
+ *     the last local one, and has stored the whole event with its id. Only then is it appended to
+ *     the journal. The journal is therefore always a prefix of the target's history.
+ * (4) If the connection is lost during COMMIT, the same event is sent again. The head is locked, so
+ *     the first transaction has ended by then: either its event is in the target, or it never will
+ *     be.
  */
 #ifndef TOOLS_SHIP_SHARED_H
 #define TOOLS_SHIP_SHARED_H
@@ -23,20 +25,22 @@
 
 enum { SHARED_URL_BYTES = 1024 };
 
-/* Whether this may be the address. ANNAL_ERR_CONFLICT: the file has another one.
- * ANNAL_ERR_INVALID: it has a password, or is not one line. */
+/* Check an address for the cluster file. ANNAL_ERR_CONFLICT: the file has a different address.
+ * ANNAL_ERR_INVALID: the address contains a password, or is not one line. */
 annal_status shared_check_url(annal_store *store, const char *url, annal_error *err);
 
-/* Write STORE/cluster, after that check. */
+/* Check the address, and write it to STORE/cluster. */
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err);
 
-/* The sessions that are shared end here (*out_sessions: so many), and the file goes. */
+/* Stop sharing all local sessions (*out_sessions: their number), and remove the file. */
 annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err);
 
-/* The address in the bytes of that file: one line. False if it is something else. */
+/* Read the address from the content of the file: one line. Returns false if it is something
+ * else. */
 bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES]);
 
-/* ANNAL_ERR_NOTFOUND: there is none. ANNAL_ERR_UNSUPPORTED: it is something else. */
+/* Read the address of the cluster. ANNAL_ERR_NOTFOUND: the file does not exist.
+ * ANNAL_ERR_UNSUPPORTED: its content is not an address. */
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err);
 
 #endif

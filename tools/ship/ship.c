@@ -16,65 +16,65 @@
 
 enum {
     ROWS_AGAIN_MS = 100, /* while another process makes rows */
-    SECOND_MS = 10,      /* while the second sender has lanes, and the first has none */
-    LOOK_MS = 500,       /* how often to notice that nobody reads the output any more */
-    DRAIN_EVENTS = 4096  /* of the tail, between two batches */
+    SECOND_MS = 10,      /* while the second sender has shipments and the first has none */
+    LOOK_MS = 500,       /* how often to check whether the output was closed */
+    DRAIN_EVENTS = 4096  /* events taken from the tail between two batches */
 };
-#define LOOK_AGAIN_US  ((int64_t)60000000) /* at all heads, while there is nothing to do */
-#define TELL_US        ((int64_t)1000000)
-#define PAUSES         3 /* between small batches: so many times as long as the last one took */
+#define LOOK_AGAIN_US  ((int64_t)60000000) /* between surveys while idle */
+#define REPORT_US      ((int64_t)1000000)
+#define PAUSES         3 /* pause between small batches, in durations of the last batch */
 #define BACKOFF_MS     250u
 #define BACKOFF_MS_MAX 30000
 
 struct ship {
     const struct ship_options *options;
     struct sender sender;
-    struct second *second;           /* while it sends half of the lanes */
-    annal_tail *tail;                /* with follow: says which sessions grew */
-    uint64_t told_events, told_rows; /* at the last line of --json */
-    int64_t begun_us, told_us;
-    int64_t next_us;       /* when the next batch is due that is not full */
-    int64_t look_us;       /* when to look at all heads again */
-    int64_t renew_us;      /* when to renew leases (CLOCK_BOOTTIME) */
-    int64_t third_us;      /* of the shortest lease; 0: not known yet */
-    int64_t away_since_us; /* 0: it is not */
+    struct second *second;                   /* set while it sends half of the shipments */
+    annal_tail *tail;                        /* with follow: reports sessions with new events */
+    uint64_t reported_events, reported_rows; /* totals in the last line of --json */
+    int64_t begun_us, reported_us;
+    int64_t next_us;              /* when the next partial batch is due */
+    int64_t look_us;              /* time of the next survey */
+    int64_t renew_us;             /* time of the next renewal of leases (CLOCK_BOOTTIME) */
+    int64_t third_us;             /* a third of the shortest lease; 0 if unknown */
+    int64_t unreachable_since_us; /* 0 while reachable */
     unsigned tries;
-    struct ship_rows rows; /* whose rows are not made yet */
-    uint64_t rows_last;    /* without follow: up to this batch they are made */
-    int64_t rows_us;       /* when that went on */
-    int64_t shipped_us;    /* without follow: when all was shipped; 0: not yet */
+    struct ship_rows rows; /* batches without rows */
+    uint64_t rows_last;    /* without follow: number of the last batch to wait for */
+    int64_t rows_us;       /* time of the last progress of the rows */
+    int64_t shipped_us;    /* without follow: time when everything was shipped, or 0 */
     struct progress progress;
-    int lag_fd;          /* ship_lag.h; -1: nobody sees it */
-    int64_t lag_told_us; /* when it was written; 0: it is not what it was any more */
+    int lag_fd;             /* ship_lag.h; -1 if the file could not be created */
+    int64_t lag_written_us; /* time of the last write; 0 if it is out of date */
     struct ship_lag lag;
 };
 
 static void join_second(struct ship *ship)
 {
-    second_join(ship->second, &ship->sender);
+    sender_join_second(ship->second, &ship->sender);
     ship->second = NULL;
 }
 
-/* ---- What it says ---- */
+/* ---- Output ---- */
 
-/* Of both senders. */
+/* Totals of both senders. */
 struct counts {
     uint64_t events, bytes, batches, behind;
 };
 
 static struct counts count_both(const struct ship *ship)
 {
-    const struct sender *first = &ship->sender, *second = second_sender(ship->second);
+    const struct sender *first = &ship->sender, *second = sender_of_second(ship->second);
     return (struct counts){.events = first->events + second->events,
                            .bytes = first->bytes + second->bytes,
                            .batches = first->batches + second->batches,
-                           .behind = lanes_lag(&first->lanes).events + second->behind};
+                           .behind = shipments_lag(&first->shipments).events + second->behind};
 }
 
 static double seconds_behind(const struct ship *ship, int64_t now_us)
 {
-    int64_t since_us = lanes_lag(&ship->sender.lanes).since_us;
-    int64_t second_us = second_sender(ship->second)->since_us;
+    int64_t since_us = shipments_lag(&ship->sender.shipments).since_us;
+    int64_t second_us = sender_of_second(ship->second)->since_us;
     if (since_us == 0 || (second_us != 0 && second_us < since_us))
         since_us = second_us;
     return since_us != 0 ? (double)(now_us - since_us) / 1e6 : 0;
@@ -91,9 +91,9 @@ static void print_json(struct ship *ship, int64_t now_us)
            ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"rows_behind\":%" PRIu64
            ",\"rows_seconds_behind\":%.3f,\"rows_seconds\":%.3f,\"away\":%s}\n",
            counts.events, counts.bytes, counts.batches, (double)(end_us - ship->begun_us) / 1e6,
-           ship->sender.lanes.here, ship->sender.lanes.stopped, counts.behind,
+           ship->sender.shipments.here, ship->sender.shipments.stopped, counts.behind,
            seconds_behind(ship, now_us), ship->rows.batches, ship->rows.seconds,
-           (double)(now_us - end_us) / 1e6, ship->away_since_us != 0 ? "true" : "false");
+           (double)(now_us - end_us) / 1e6, ship->unreachable_since_us != 0 ? "true" : "false");
 }
 
 static void write_lag(struct ship *ship, int64_t now_us)
@@ -101,40 +101,40 @@ static void write_lag(struct ship *ship, int64_t now_us)
     if (ship->lag_fd < 0)
         return;
     const struct counts counts = count_both(ship);
-    ship->lag_told_us = now_us;
+    ship->lag_written_us = now_us;
     ship->lag.events = counts.events;
     ship->lag.events_behind = counts.behind;
     ship->lag.seconds_behind = seconds_behind(ship, now_us);
     ship->lag.rows_seconds_behind = ship->rows.seconds;
-    ship->lag.stopped = ship->sender.lanes.stopped;
-    ship->lag.away = ship->away_since_us != 0;
+    ship->lag.stopped = ship->sender.shipments.stopped;
+    ship->lag.away = ship->unreachable_since_us != 0;
     ship_lag_write(ship->lag_fd, &ship->lag);
 }
 
-/* The progress on a terminal; with follow and --json a line a second while something happens. */
-static void tell(struct ship *ship)
+/* Show progress on a terminal; with follow and --json print at most one line a second. */
+static void report(struct ship *ship)
 {
     int64_t now_us = annal__monotonic_us();
     char detail[40];
     const struct counts counts = count_both(ship);
     if (ship->sender.maker != NULL)
         ship->rows = row_maker_look(ship->sender.maker);
-    if (now_us - ship->lag_told_us >= TELL_US)
+    if (now_us - ship->lag_written_us >= REPORT_US)
         write_lag(ship, now_us);
     if (ship->progress.on_terminal && counts.bytes < ship->progress.total) {
         progress_set(&ship->progress, counts.bytes, NULL);
     } else if (ship->progress.on_terminal) {
-        ship->progress.total = 0; /* it has caught up: from now on what comes is counted */
+        ship->progress.total = 0; /* caught up: from now on count new events */
         snprintf(detail, sizeof detail, "events, %" PRIu64 " behind", counts.behind);
         progress_set(&ship->progress, counts.events, detail);
     }
-    if (!ship->options->json || !ship->options->follow || now_us - ship->told_us < TELL_US ||
-        (ship->told_events == counts.events && ship->told_rows == ship->rows.batches &&
-         ship->away_since_us == 0))
+    if (!ship->options->json || !ship->options->follow || now_us - ship->reported_us < REPORT_US ||
+        (ship->reported_events == counts.events && ship->reported_rows == ship->rows.batches &&
+         ship->unreachable_since_us == 0))
         return;
-    ship->told_us = now_us;
-    ship->told_events = counts.events;
-    ship->told_rows = ship->rows.batches;
+    ship->reported_us = now_us;
+    ship->reported_events = counts.events;
+    ship->reported_rows = ship->rows.batches;
     print_json(ship, now_us);
     (void)out_flush();
 }
@@ -156,45 +156,48 @@ static int finish(struct ship *ship, int exit_status)
         printf("shipped %s event%s (%s) in %.1f s; ", human_count(events, ship->sender.events),
                ship->sender.events == 1 ? "" : "s", human_bytes(bytes, ship->sender.bytes),
                (double)(end_us - ship->begun_us) / 1e6);
-        if (ship->sender.lanes.stopped > 0)
-            printf("%" PRIu64 " of %s session%s stopped", ship->sender.lanes.stopped,
-                   human_count(sessions, ship->sender.lanes.here),
-                   ship->sender.lanes.here == 1 ? "" : "s");
+        if (ship->sender.shipments.stopped > 0)
+            printf("%" PRIu64 " of %s session%s stopped", ship->sender.shipments.stopped,
+                   human_count(sessions, ship->sender.shipments.here),
+                   ship->sender.shipments.here == 1 ? "" : "s");
         else
             printf("the target has all of %s session%s",
-                   human_count(sessions, ship->sender.lanes.here),
-                   ship->sender.lanes.here == 1 ? "" : "s");
+                   human_count(sessions, ship->sender.shipments.here),
+                   ship->sender.shipments.here == 1 ? "" : "s");
         if (now_us - end_us >= 100000)
-            printf(rows_are_made(ship) ? "; their rows took %.1f s more"
-                                       : "; after %.1f s another process has not made their rows",
+            printf(rows_are_made(ship)
+                       ? "; building the rows took %.1f s more"
+                       : "; gave up after %.1f s: another process has not built the rows",
                    (double)(now_us - end_us) / 1e6);
         printf("\n");
     }
-    return exit_status == EXIT_DONE && ship->sender.lanes.stopped > 0 ? EXIT_REFUSED : exit_status;
+    return exit_status == EXIT_DONE && ship->sender.shipments.stopped > 0 ? EXIT_REFUSED
+                                                                          : exit_status;
 }
 
-/* ---- What grew ---- */
+/* ---- New events ---- */
 
 static annal_status note_growth(struct ship *ship, const annal_event *event, annal_error *err)
 {
     annal_slice session = annal_tail_session(ship->tail);
-    if (session.len == 0 || !lane_is_wanted(&ship->sender.lanes, session))
+    if (session.len == 0 || !shipment_is_wanted(&ship->sender.shipments, session))
         return ANNAL_OK;
-    struct lane *lane = lane_of(&ship->sender.lanes, session);
-    if (lane == NULL)
+    struct shipment *shipment = shipment_of(&ship->sender.shipments, session);
+    if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    if (lane->state == LANE_GONE)
-        lane->state = LANE_GOING;
+    if (shipment->state == SHIPMENT_GONE)
+        shipment->state = SHIPMENT_ACTIVE;
     if (event != NULL)
-        lane->last_seq = event->seq;
-    /* What was shipped before the tail announced it comes with the same seq and hash. */
-    if (lane->state == LANE_GOING && (event == NULL || event->seq > lane->there.seq ||
-                                      (event->seq == lane->there.seq && event->h != lane->there.h)))
-        lane_wait(&ship->sender.lanes, lane);
+        shipment->last_seq = event->seq;
+    /* The tail also announces events that are shipped already, with the same seq and hash. */
+    if (shipment->state == SHIPMENT_ACTIVE &&
+        (event == NULL || event->seq > shipment->head.seq ||
+         (event->seq == shipment->head.seq && event->h != shipment->head.h)))
+        shipment_queue(&ship->sender.shipments, shipment);
     return ANNAL_OK;
 }
 
-/* Take what the tail has; wait up to wait_ms for the first. */
+/* Take all news of the tail; wait up to wait_ms for the first. */
 static annal_status drain(struct ship *ship, uint32_t wait_ms, annal_error *err)
 {
     annal_event event;
@@ -213,7 +216,7 @@ static annal_status drain(struct ship *ship, uint32_t wait_ms, annal_error *err)
     return ANNAL_OK;
 }
 
-/* ---- A target that is away ---- */
+/* ---- An unreachable target ---- */
 
 static uint32_t with_jitter(uint32_t ms)
 {
@@ -223,7 +226,7 @@ static uint32_t with_jitter(uint32_t ms)
     return ms / 2 + chance % (ms / 2 + 1);
 }
 
-/* With follow, only --json has readers. */
+/* With follow, only the output of --json has a reader. */
 static bool is_unread(const struct ship *ship)
 {
     return ship->options->follow && ship->options->json && out_reader_is_gone();
@@ -234,7 +237,7 @@ static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
     int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
     for (int64_t left_us; (left_us = until_us - annal__monotonic_us()) > 0 && out_wanted();) {
         uint32_t wait_ms = left_us / 1000 < LOOK_MS ? (uint32_t)(left_us / 1000) + 1 : LOOK_MS;
-        tell(ship);
+        report(ship);
         if (ship->tail == NULL) {
             nanosleep(&(struct timespec){.tv_nsec = (long)wait_ms * 1000000}, NULL);
             continue;
@@ -248,25 +251,25 @@ static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
     return ANNAL_OK;
 }
 
-/* It is away, as *err says: wait a little. Fails if that takes too long. */
+/* Wait a little, because the target is unreachable (*err). Fails when --wait is over. */
 static annal_status back_off(struct ship *ship, annal_error *err)
 {
     int64_t now_us = annal__monotonic_us();
     uint32_t ms = BACKOFF_MS_MAX;
-    second_stop(ship->second);
+    sender_stop_second(ship->second);
     join_second(ship);
     ship->options->kind->close(ship->sender.target);
     ship->sender.target = NULL;
-    if (ship->away_since_us == 0) {
-        ship->away_since_us = now_us;
+    if (ship->unreachable_since_us == 0) {
+        ship->unreachable_since_us = now_us;
         ship->tries = 0;
         if (ship->options->follow) {
             progress_hide(&ship->progress);
-            say("%s; trying again until it answers", err->message);
+            say("%s; retrying until the target answers", err->message);
         }
     }
     if (!ship->options->follow &&
-        now_us - ship->away_since_us >= (int64_t)ship->options->wait_ms * 1000)
+        now_us - ship->unreachable_since_us >= (int64_t)ship->options->wait_ms * 1000)
         return err->status = ANNAL_ERR_IO;
     if (ship->tries < 7)
         ms = BACKOFF_MS << ship->tries;
@@ -278,15 +281,15 @@ static annal_status back_off(struct ship *ship, annal_error *err)
 
 static void note_back(struct ship *ship)
 {
-    if (ship->away_since_us == 0)
+    if (ship->unreachable_since_us == 0)
         return;
     if (ship->options->follow)
         say("the target answers again, after %.1f s",
-            (double)(annal__monotonic_us() - ship->away_since_us) / 1e6);
-    ship->away_since_us = 0;
+            (double)(annal__monotonic_us() - ship->unreachable_since_us) / 1e6);
+    ship->unreachable_since_us = 0;
 }
 
-/* ---- The whole ---- */
+/* ---- The main loop ---- */
 
 static annal_status look(struct ship *ship, annal_error *err)
 {
@@ -296,25 +299,25 @@ static annal_status look(struct ship *ship, annal_error *err)
     if (ship->sender.target == NULL)
         status = options->kind->open(&options->target, true, &ship->sender.target, err);
     if (status >= 0)
-        status = lanes_survey(&ship->sender.lanes, options->kind, ship->sender.target, err);
+        status = shipments_survey(&ship->sender.shipments, options->kind, ship->sender.target, err);
     int64_t now_us = annal__monotonic_us(), rest_us = (now_us - begun_us) * 50;
     ship->look_us = now_us + (rest_us > LOOK_AGAIN_US ? rest_us : LOOK_AGAIN_US);
     if (ship->sender.batches == 0 && status >= 0)
-        ship->progress.total = ship->sender.lanes.bytes;
+        ship->progress.total = ship->sender.shipments.bytes;
     if (status >= 0) {
-        row_maker_wake(ship->sender.maker); /* what another shipper left */
-        ship->second = second_start(&ship->sender);
+        row_maker_wake(ship->sender.maker); /* rows that another shipper left */
+        ship->second = sender_start_second(&ship->sender);
     }
     return status;
 }
 
-/* It has caught up. A target that is slow has many hosts or little power: it gets fewer batches,
- * and larger ones. */
+/* Caught up: pause. A slow target serves many hosts or has little power, so it gets fewer and
+ * larger batches. */
 static void pause_after(struct ship *ship, int64_t begun_us)
 {
     int64_t now_us = annal__monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
     int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
-    ship->lag_told_us = 0; /* soon */
+    ship->lag_written_us = 0; /* write it soon */
     ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
 }
 
@@ -322,31 +325,31 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     int64_t begun_us = annal__monotonic_us();
     if (ship->lag.events_behind == 0)
-        write_lag(ship, begun_us); /* what is sent is behind until it is committed */
+        write_lag(ship, begun_us); /* events count as lag until they are committed */
     annal_status status = sender_batch(&ship->sender, err);
-    if (status >= 0 && ship->sender.lanes.first == NULL)
+    if (status >= 0 && ship->sender.shipments.first == NULL)
         pause_after(ship, begun_us);
     return status;
 }
 
-/* Small batches keep the pace of the target. */
+/* Small batches wait for the target's pace. */
 static bool is_due(const struct ship *ship)
 {
     const struct ship_options *options = ship->options;
-    return ship->sender.lanes.first != NULL &&
+    return ship->sender.shipments.first != NULL &&
            (ship->tail == NULL || ship->second != NULL || annal__monotonic_us() >= ship->next_us ||
-            lanes_lag(&ship->sender.lanes).events >= options->batch_events);
+            shipments_lag(&ship->sender.shipments).events >= options->batch_events);
 }
 
 static uint32_t until_due(const struct ship *ship)
 {
     int64_t left_us = ship->next_us - annal__monotonic_us();
-    if (ship->sender.lanes.first == NULL || left_us > LOOK_MS * INT64_C(1000))
+    if (ship->sender.shipments.first == NULL || left_us > LOOK_MS * INT64_C(1000))
         return LOOK_MS;
     return left_us > 0 ? (uint32_t)(left_us / 1000) + 1 : 0;
 }
 
-/* Keep the homes that this store has. */
+/* Renew the leases of this store. */
 static annal_status renew(struct ship *ship, annal_error *err)
 {
     const struct home_kind *homes = ship->options->kind->homes;
@@ -354,14 +357,15 @@ static annal_status renew(struct ship *ship, annal_error *err)
         return ANNAL_OK;
     int64_t now_us = annal_lease_now();
     annal_status status =
-        home_renew(ship->sender.lanes.store, homes, ship->sender.target, &ship->third_us, err);
+        home_renew(ship->sender.shipments.store, homes, ship->sender.target, &ship->third_us, err);
     if (status >= 0)
         ship->renew_us = now_us + home_pace(ship->third_us);
     return status;
 }
 
-/* Rule 7, without follow. ANNAL_END: the rows of all batches are made that were there when the
- * events had been shipped, or another process that makes them does not go on. */
+/* Build rows as in rule 7, without follow. Returns ANNAL_END when the rows of all batches are built
+ * that existed when the last event was shipped, or when another process that builds rows makes no
+ * progress. */
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
@@ -381,27 +385,27 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
         annal__monotonic_us() - ship->rows_us >= (int64_t)ship->options->target.quiet_ms * 1000)
         return ANNAL_END;
     ship->progress.total = 0;
-    progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first,
-                 "batches whose rows are to be made");
+    progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first, "batches without rows");
     return ship->rows.first == first ? rest(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
 }
 
-/* Its lanes may not be touched: nothing is drained from the tail, but leases are renewed. */
+/* Wait for the second sender. Its shipments must not be touched, so the tail is not drained, but
+ * leases are renewed. */
 static annal_status wait_for_second(struct ship *ship)
 {
-    if (second_is_done(ship->second))
+    if (sender_second_is_done(ship->second))
         join_second(ship);
-    else if (ship->sender.lanes.first == NULL)
+    else if (ship->sender.shipments.first == NULL)
         nanosleep(&(struct timespec){.tv_nsec = SECOND_MS * 1000000L}, NULL);
     return ANNAL_OK;
 }
 
-/* One step: ANNAL_END when there is nothing more to do. */
+/* Do one step. Returns ANNAL_END when nothing is left to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (ship->sender.target == NULL ||
-        (ship->sender.lanes.first == NULL && ship->second == NULL && ship->tail != NULL &&
+        (ship->sender.shipments.first == NULL && ship->second == NULL && ship->tail != NULL &&
          annal__monotonic_us() >= ship->look_us))
         status = look(ship, err);
     if (status >= 0 && ship->tail != NULL)
@@ -412,12 +416,12 @@ static annal_status step(struct ship *ship, annal_error *err)
     if (status < 0)
         return status;
     note_back(ship);
-    tell(ship);
+    report(ship);
     if (ship->second != NULL)
         return wait_for_second(ship);
     if (ship->tail == NULL)
-        return ship->sender.lanes.first != NULL ? ANNAL_OK : make_rows(ship, err);
-    status = drain(ship, due && ship->sender.lanes.first != NULL ? 0 : until_due(ship), err);
+        return ship->sender.shipments.first != NULL ? ANNAL_OK : make_rows(ship, err);
+    status = drain(ship, due && ship->sender.shipments.first != NULL ? 0 : until_due(ship), err);
     return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
 
@@ -430,31 +434,32 @@ int ship_run(annal_store *store, const struct ship_options *options)
         return fail_storage("ship: out of memory");
     ship->options = ship->sender.options = options;
     ship->sender.progress = &ship->progress;
-    ship->sender.lanes = (struct lanes){.store = store, .glob = options->glob};
+    ship->sender.shipments = (struct shipments){.store = store, .glob = options->glob};
     ship->begun_us = annal__monotonic_us();
     ship->lag_fd = ship_lag_open(store, options->target.url, options->target.store, &ship->lag);
     progress_begin(&ship->progress, "ship", 0);
-    /* Before the first survey: what is appended after that is announced. */
+    /* Open the tail before the first survey, so that it announces everything appended after the
+     * survey. */
     if (options->follow)
         status = annal_tail_open(store, &(annal_tail_options){.from_now = true}, &ship->tail, &err);
     if (status >= 0 && options->follow)
         status = row_maker_start(options, &ship->sender.maker, &err);
     while (status == ANNAL_OK) {
         status = step(ship, &err);
-        bool is_full = status < 0 && annal__error_is_no_space(&err); /* somebody will make room */
+        bool is_full = status < 0 && annal__error_is_no_space(&err); /* space may be freed later */
         if (status == ANNAL_ERR_BUSY || (options->follow && is_full))
             status = back_off(ship, &err);
     }
     if (status < 0)
         progress_hide(&ship->progress);
-    second_stop(ship->second);
+    sender_stop_second(ship->second);
     join_second(ship);
     row_maker_stop(ship->sender.maker);
     ship_lag_close(store, options->target.url, options->target.store, ship->lag_fd);
     int exit_status = finish(ship, status < 0 ? fail_error(&err) : EXIT_DONE);
     options->kind->close(ship->sender.target);
     annal_tail_close(ship->tail);
-    lanes_done(&ship->sender.lanes);
+    shipments_done(&ship->sender.shipments);
     sender_done(&ship->sender);
     free(ship);
     return exit_status;

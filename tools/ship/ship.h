@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shipping: the events of a store go to a target, each exactly once.
+ * Shipping copies the events of a store to a target, each event exactly once.
  *
- * (1) The target decides. It has a head for each session: the last event that it has, and the hash
- *     of that event, which depends on all events before it. A batch begins with the heads as the
- *     target says they are, and what does not continue a head is not sent: what the target has is
- *     skipped, what it lacks is sent again. The store keeps nothing about targets.
- * (2) Events and heads become visible together, or not at all. When it is not known whether a batch
- *     was committed, the next one begins with what the target then says.
- * (3) A session whose journal does not contain the head of the target has another history there. It
- *     is reported, and none of its events is sent; the others go on.
- * (4) Nothing is buffered. A batch is read from the journals while it is sent, and if the target is
- *     away, the journals wait.
- * (5) A fork is shipped as its own events, with the session and the seq that it was forked from.
- * (6) The artifacts that events name come before them, by hash, so each once; those that are larger
- *     than SHIP_ARTIFACT_BYTES_MAX, or not there any more, stay out. So does one that cannot be
- *     read, which is said.
- * (7) Rows of sessions and turns at the target are made after the batches: beside them with follow
- *     (rows.h), else at the end. A batch leaves there what they need, so a crash loses nothing.
+ * (1) The target decides. For each session it stores a head: the seq and the hash of its last event
+ *     there. The hash depends on all events before it. Each batch starts by reading the heads from
+ *     the target, and only events that continue a head are sent: events that the target has are
+ *     skipped, missing events are sent again. The store keeps no record of targets.
+ * (2) Events and heads become visible together, or not at all. If the outcome of a commit is
+ *     unknown, the next batch starts from the heads that the target then reports.
+ * (3) If a journal does not contain the target's head, the session has a different history there.
+ *     The conflict is reported, and no event of this session is sent; other sessions continue.
+ * (4) Nothing is buffered. A batch is read from the journals while it is sent; while the target is
+ *     unreachable, the journals are the buffer.
+ * (5) A fork is shipped as its own events, with the parent session and the seq of the fork point.
+ * (6) The artifacts that events refer to are sent before the events, once per hash. Artifacts
+ *     larger than SHIP_ARTIFACT_BYTES_MAX and missing artifacts are left out. An unreadable
+ *     artifact is left out and reported.
+ * (7) The target's rows of sessions and turns are built after the batches: with follow in parallel
+ *     (row_maker.h), otherwise at the end. Each batch stores what they need at the target, so a
+ *     crash loses nothing.
  */
 #ifndef TOOLS_SHIP_SHIP_H
 #define TOOLS_SHIP_SHIP_H
@@ -29,40 +30,40 @@
 #include <annal/journal.h>
 #include <annal/tail.h>
 
-/* After event seq, whose hash is h; the next one begins at byte `at` of the journal. at 0: the
- * session has no event there, and its first will be seq + 1. */
+/* A position after event seq, whose hash is h: the next event starts at byte `at` of the journal.
+ * If at is 0, the target has no event of the session, and its first event will be seq + 1. */
 struct place {
     uint64_t seq;
     uint64_t h;
     uint64_t at;
 };
 
-enum lane_state {
-    LANE_GOING,
-    LANE_CONFLICT, /* rule 3 */
-    LANE_DAMAGED,  /* its events after the head cannot be read */
-    LANE_AWAY,     /* this store is not its home (home.h) */
-    LANE_SHARED,   /* the target decides its events, so that it has them (shared.h) */
-    LANE_GONE      /* there is no such session here */
+enum shipment_state {
+    SHIPMENT_ACTIVE,
+    SHIPMENT_CONFLICT,  /* rule 3 */
+    SHIPMENT_DAMAGED,   /* events after the head are unreadable */
+    SHIPMENT_ELSEWHERE, /* this store is not its home (home.h) */
+    SHIPMENT_SHARED,    /* the target decides about its events and therefore has them (shared.h) */
+    SHIPMENT_GONE       /* the store has no such session */
 };
 
-/* One session on its way to the target. */
-struct lane {
+/* A session that is being shipped. */
+struct shipment {
     const char *session;
-    struct place there; /* its head at the target; {0} if there is none */
-    struct place next;  /* what the head becomes when this batch is committed */
-    int64_t key;        /* the target's number for it; 0: not known */
+    struct place head; /* last event at the target, or {0} */
+    struct place next; /* head after this batch is committed */
+    int64_t key;       /* number of the session at the target, or 0 if unknown */
     bool has_head;
-    bool is_new;    /* during a batch: commit() makes its head */
-    bool waits;     /* it is in the queue */
-    bool away;      /* another store is its home, or another epoch: set by begin() */
-    uint64_t epoch; /* of its lease here; 0: it has none */
-    bool told;      /* that its state is not LANE_GOING */
-    enum lane_state state;
-    uint64_t last_seq;         /* of the last event here, as far as that is known */
-    int64_t since_us;          /* since when it waits (monotonic) */
-    annal_session_info *info;  /* during a batch, if it had no head: what its header says */
-    struct lane *next_waiting; /* in the queue */
+    bool is_new;       /* during a batch: commit() creates the head */
+    bool is_queued;    /* is in the queue */
+    bool is_elsewhere; /* its home is another store or has another epoch: set by begin() */
+    uint64_t epoch;    /* epoch of the local lease, or 0 */
+    bool is_reported;  /* a state other than SHIPMENT_ACTIVE was reported */
+    enum shipment_state state;
+    uint64_t last_seq;            /* last known seq in the journal */
+    int64_t since_us;             /* time when it was queued (monotonic) */
+    annal_session_info *info;     /* header of the journal, during a batch, if it had no head */
+    struct shipment *next_queued; /* next entry of the queue */
 };
 
 /* ---- Targets ---- */
@@ -71,72 +72,71 @@ enum { SHIP_STORE_BYTES_MAX = 4600, SHIP_ARTIFACT_BYTES_MAX = 16 << 20 };
 
 struct ship_where {
     const char *url;
-    const char *store; /* what the store is called there; to pull from, NULL is enough */
-    uint32_t quiet_ms; /* a target that does not answer for so long is away */
+    const char *store; /* name of the store at the target; NULL is allowed for pulling */
+    uint32_t quiet_ms; /* time without an answer before the target counts as unreachable */
 };
 
 struct ship_target;
 struct ship_options;
 struct home_kind;
 
-/* Called for each head of the store. Return 0 to continue. */
+/* Receives each head of the store. Return 0 to continue. */
 typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
                                 annal_error *err);
 
-/* An event as the target has it. Return 0 to continue, ANNAL_END if no more is wanted. */
+/* Receives an event from the target. Return 0 to continue, ANNAL_END to stop. */
 typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
 
-/* A session of the target. Return 0 to continue. */
+/* Receives a session of the target. Return 0 to continue. */
 typedef annal_status (*session_fn)(void *arg, annal_slice session, annal_error *err);
 
 struct ship_compact {
-    bool today;      /* also the day that is not over */
-    int64_t keep_us; /* for so long the files that were replaced stay */
+    bool today;      /* include the current day */
+    int64_t keep_us; /* how long replaced files are kept */
 };
 
 struct ship_compacted {
-    uint64_t read, made, removed; /* files */
+    uint64_t read, made, removed; /* numbers of files */
 };
 
-/* A session as it is at the target: the store that shipped it, and of its journal session, file,
- * replaces, created_us, the fork, last_seq and last_h. */
+/* A session at the target: the store that shipped it and the facts of its journal (session, file,
+ * replaces, created_us, the fork, last_seq and last_h). */
 struct ship_origin {
     char store[SHIP_STORE_BYTES_MAX];
-    uint64_t stores; /* that have a session of this name */
+    uint64_t stores; /* number of stores with a session of this name */
     annal_session_info info;
 };
 
-/* Batches whose events are not in the rows of sessions and turns yet. */
+/* Batches whose events are missing from the rows of sessions and turns. */
 struct ship_rows {
     uint64_t batches;
-    double seconds;       /* the age of the oldest */
-    uint64_t first, last; /* their numbers; 0: there are none */
+    double seconds;       /* age of the oldest batch */
+    uint64_t first, last; /* numbers of the first and the last batch, or 0 */
 };
 
-/*
- * ANNAL_ERR_BUSY from any of them: the target is away, or asks to try again; after that only
- * close() may be called. Any other failure is final.
- */
+/* Any of these functions may return ANNAL_ERR_BUSY: the target is unreachable or asks for a retry;
+ * after that only close() may be called. All other failures are final. */
 struct ship_kind {
-    uint32_t pace_ms; /* with follow: a batch that is not full waits at least so long */
-    bool takes_two;   /* batches of different sessions at the same time */
+    uint32_t pace_ms; /* with follow: minimum delay before a batch that is not full */
+    bool takes_two;   /* accepts two batches at a time, of different sessions */
     annal_status (*open)(const struct ship_where *where, bool to_write,
                          struct ship_target **out_target, annal_error *err);
-    void (*close)(struct ship_target *target); /* NULL is accepted */
+    void (*close)(struct ship_target *target); /* accepts NULL */
     annal_status (*heads)(struct ship_target *target, head_fn fn, void *arg, annal_error *err);
 
-    /* A batch. begin() sets there, key and has_head of each lane to what the target says; put()
-     * takes events, lane by lane; commit() moves the heads to next. */
-    annal_status (*begin)(struct ship_target *target, struct lane **lanes, size_t count,
+    /* A batch. begin() sets head, key and has_head of each shipment to the target's values; put()
+     * sends the events, one shipment after the other; commit() moves the heads to next. */
+    annal_status (*begin)(struct ship_target *target, struct shipment **shipments, size_t count,
                           annal_error *err);
-    annal_status (*put)(struct ship_target *target, const struct lane *lane,
+    annal_status (*put)(struct ship_target *target, const struct shipment *shipment,
                         const annal_event *event, annal_error *err);
-    annal_status (*commit)(struct ship_target *target, struct lane **lanes, size_t count,
+    annal_status (*commit)(struct ship_target *target, struct shipment **shipments, size_t count,
                            annal_error *err);
 
-    /* Artifacts: content by its SHA-256 (64 digits), once. NULL: they stay here. After the last
-     * put() of a batch keep() is called with those for which has() says false; it does no harm
-     * to one that is there. fetch() adds the content to out; ANNAL_ERR_NOTFOUND. */
+    /* Artifacts: each content is stored once, under its SHA-256 (64 digits). NULL if the target
+     * stores no artifacts. After the last put() of a batch, keep() is called for each artifact that
+     * has() reports as missing; storing an existing one is harmless. fetch() appends the content to
+     * out, or returns ANNAL_ERR_NOTFOUND. */
     annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
                          annal_error *err);
     annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
@@ -144,114 +144,122 @@ struct ship_kind {
     annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
                           annal_error *err);
 
-    /* Rows of sessions and turns, which are made after the batches: make_rows() makes those of the
-     * oldest, unless that is younger than min_age_ms or another process does so now, and says what
-     * is left. NULL: it has none. */
+    /* Rows of sessions and turns, built after the batches. make_rows() builds the rows of the
+     * oldest batch, unless the batch is younger than min_age_ms or another process is building
+     * rows. *out: what remains. NULL if the target has no such rows. */
     annal_status (*make_rows)(struct ship_target *target, uint32_t min_age_ms,
                               struct ship_rows *out, annal_error *err);
     annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
                                  annal_error *err);
 
-    /* Prove that everything is as it was written, from the first event on; *out_events: so many. */
+    /* Prove that all data at the target is unchanged, from the first event on. *out_events: the
+     * number of proven events. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
 
-    /* Make few large files of many small ones; NULL: it has none. */
+    /* Merge small files into a few large ones. NULL if the target has no files. */
     annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
                             struct ship_compacted *out, annal_error *err);
 
-    /* Without prove: the events of a session after after_seq, by seq; only what is still there. */
+    /* For targets without prove: read the events of a session after after_seq in order, as far as
+     * the target still has them. */
     annal_status (*rows)(struct ship_target *target, annal_slice session, uint64_t after_seq,
                          row_fn fn, void *arg, annal_error *err);
 
-    /* With rows: whether the first events of a session may have been dropped with the day on which
-     * they arrived; and the last one too, if last_seq is its seq, not 0. */
+    /* For targets with rows: report whether the first events of a session may have been dropped
+     * together with the day on which they arrived. If last_seq is not 0, it is the seq of the last
+     * event, and the question includes that event. */
     annal_status (*may_lack)(struct ship_target *target, annal_slice session, uint64_t last_seq,
                              bool *out, annal_error *err);
 
-    /* NULL: sessions cannot be pulled from here. The session of that name in the store that
-     * ship_where names; if it names none, in the one that shipped it last, to which later calls
-     * then refer, too. ANNAL_ERR_NOTFOUND. */
+    /* Find the session in the store that ship_where names. If it names no store, use the store that
+     * shipped the session last; later calls then refer to that store. Returns ANNAL_ERR_NOTFOUND if
+     * it does not exist. NULL if this kind of target does not support pulling. */
     annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
                          annal_error *err);
 
-    /* With find: the sub-agents and forks of a session, theirs, and so on; in the same
-     * store, and in any order. */
+    /* For targets with find: list the sub-agents and forks of a session, and theirs in turn, in the
+     * same store and in any order. */
     annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
                          annal_error *err);
 
-    /* The verb tables: pack_tables.h. NULL: it has none. */
+    /* The verb tables: ship_pack_tables.h. NULL if the target has no such tables. */
     int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
 
-    const struct home_kind *homes; /* NULL: this kind of target knows no homes */
+    const struct home_kind *homes; /* NULL if this kind of target has no homes */
 };
 
 extern const struct ship_kind ship_postgres, ship_lake, ship_bucket, ship_nats;
 
-/* NULL: there is none for this url. */
+/* Return the kind of target for this URL; NULL if there is none. */
 const struct ship_kind *ship_kind_of(const char *url);
 
-/* As above, or an exit status after a sentence. */
+/* As ship_kind_of(), but on failure print a message and return an exit status. */
 int ship_find_kind(const char *url, const struct ship_kind **out);
 
-/* Whether a bucket's url has a name that a bucket can have. */
+/* Check that the URL contains a valid bucket name. */
 bool ship_names_bucket(const char *url);
 
-/* Say it. That a target is away is no answer: EXIT_STORAGE. */
+/* Print the failure. An unreachable target is EXIT_STORAGE, not EXIT_REFUSED. */
 int fail_target(const annal_error *err);
 
-/* ---- Lanes ---- */
+/* ---- Shipments ---- */
 
-struct lanes {
+struct shipments {
     annal_store *store;
-    const char *glob;          /* NULL: all sessions */
-    void *tree;                /* of tsearch(3) */
-    uint64_t count;            /* of lanes */
-    struct lane *first, *last; /* the queue: sessions that grew */
-    uint64_t here;             /* sessions of the store, at the last survey */
-    uint64_t stopped;          /* of which nothing is sent, which was said */
-    uint64_t bytes;            /* that it found to be sent, about */
+    const char *glob;              /* NULL for all sessions */
+    void *tree;                    /* root of tsearch(3) */
+    uint64_t count;                /* number of shipments */
+    struct shipment *first, *last; /* queue: sessions with new events */
+    uint64_t here;                 /* sessions in the store, at the last survey */
+    uint64_t stopped;              /* reported sessions that are not shipped */
+    uint64_t bytes;                /* approximate size of the events to send */
 };
 
-/* A target that has heads of more sessions is not believed. */
-enum { LANES_MAX = 4000000 };
+/* Maximum number of sessions that a target may report. */
+enum { SHIPMENTS_MAX = 4000000 };
 
-/* That of a session; a new one if there is none. NULL: no memory. */
-struct lane *lane_of(struct lanes *lanes, annal_slice session);
-struct lane *lane_find(const struct lanes *lanes, annal_slice session); /* NULL: there is none */
-bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
-void lane_wait(struct lanes *lanes, struct lane *lane);
-struct lane *lane_take(struct lanes *lanes);
-void lane_go_on(struct lanes *lanes, struct lane *lane); /* if it was stopped */
-void lanes_done(struct lanes *lanes);
+/* Find the shipment of a session, or create it. Returns NULL without memory. */
+struct shipment *shipment_of(struct shipments *shipments, annal_slice session);
+struct shipment *shipment_find(const struct shipments *shipments,
+                               annal_slice session); /* NULL if missing */
+bool shipment_is_wanted(const struct shipments *shipments, annal_slice session);
+void shipment_queue(struct shipments *shipments, struct shipment *shipment);
+struct shipment *shipment_take(struct shipments *shipments);
+void shipment_resume(struct shipments *shipments,
+                     struct shipment *shipment); /* does nothing unless it was stopped */
+void shipments_done(struct shipments *shipments);
 
-/* What waits: events, as far as that is known, and since when (monotonic; 0: nothing). */
+/* Lag of the target: the known number of queued events and the time since when the oldest has been
+ * queued (monotonic; 0 if the queue is empty). */
 struct lag {
     uint64_t events;
     int64_t since_us;
 };
-struct lag lanes_lag(const struct lanes *lanes);
+struct lag shipments_lag(const struct shipments *shipments);
 
-/* Compare all sessions with the heads of the target; those that differ wait. Of those without a
- * head nothing is read: last_seq is 1, at least, until lanes_learn_ends(). */
-annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
-                          struct ship_target *target, annal_error *err);
+/* Compare all sessions with the heads of the target and queue those that differ. The journals of
+ * sessions without a head are not opened: their last_seq is at least 1 until shipments_learn_ends()
+ * is called. */
+annal_status shipments_survey(struct shipments *shipments, const struct ship_kind *kind,
+                              struct ship_target *target, annal_error *err);
 
-void lanes_learn_ends(struct lanes *lanes);
+void shipments_learn_ends(struct shipments *shipments);
 
-/*
- * A cursor after the head of the lane. ANNAL_END: there is none; lane->state says why, and unless
- * that is LANE_GONE err has a sentence.
- */
-annal_status lane_open(struct lanes *lanes, struct lane *lane, annal_cursor **out_cursor,
-                       annal_error *err);
+/* Open a cursor after the head of the shipment. Returns ANNAL_END if the session cannot be shipped:
+ * shipment->state gives the reason, and err has a message unless the state is SHIPMENT_GONE. */
+annal_status shipment_open(struct shipments *shipments, struct shipment *shipment,
+                           annal_cursor **out_cursor, annal_error *err);
 
-/* Read the event after lane->next from a cursor of lane_open(). ANNAL_END: the session has no more
- * events yet. ANNAL_ERR_CORRUPT: what follows cannot be read; err->message says why. */
-annal_status lane_read(const struct lane *lane, annal_cursor *cursor, annal_event *out_event,
-                       annal_error *err);
+/* Read the event after shipment->next from a cursor of shipment_open(). Returns ANNAL_END if the
+ * session has no more events yet, ANNAL_ERR_CORRUPT with a message in err if the next event is
+ * unreadable. */
+annal_status shipment_read(const struct shipment *shipment, annal_cursor *cursor,
+                           annal_event *out_event, annal_error *err);
 
-/* Call fn for each lane, by session; any value but 0 stops, and is returned. */
-int lanes_each(struct lanes *lanes, int (*fn)(void *arg, struct lane *lane), void *arg);
+/* Call fn for each shipment in the order of session names. A value other than 0 stops the walk and
+ * is returned. */
+int shipments_each(struct shipments *shipments, int (*fn)(void *arg, struct shipment *shipment),
+                   void *arg);
 
 /* ---- Shipping ---- */
 
@@ -260,13 +268,13 @@ struct ship_options {
     const struct ship_kind *kind;
     const char *glob;
     uint64_t batch_events;
-    uint32_t wait_ms; /* without follow: how long to try while the target is away */
+    uint32_t wait_ms; /* without follow: how long to retry while the target is unreachable */
     bool follow;
     bool json;
 };
 
-/* Ship what there is; with follow, and what comes, until nobody reads the output or a failure. An
- * exit status. */
+/* Ship all events. With follow, keep shipping new events until the output is closed or an error
+ * occurs. Returns an exit status. */
 int ship_run(annal_store *store, const struct ship_options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all verbs of shipping begin with. */
+/* Common parts of the verbs of annal ship. */
 #ifndef TOOLS_SHIP_SHIPPING_H
 #define TOOLS_SHIP_SHIPPING_H
 
@@ -10,24 +10,26 @@
 struct shipping {
     annal_store *store;
     struct ship_options options;
-    char name[SHIP_STORE_BYTES_MAX]; /* of the store at the target */
+    char name[SHIP_STORE_BYTES_MAX]; /* name of the store at the target */
 };
 
-/* Open the store, and read the operand TARGET and the options below. 0 or an exit status; the
- * caller closes the store in either case. */
+/* Open the store, and read the operand TARGET and the options below. Returns 0 or an exit status;
+ * in both cases the caller closes the store. */
 int shipping_begin(const struct args *args, enum open_mode mode, struct shipping *shipping);
 
 #define TARGET_OPERAND                                                                             \
-    OPERAND("TARGET", FIELD_TEXT, NULL, "an address: postgresql://, file:///, s3:// or nats://")
+    OPERAND("TARGET", FIELD_TEXT, NULL,                                                            \
+            "address of the target: postgresql://, file:///, s3:// or nats://")
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
-           "only these sessions; it may have *, ? and [abc]"),                                     \
+           "pattern of session names, with *, ? and [abc] (all)"),                                 \
         STORE_OPTIONS
 #define STORE_OPTIONS                                                                              \
-    OPTION("as", "NAME", FIELD_TEXT, NULL, "what the store is called there (HOST:PATH)"),          \
+    OPTION("as", "NAME", FIELD_TEXT, NULL, "name of the store at the target (HOST:PATH)"),         \
         TIMEOUT_OPTION
 #define TIMEOUT_OPTION                                                                             \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \
-                "a target that is silent for so long is away (30)", .least = 1, .most = 3600)
+                "seconds without an answer before the target counts as unreachable (30)",          \
+                .least = 1, .most = 3600)
 
 #endif

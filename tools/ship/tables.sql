@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is kept of sessions and turns, so that a question about sessions need not read their events.
+-- Stored rows of sessions and turns, so that queries about sessions need not read their events.
 --
--- The transaction that adds events also says in _unfolded which of them to read (digest.h). Some seconds later a shipper
--- calls annal._fold_queued(), which adds the events of the oldest batches to the rows and deletes what was said of them, in
--- one transaction and in one process at a time. So rows may be behind the events, but lose none. An event that is not after
--- the one that the row says was its last adds nothing. views.sql shows the rows as the tables that a store has; columns with
--- `said` in their names are what events say, which wins over what follows from them.
+-- The transaction that adds events also records in _unfolded which of them must be read (digest.h). Some seconds
+-- later a shipper calls annal._fold_queued(), which adds the events of the oldest batches to the rows and deletes
+-- their records, in one transaction and in one process at a time. So rows may lag behind the events, but never miss
+-- any. An event that is not after the last event of the row is ignored. views.sql shows the rows in the form of the
+-- local tables. Columns with `said` in their names contain values that events state explicitly; these take precedence
+-- over computed values.
 
--- seq: the last event that is in the row. said: what session.created and session.updated say, the newest word for each
--- member. words: what the user said first. turn: the one that began last.
+-- seq: the last event included in the row. said: members of session.created and session.updated, the latest value of
+-- each. words: the first text of the user. turn: the turn that began last.
 CREATE TABLE IF NOT EXISTS annal._session_rows (
     key                  bigint PRIMARY KEY,
     seq                  bigint NOT NULL,
@@ -30,9 +31,9 @@ CREATE TABLE IF NOT EXISTS annal._session_rows (
     cost_microusd        bigint
 ) WITH (fillfactor = 70);
 
--- seq: of the event that began it; NULL while there are only others about it. place: it is the session's n-th. sequence_said,
--- created_said: by that event. status: with which it ended. counted: an end that named it added its tokens. taken: by the last
--- event that took it back, or restored it: seq, new status, time.
+-- seq: the event that began the turn; NULL while only later events of it are known. place: its number in the session.
+-- sequence_said, created_said: from that event. status: its final status. counted: an end that names the turn has
+-- added its tokens. taken: seq, new status and time of the last event that took it back or restored it.
 CREATE TABLE IF NOT EXISTS annal._turn_rows (
     key                  bigint NOT NULL,
     turn                 text NOT NULL,
@@ -57,7 +58,7 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
     PRIMARY KEY (key, turn)
 ) WITH (fillfactor = 80);
 
--- Of version 16 and older. The view is locked before its table, as by those who read it.
+-- For version 16 and older. The view is locked before its table, in the same order as readers do.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'timing') THEN
@@ -76,11 +77,11 @@ BEGIN
     END IF;
 END $$;
 
--- What batches added and is not in the rows yet, one row for a batch. The ids of two batches with the same session are in the
--- order of its events, because a batch locks its heads before it takes one. Of sessions: key, seq of the last new event, when
--- the first one was, the latest, and the latest but for session.updated; then key, first and last seq of runs of events that may
--- change more than that (event_lasts NULL: of version 10, each run is one event). All arrived on day since. size: the number of
--- sessions and events.
+-- Batches that are not included in the rows yet, one row per batch. For two batches with the same session, the ids
+-- have the order of the events, because a batch locks its heads before it takes an id. For each session: key, seq of
+-- the last new event, time of the first, latest time, latest time except session.updated; then key, first and last
+-- seq of runs of events that may change more than these (event_lasts NULL: from version 10, where each run is one
+-- event). All events arrived on the day since. size: the number of sessions and events.
 CREATE TABLE IF NOT EXISTS annal._unfolded (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     made_at     timestamptz NOT NULL DEFAULT now(),
@@ -96,7 +97,7 @@ CREATE TABLE IF NOT EXISTS annal._unfolded (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 ALTER TABLE annal._unfolded ADD COLUMN IF NOT EXISTS event_lasts bigint[];
--- To compress what is read and deleted within seconds costs a batch more than it saves.
+-- Compressing data that is read and deleted within seconds costs a batch more than it saves.
 DO $$
 DECLARE
     name text;
@@ -106,7 +107,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- A batch calls this last. Shippers may call it without owning the table.
+-- Queue the events of a batch, as the last step of the batch. Shippers may call it without owning the table.
 CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                         actives timestamptz[], event_keys bigint[], event_seqs bigint[], event_lasts bigint[])
     RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -115,7 +116,7 @@ CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts ti
             (now() AT TIME ZONE 'UTC')::date, keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts)
 $$;
 
--- Of shippers of version 10, which are connected while the schema is upgraded.
+-- For shippers of version 10 that are connected during the upgrade of the schema.
 CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                         actives timestamptz[], event_keys bigint[], event_seqs bigint[]) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -126,7 +127,7 @@ DROP FUNCTION IF EXISTS annal._fold(bigint[], bigint[], timestamptz[], timestamp
 DROP FUNCTION IF EXISTS annal._add_to_rows(bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], bigint[], bigint[],
                                            date, date);
 
--- Of shippers of version 8, which are connected while the schema is upgraded.
+-- For shippers of version 8 that are connected during the upgrade of the schema.
 CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
                                        event_keys bigint[], event_seqs bigint[], since date) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -138,8 +139,8 @@ CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUA
     SELECT coalesce(a + b, a, b)
 $$;
 
--- The events of these runs, which arrived from day `since` to day `until`. It is planned at each call, for the partitions of these days
--- only.
+-- Read the events of these runs, which arrived from day `since` to day `until`. Planned at each call, only for the
+-- partitions of these days.
 CREATE OR REPLACE FUNCTION annal._read_events(event_keys bigint[], event_seqs bigint[], event_lasts bigint[], since date,
                                               until date)
     RETURNS TABLE (key bigint, seq bigint, ts timestamptz, type text, data json)
@@ -152,10 +153,10 @@ BEGIN
         WHERE e.key = n.key AND e.seq BETWEEN n.first AND n.last AND e.day BETWEEN since AND until OFFSET 0) AS e;
 END $$;
 
--- Add these events to the rows; the arguments are those of _unfolded, with each session once; events arrived from day
--- `since` to day `until`. The caller has the lock of those who make rows. The plan is the same whatever statistics say: rows
--- by their key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may
--- change more than its times, do without the long statement.
+-- Add these events to the rows. The arguments are those of _unfolded, with each session once; the events arrived from
+-- day `since` to day `until`. The caller holds the lock of the row makers. The plan does not depend on statistics:
+-- rows are found by key (OFFSET 0 keeps that step separate), computed values by hash. The long statement is skipped
+-- for sessions that have a row and no event that may change more than its times.
 CREATE OR REPLACE FUNCTION annal._add_to_rows(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                               actives timestamptz[], event_keys bigint[], event_seqs bigint[],
                                               event_lasts bigint[], since date, until date) RETURNS void
@@ -179,8 +180,8 @@ BEGIN
         FROM annal._read_events(event_keys, event_seqs, event_lasts, since, until) AS e
              JOIN old o ON o.key = e.key AND e.seq > o.seq),
 
-    -- The turn that an event belongs to is the one that it names, else the one that began last; only for loose events must
-    -- that be found. Usage that names none belongs to none.
+    -- An event belongs to the turn that it names, or else to the turn that began last; only events without a turn
+    -- need that search. Usage that names no turn belongs to none.
     turn_events AS MATERIALIZED (
         SELECT *, named IS NULL AND NOT begins AND NOT uses AS is_loose, CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest,
                CASE WHEN uses THEN 0 END AS least, type IN ('turn.rolled_back', 'turn.abandoned', 'turn.restored') AS takes
@@ -217,9 +218,9 @@ BEGIN
                CASE WHEN ends OR uses THEN annal._cost(cost_microusd, cost_usd) END AS cost
         FROM of_turns),
 
-    -- What events without a turn use is in the row whose turn is NULL. The first end that names a turn adds what it says, if
-    -- no earlier batch had one: first_end. Of the statuses that begin a turn, the later one is also later in the alphabet:
-    -- pending, started, streaming.
+    -- Usage of events without a turn is stored in the row whose turn is NULL. The first end that names a turn adds
+    -- its values, unless an earlier batch had one: first_end. Of the statuses that begin a turn, a later one is also
+    -- later in the alphabet: pending, started, streaming.
     new_turns AS MATERIALIZED (
         SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq, max(seq) FILTER (WHERE begins) AS last_begin,
                min(ARRAY[seq, CASE WHEN sequence::text ~ '^-?\d{1,18}$' THEN sequence::text::bigint END])
@@ -291,7 +292,7 @@ BEGIN
                sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd
         FROM placed GROUP BY key),
 
-    -- What session.updated says is in its member set, else beside it.
+    -- session.updated has its values in the member set, other events have them at the top level.
     session_events AS MATERIALIZED (
         SELECT key, seq, ts, type, d.to, d.ended_at, coalesce(s.status, d.status) AS status,
                ARRAY[coalesce(s.flow_id, d.flow_id), coalesce(s.agent_id, d.agent_id), coalesce(s.provider, d.provider),
@@ -332,7 +333,7 @@ BEGIN
               FROM session_events) AS e
         GROUP BY key),
 
-    -- What the user said first. Messages that begin with a tag are what agents add to it.
+    -- The first text of the user. Messages that begin with a tag were added by agents.
     messages AS (
         SELECT key, seq, CASE json_typeof(content) WHEN 'string' THEN content #>> '{}' WHEN 'array' THEN (
                    SELECT part ->> 'text' FROM json_array_elements(content) WITH ORDINALITY AS parts (part, n)
@@ -369,8 +370,8 @@ BEGIN
         cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
 END $$;
 
--- The same, also if there is an event that cannot be computed with, for example because sums become too large, or a turn_id
--- is too long for an index: then its session gets the times of these events only, and no other session waits for it.
+-- Do the same, also if an event cannot be computed with, for example because a sum overflows or a turn_id is too long
+-- for an index: then its session only gets the times of these events, and other sessions are not delayed.
 CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                        actives timestamptz[], event_keys bigint[], event_seqs bigint[],
                                        event_lasts bigint[], since date, until date) RETURNS void
@@ -392,13 +393,13 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     END LOOP;
 END $$;
 
--- One process at a time makes rows. It need not lock heads: batches do not touch rows, and add events only after those that
--- the queue names.
+-- Lock the rows: one process at a time builds rows. It need not lock heads: batches do not touch rows, and they only
+-- add events after those in the queue.
 CREATE OR REPLACE FUNCTION annal._lock_rows() RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(hashtext('annal'), hashtext('rows'))
 $$;
 
--- The oldest batches, of about `most` sessions and events together, at least one. With the lock.
+-- Fold the oldest batches, about `most` sessions and events together, but at least one batch. Requires the lock.
 CREATE OR REPLACE FUNCTION annal._fold_oldest(most bigint) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -425,7 +426,7 @@ BEGIN
     DELETE FROM annal._unfolded WHERE id = ANY (ids);
 END $$;
 
--- All batches up to the last one that arrived before a day, and is there now. With the lock.
+-- Fold all existing batches up to the last one that arrived before a day. Requires the lock.
 DROP FUNCTION IF EXISTS annal._fold_all();
 CREATE OR REPLACE FUNCTION annal._fold_before(day date) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -436,15 +437,16 @@ BEGIN
     END LOOP;
 END $$;
 
--- How far the rows are behind: batches that are not in them, and the age of the oldest. first, last: their ids.
+-- Return the lag of the rows: the number of batches not included, the age of the oldest, and the first and last id.
 CREATE OR REPLACE FUNCTION annal.rows_behind(OUT batches bigint, OUT seconds float8, OUT first bigint, OUT last bigint)
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*), greatest(0, extract(epoch FROM clock_timestamp() - min(made_at)))::float8, min(id), max(id)
     FROM annal._unfolded
 $$;
 
--- Make the rows of the oldest batches, and say what is left then; unless another process does so, or the oldest batch is not
--- `min_age` seconds old: many batches together cost little more than one. Shippers may call it without owning the tables.
+-- Build the rows of the oldest batches and return what remains. Does nothing if another process is building rows, or
+-- if the oldest batch is younger than `min_age` seconds: many batches together cost little more than one. Shippers
+-- may call it without owning the tables.
 CREATE OR REPLACE FUNCTION annal._fold_queued(most bigint, min_age float8 DEFAULT 0, OUT batches bigint, OUT seconds float8,
                                               OUT first bigint, OUT last bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -459,7 +461,7 @@ BEGIN
     SELECT * INTO batches, seconds, first, last FROM annal.rows_behind();
 END $$;
 
--- The rows of what is in _events.
+-- Compute the rows again from the events in _events.
 CREATE OR REPLACE FUNCTION annal._fold_again(of_keys bigint[]) RETURNS void LANGUAGE sql AS $$
     WITH events AS MATERIALIZED (
         SELECT e.key, e.seq, e.ts, e.type, h.seq AS head FROM annal._events e JOIN annal._heads h USING (key)

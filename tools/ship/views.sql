@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What users query: the names and columns of the local tables, so that the same SELECT runs on all stores together (SET
--- search_path = annal), and store, which is the host's. Sessions and turns show the rows that tables.sql keeps; the others
--- are computed from the events when they are asked. docs/ship.md says in what they differ from the local tables.
+-- The views for users. They have the names and columns of the local tables, so that the same SELECT runs on all
+-- stores together (SET search_path = annal), and a column store. Sessions and turns show the rows stored by
+-- tables.sql; the other views are computed from the events by each query. docs/ship.md lists the differences from the
+-- local tables.
 
--- data with what PostgreSQL's text cannot hold replaced by U+FFFD: \u0000, and half a surrogate pair. A single such escape
--- makes every -> and ->> of the value fail. An escaped backslash before it, \\u0000, is no escape.
+-- Replace what PostgreSQL's text cannot contain, \u0000 and unpaired surrogates, by U+FFFD. A single such escape
+-- makes every -> and ->> of the value fail. After an escaped backslash, as in \\u0000, it is not an escape.
 CREATE OR REPLACE FUNCTION annal._mend(data text) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT regexp_replace(regexp_replace(data,
         '((?<!\\)(?:\\\\)*)\\u(?:0000|[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F]))', '\1\\ufffd', 'g'),
@@ -20,7 +21,7 @@ CREATE OR REPLACE FUNCTION annal._time(ts timestamptz) RETURNS text LANGUAGE sql
     SELECT to_char(ts AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
--- A time as text; NULL if it is none.
+-- Convert a time to text; NULL if it is not a time.
 CREATE OR REPLACE FUNCTION annal._when(text) RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE STRICT SET timezone = 'UTC' AS $$
 BEGIN
     RETURN $1::timestamptz;
@@ -28,7 +29,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NULL;
 END $$;
 
--- A value as an integer: NULL where it is missing, 0 where it is no number or below lowest.
+-- Convert a value to an integer: NULL if it is missing, 0 if it is not a number or below lowest.
 CREATE OR REPLACE FUNCTION annal._number(value json, lowest numeric DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE json_typeof(value)
@@ -38,20 +39,20 @@ CREATE OR REPLACE FUNCTION annal._number(value json, lowest numeric DEFAULT 0) R
         ELSE CASE WHEN value IS NOT NULL THEN 0 END END
 $$;
 
--- A member as an integer.
+-- Convert a member to an integer.
 CREATE OR REPLACE FUNCTION annal._count(data json, member text, lowest numeric DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT annal._number(data -> member, lowest)
 $$;
 
--- The cost in millionths of a dollar; NULL where the event gives none, 0 where it is no cost.
+-- Return the cost in millionths of a dollar: NULL if the event has none, 0 if the value is not a cost.
 CREATE OR REPLACE FUNCTION annal._cost(microusd json, usd json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(annal._number(microusd, -1e15),
                     CASE json_typeof(usd) WHEN 'number' THEN CASE WHEN abs(usd::text::numeric) < 1e9
                              THEN round(usd::text::numeric * 1e6)::bigint ELSE 0 END WHEN 'string' THEN 0 END)
 $$;
 
--- A text on one line, cut between words if it has more than 120 characters; NULL if it is empty.
+-- Put a text on one line and cut it between words at 120 characters; NULL if it is empty.
 CREATE OR REPLACE FUNCTION annal._title(said text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
     line text := btrim(regexp_replace(said, '[ \t-\r\u00a0]+', ' ', 'g'));
@@ -65,7 +66,8 @@ BEGIN
     RETURN nullif(line, '');
 END $$;
 
--- A shipper of version 9 or older that was connected when the schema was upgraded moves shipped_at, but not last_day.
+-- A shipper of version 9 or older that was connected during the upgrade of the schema updates shipped_at, but not
+-- last_day.
 CREATE OR REPLACE VIEW annal.heads AS
     SELECT store, session AS session_id, seq, lpad(to_hex(h), 16, '0') AS h, shipped_at, first_day AS first_arrived,
            greatest(last_day, (shipped_at AT TIME ZONE 'UTC')::date) AS last_arrived
@@ -76,8 +78,9 @@ CREATE OR REPLACE VIEW annal.events AS
            h.store, e.ts, e.day AS arrived
     FROM annal._events e JOIN annal._heads h USING (key);
 
--- The events of a session, of all stores that have one of this name, or of one. The view finds them, too, but for that
--- PostgreSQL plans a scan of each partition, because no constant in the query says on which days they arrived. Here it is one.
+-- The events of sessions with this name in all stores, or in one store. The view events can be searched, too, but
+-- then PostgreSQL plans a scan of each partition, because the query has no constant for the days of arrival. This
+-- function passes them as constants.
 CREATE OR REPLACE FUNCTION annal.session_events(of_session text, of_store text DEFAULT NULL) RETURNS SETOF annal.events
     LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
@@ -142,10 +145,10 @@ CREATE OR REPLACE VIEW annal.sessions AS
            CASE WHEN s.said ->> 'title' IS NULL AND s.words IS NOT NULL THEN 'said' END AS title_from
     FROM annal._session_rows s JOIN annal._heads h USING (key);
 
-COMMENT ON VIEW annal.sessions IS 'may be some seconds behind annal.events: annal.rows_behind()';
-COMMENT ON VIEW annal.turns IS 'may be some seconds behind annal.events: annal.rows_behind()';
+COMMENT ON VIEW annal.sessions IS 'may lag some seconds behind annal.events: see annal.rows_behind()';
+COMMENT ON VIEW annal.turns IS 'may lag some seconds behind annal.events: see annal.rows_behind()';
 
--- Those of version 4, which computed sessions and turns from all events.
+-- For version 4, which computed sessions and turns from all events.
 DROP VIEW IF EXISTS annal._turns, annal._turn_events, annal._status_events;
 DROP FUNCTION IF EXISTS annal._said(bigint, text);
 DROP FUNCTION IF EXISTS annal._first_words(bigint);
@@ -154,8 +157,9 @@ DROP INDEX IF EXISTS annal._events_turns;
 
 -- ---- Calls of tools ----
 
--- A result belongs to the newest call with its call_id, and the first result counts. Session by session: grouped by them,
--- PostgreSQL would compute the calls of all sessions before it looks for those that were asked for.
+-- A result belongs to the newest call with its call_id, and only the first result counts. The query works session by
+-- session: with GROUP BY session, PostgreSQL would compute the calls of all sessions before it selects the requested
+-- ones.
 CREATE OR REPLACE VIEW annal.tool_calls AS
     SELECT h.session AS session_id, c.call_id, coalesce(c.called_seq, c.result_seq) AS seq, c.called ->> 'tool' AS tool,
            coalesce(c.called ->> 'turn_id', c.result ->> 'turn_id') AS turn_id,
@@ -222,7 +226,7 @@ CREATE OR REPLACE VIEW annal.errors_by_day AS
 
 SELECT annal._lock_rows();
 
--- What rows of version 16 and older say otherwise: titles of several lines, and turns that were pending before they started.
+-- Repair rows of version 16 and older: titles of several lines, and turns that were pending before they started.
 DO $$
 BEGIN
     IF (SELECT version FROM annal._schema) < 17 THEN

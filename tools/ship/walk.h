@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tsearch(3) with twalk_r(), which GNU's C library has and others lack. */
+/* tsearch(3) with twalk_r(), a GNU extension that other C libraries lack. */
 #ifndef TOOLS_SHIP_WALK_H
 #define TOOLS_SHIP_WALK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the page's data comes from: the server's /api/v1, or the file that the page itself is in (share.ts).
+ * The source of the page's data: the server's /api/v1, or the file that contains the page (share.ts).
  */
 
 export interface Session {
@@ -34,7 +34,7 @@ export interface Session {
   tree?: Rollup;
 }
 
-/* A session with all below it. */
+/* A session with all its descendants. */
 export interface Rollup {
   sessions: number;
   events: number;
@@ -67,7 +67,7 @@ export interface Table {
   columns: string[];
   rows: Value[][];
   truncated?: boolean;
-  total?: number; /* rows there are, of which these are the last */
+  total?: number; /* number of existing rows, of which these are the last */
   elapsed_ms?: number;
 }
 
@@ -139,17 +139,17 @@ export class ApiError extends Error {
   }
 }
 
-/* The rows of a table as objects. */
+/* Convert the rows of a table to objects. */
 export function objects<T = Record<string, Value>>(table: Table): T[] {
   return table.rows.map((row) => Object.fromEntries(table.columns.map((name, i) => [name, row[i]])) as T);
 }
 
 const path = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
 
-/* Events come in answers of so many. */
+/* The maximum number of events per answer. */
 const MOST_EVENTS = 500;
 
-/* Of each table of a state the last so many rows. */
+/* The maximum number of rows per table of a state, counted from the end. */
 const MOST_ROWS = 120;
 
 export class Server implements Source {
@@ -179,7 +179,7 @@ export class Server implements Source {
       const { error } = await answer.json();
       if (typeof error?.message === 'string') ({ code, message } = error);
     } catch {
-      /* not JSON: the status says it */
+      /* not JSON: the status is enough */
     }
     throw new ApiError(answer.status, code, message);
   }
@@ -231,7 +231,7 @@ export class Server implements Source {
     return this.get(`${path(id)}/usage`, { from });
   }
 
-  /* An answer may end early: `next` says where to go on. */
+  /* An answer may end early: `next` is the start of the next one. */
   async events(id: string, from: number, to: number): Promise<Event[]> {
     const events: Event[] = [];
     for (let next: number | null = from; next !== null && next <= to;) {
@@ -258,7 +258,7 @@ export class Server implements Source {
     return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
   }
 
-  /* Days are of the zone of the browser, or of the server if it does not know that zone. */
+  /* Days use the time zone of the browser, or of the server if the server does not know that zone. */
   async sql(sql: string, limit: number, signal?: AbortSignal): Promise<Table> {
     const body = { sql, limit, timeout_ms: 20_000 };
     if (this.zone) {

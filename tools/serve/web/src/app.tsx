@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame: where one is, the search, the state of the stream, the keys. */
+/* The frame of all pages: location, search, state of the stream, keys. */
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { go, link, replace, useRoute } from './route';
@@ -103,7 +103,7 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
       role="search"
       onSubmit={(e) => {
         e.preventDefault();
-        const asked = text.trim() === query; /* it is the answer to this that is there */
+        const asked = text.trim() === query; /* the current results belong to this text */
         search(text);
         if (asked) toFirstHit();
         else requestAnimationFrame(() => requestAnimationFrame(toFirstHit));
@@ -114,7 +114,7 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
         ref={input}
         type="search"
         value={text}
-        placeholder={session ? 'Search in this session' : 'Search what was said and done'}
+        placeholder={session ? 'Search in this session' : 'Search messages and tool calls'}
         aria-label="Search"
         aria-keyshortcuts="/"
         onInput={(e) => {
@@ -209,7 +209,7 @@ export function Frame() {
     ) : route.page === '' ? (
       <Sessions route={route} />
     ) : (
-      <Empty title="There is no such page">
+      <Empty title="Page not found">
         <a href="#/">All sessions</a>
       </Empty>
     );

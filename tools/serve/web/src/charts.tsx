@@ -169,7 +169,7 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
       {n === 0 && <p class="dim">No tokens were counted {at === Infinity ? '' : 'up to here'}</p>}
       {n > 1 && (
         <Chart
-          title="Tokens, in sum"
+          title="Tokens, cumulative"
           x={picked.map(seconds)}
           y={picked.map((i) => model.tokens[i]!)}
           show={format.compact}
@@ -177,7 +177,7 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
       )}
       {n > 1 && hasCost && (
         <Chart
-          title="Cost, in sum"
+          title="Cost, cumulative"
           x={picked.map(seconds)}
           y={picked.map((i) => model.cost[i] ?? 0)}
           show={format.money}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of a session as a conversation; only what is seen is in the document. */
+/* The events of a session as a conversation; only visible rows are in the document. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event } from './api';
 import * as format from './format';
@@ -12,7 +12,7 @@ import { useVirtual, type List } from './virtual';
 
 interface ItemProps {
   model: Model;
-  index: number; /* of the outline */
+  index: number; /* in the outline */
   at: number;
   opened: Map<string, boolean>;
   redraw: () => void;
@@ -22,14 +22,14 @@ interface ItemProps {
 function Gutter({ model, index, choose }: { model: Model; index: number; choose: (seq: number) => void }) {
   const seq = model.seq[index]!;
   return (
-    <button class="gutter" onClick={() => choose(seq)} title={`Event ${seq}: look at it`}>
+    <button class="gutter" onClick={() => choose(seq)} title={`Show event ${seq}`}>
       <span>{format.clock(model.time[index]!)}</span>
       <span class="gutter-seq">#{seq}</span>
     </button>
   );
 }
 
-/* Longer prompts are shown whole when asked. */
+/* Longer prompts are cut until the user expands them. */
 const MOST_PROMPT = 3000;
 const MOST_PROMPT_LINES = 30;
 
@@ -226,10 +226,10 @@ export interface ConversationHandle {
 
 interface Props {
   model: Model;
-  at: number; /* the moment; Infinity: now */
+  at: number; /* seq of the moment; Infinity for now */
   see: number | null; /* the event to show */
   all: boolean;
-  seen: number; /* seq up to which it was seen at the last visit; 0: there was none */
+  seen: number; /* last seq seen at the previous visit, or 0 */
   choose: (seq: number) => void;
   handle: { current: ConversationHandle | null };
 }
@@ -267,7 +267,7 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
     },
   };
 
-  /* A moment of the past is shown by its last event. */
+  /* A past moment is shown at its last event. */
   const atEnd = useRef(true);
   useEffect(() => {
     if (at !== Infinity && model.ready) list.scrollToIndex(shown - 1, { align: 'end' });
@@ -276,7 +276,7 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
     if (see !== null && model.ready) handle.current?.see(see);
   }, [see, model.ready, all]);
 
-  /* One that goes on just now is followed from the start. */
+  /* An active session is followed from the start. */
   useEffect(() => {
     if (model.ready && model.isLive && at === Infinity && see === null) list.scrollToEnd();
   }, [model.ready]);
@@ -339,7 +339,7 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
         </div>
       </div>
       {shown === 0 && model.seq.length > 0 && (
-        <Empty title={at === Infinity ? 'Nothing was said in this session' : 'Nothing had been said yet'}>
+        <Empty title={at === Infinity ? 'This session has no messages' : 'No messages yet'}>
           <p>“All events” shows the {format.plural(model.seq.length, 'event')} that it has.</p>
         </Empty>
       )}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that differ, for the cards of edits. */
+/* Compares lines, for the cards of edits. */
 
 export interface Line {
   mark: '+' | '-' | ' ' | '@';
   text: string;
 }
 
-/* Beyond so many pairs of lines the two texts are shown one below the other. */
+/* The maximum number of pairs of lines to compare; larger texts are shown one below the other. */
 const MOST_PAIRS = 400_000;
 
 export function diffLines(before: string, after: string): Line[] {
@@ -55,7 +55,7 @@ function middle(a: string[], b: string[]): Line[] {
   return lines;
 }
 
-/* A patch as git, diff or Codex's apply_patch write it; null if it is not one. */
+/* Parse a patch from git, diff or Codex's apply_patch; null if it is not a patch. */
 export function parsePatch(text: string): Line[] | null {
   if (!/^(diff --git |--- |\*\*\* Begin Patch|@@ )/m.test(text) || !/^[+-]/m.test(text)) return null;
   return text

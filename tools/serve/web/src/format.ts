@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, money and times as people read them. */
+/* Numbers, money and times in readable form. */
 
 const whole = new Intl.NumberFormat('en');
 
@@ -16,7 +16,7 @@ export function compact(n: number | null | undefined): string {
   return `${Math.abs(value) < 9.95 ? value.toFixed(1) : Math.round(value)}${unit}`;
 }
 
-/* No use of tokens was ever reported: that is not known to be none. */
+/* If no token usage was ever reported, usage is unknown, not 0. */
 export const tokens = (n: number | null | undefined): string => (n ? compact(n) : '–');
 
 export function money(usd: number | null | undefined): string {
@@ -57,7 +57,7 @@ export function ago(time: number): string {
   return day(time);
 }
 
-/* Text of a terminal without its colours; a snippet may begin or end in the middle of one. */
+/* Remove colours from terminal text; a snippet may begin or end inside an escape sequence. */
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]?|\u001b\][^\u0007]*\u0007|\u001b/g;
 export const plain = (text: string): string => text.replace(ESCAPES, '').replaceAll('\r\n', '\n');
@@ -74,7 +74,7 @@ export function clock(time: number): string {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-/* Times of an axis, as near to each other as they are. */
+/* Format a time on an axis, with the precision that its range needs. */
 export function ticks(times: number[]): string[] {
   const step = times.length > 1 ? times[1]! - times[0]! : 0;
   return times.map((time, i) => {
@@ -89,7 +89,7 @@ export const moment = (time: number): string => (Number.isFinite(time) ? `${day(
 /* /home/ada/tide-table as tide-table. */
 export const lastPart = (path: string | null): string => path?.replace(/\/+$/, '').split('/').pop() ?? '';
 
-/* A stable hue for a name: agents and lanes. */
+/* Return a stable hue for a name of an agent or lane. */
 export function hue(name: string): number {
   let h = 2166136261;
   for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 16777619);

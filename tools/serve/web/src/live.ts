@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stream for all tabs: a browser opens six connections to a server at most, and a stream takes one for as long as
- * it lasts.
+ * One stream for all tabs, because a browser opens at most six connections to a server, and each stream occupies one.
  *
- * (1) The tab that has the Web Lock reads the stream of all sessions, and hands each event to the others through a
- *     BroadcastChannel. When it closes or is hidden it gives the lock back, and a visible tab takes over.
- * (2) While no tab is visible nothing is read. A tab that becomes visible, or takes over, says `resync`, and pages then
- *     fetch what they miss.
- * (3) Pages ask for what they show when the stream has begun (`ready`), so that nothing falls between the two. In a
- *     store of thousands of sessions that takes a while: they do not wait for it, and get `resync` when it has.
- * (4) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
+ * (1) The tab that holds the Web Lock reads the stream of all sessions, and sends each event to the other tabs through
+ *     a BroadcastChannel. When it is closed or hidden, it releases the lock, and a visible tab takes over.
+ * (2) While no tab is visible, nothing is read. A tab that becomes visible, or takes over, sends `resync`, and pages
+ *     then fetch missing events.
+ * (3) Pages request their data after the stream has started (`ready`), so that no event is missed in between. With
+ *     thousands of sessions the start takes a while: pages do not wait for it, and receive `resync` afterwards.
+ * (4) After an interruption the stream continues from the last event id, so no event is missed or repeated.
  */
 import type { Event, Server } from './api';
 
@@ -25,9 +24,9 @@ interface Message {
 
 const LOCK = 'annal-stream';
 const LONGEST_RETRY_MS = 15_000;
-const LONGEST_WAIT_MS = 50; /* for the stream, before pages ask without it */
+const LONGEST_WAIT_MS = 50; /* for the stream; then pages request data without it */
 
-/* The pieces of an event stream, line by line. */
+/* Read an event stream line by line. */
 export async function readStream(
   body: ReadableStream<Uint8Array>,
   take: (field: string, value: string) => void,
@@ -60,7 +59,7 @@ export class Live {
   private queue: Event[] = [];
   private retryMs = 1000;
   private began = () => {};
-  private behind = false; /* something was asked for before the stream began, or it was cut */
+  private behind = false; /* data was requested before the stream started, or the stream was interrupted */
   readonly ready = new Promise<void>((done) => (this.began = done));
 
   constructor(private server: Server) {
@@ -92,7 +91,7 @@ export class Live {
     }
   }
 
-  /* Until the signal says that another tab is to lead. */
+  /* Read until the signal tells that another tab is to lead. */
   private async lead(signal: AbortSignal): Promise<void> {
     this.lastId = '';
     while (!signal.aborted) {
@@ -108,7 +107,7 @@ export class Live {
         }
         await this.read(answer.body!);
       } catch {
-        /* cut: again below */
+        /* interrupted: retried below */
       }
       if (signal.aborted) return;
       this.tell('lost');
@@ -137,7 +136,7 @@ export class Live {
     });
   }
 
-  /* Those of one moment go together. */
+  /* Events of one moment are sent together. */
   private queueEvent(event: Event): void {
     if (this.queue.push(event) > 1) return;
     setTimeout(() => {
@@ -195,7 +194,7 @@ export class Live {
   }
 }
 
-/* A tab that was opened without a token asks those that have one. */
+/* A tab that was opened without a token requests it from the other tabs. */
 export function askOthers(): Promise<string | null> {
   const channel = new BroadcastChannel('annal');
   return new Promise((done) => {

@@ -25,7 +25,7 @@ function AskToken({ refused }: { refused: boolean }) {
       >
         <h1>Annal</h1>
         <p>
-          {refused ? 'The server does not take this token. ' : ''}Other users of this machine could read your sessions,
+          {refused ? 'The server rejects this token. ' : ''}Other users of this machine could read your sessions,
           so the page needs the server's token. <code>annal serve --open</code> opens the page with it.
         </p>
         <label>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markdown as elements. Text that came from a model or a tool becomes text nodes and attributes that are checked here,
- * never HTML. What is not understood stays as it was written.
+ * Renders Markdown as elements. Text from a model or a tool becomes text nodes and attributes that are checked here,
+ * never HTML. Unknown syntax is shown unchanged.
  */
 import type { ComponentChildren, JSX } from 'preact';
 

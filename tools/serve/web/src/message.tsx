@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was said and thought, and the pictures in it, from the shapes that providers give messages. */
+/* Messages, reasoning and their pictures, from the message formats of the providers. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import * as format from './format';
@@ -29,7 +29,7 @@ function image(block: any): string | null {
   return typeof url === 'string' ? url : null;
 }
 
-/* In some traces the text is a message of the provider, as JSON. */
+/* In some traces the text is a provider's message as JSON. */
 function unwrapped(text: string): string {
   if (!/^\s*\{"/.test(text) || !text.includes('"role"')) return text;
   try {
@@ -73,11 +73,11 @@ export const textOf = (content: unknown): string =>
     .filter(Boolean)
     .join('\n');
 
-/* What programs put into the mouth of the user: surroundings, reminders, instructions of a repository. */
+/* Text that programs add as the user's: environment, reminders, instructions of a repository. */
 const CONTEXT =
   /^\s*(<(environment_context|user_instructions|system-reminder|command-name|command-message|local-command-\w+|permissions instructions|INSTRUCTIONS|task-notification|session_context|collaboration_mode|skills_instructions|apps_instructions|plugins_instructions)\b|# AGENTS\.md|Caveat: The messages below)/;
 
-/* The same before what the user said: taken off, so that both can be shown as what they are. */
+/* The same before the user's own text: split off, so that both can be shown separately. */
 const BEFORE =
   /^\s*<(ide_opened_file|ide_selection|system-reminder|environment_context|user_instructions|context|attached_files)>[\s\S]*?<\/\1>\s*/;
 
@@ -97,7 +97,7 @@ export function splitContext(blocks: Block[]): { context: string; said: Block[] 
 
 export const isContext = (text: string): boolean => CONTEXT.test(text);
 
-/* Longer texts are cut, and shown whole when asked. */
+/* Longer texts are cut until the user expands them. */
 const MOST_MARKDOWN = 24_000;
 
 export function Picture({ url }: { url: string }) {
@@ -108,7 +108,7 @@ export function Picture({ url }: { url: string }) {
       picture at {safe}
     </a>
   ) : (
-    <span class="dim">a picture that cannot be shown</span>
+    <span class="dim">this picture cannot be shown</span>
   );
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One session as the page knows it: an outline of all its events (columns of numbers, a few bytes an event), its calls
- * of tools, turns and uses of tokens, and the events themselves as far as somebody looked at them.
+ * The page's data of one session: an outline of all events (columns of numbers, a few bytes per event), tool calls,
+ * turns, token usage, and the events that were displayed.
  *
- * (1) Whatever is drawn is drawn for a moment `at`: what came later is not known then. The outline is in order of seq,
- *     so a moment is a prefix of it.
- * (2) Bodies of events are fetched in pages when they are looked at, and the pages that nobody looked at for longest go.
- * (3) Live events are added one after the other; after a gap, all that is missing is fetched.
+ * (1) Everything is drawn for a moment `at`, without later events. The outline is in the order of seq, so a moment is a
+ *     prefix of it.
+ * (2) Bodies of events are fetched in pages when they are displayed; the least recently displayed pages are dropped.
+ * (3) Live events are added one after the other; after a gap, all missing events are fetched.
  */
 import { objects, type Event, type Session, type Source, type Table } from './api';
 
 export interface Call {
   seq: number;
-  result: number; /* seq of the result; Infinity: none yet */
+  result: number; /* seq of the result, or Infinity */
   id: string;
   tool: string;
   failed: boolean;
   began: number;
-  ended: number; /* ms since 1970; NaN: not known */
+  ended: number; /* ms since 1970; NaN if unknown */
   took: number | null;
 }
 
@@ -28,12 +28,12 @@ export interface Turn {
   status: string;
   began: number;
   ended: number;
-  end: number; /* seq of the event that ended it; Infinity: none yet */
-  prompt: string | null; /* what the user said, its begin */
-  answer: number; /* seq of the model's first answer; Infinity: none yet */
+  end: number; /* seq of the event that ended it, or Infinity */
+  prompt: string | null; /* beginning of the user's text */
+  answer: number; /* seq of the model's first answer, or Infinity */
 }
 
-/* What came of a sub-agent or a fork, with all below it, and when. */
+/* The totals of a sub-agent or a fork with all its descendants, and their times. */
 interface Piece {
   time: number;
   events: number;
@@ -41,7 +41,7 @@ interface Piece {
   cost: number | null;
 }
 
-/* What was known of one at a moment. */
+/* The totals of a sub-agent or fork at a moment. */
 export type Numbers = Omit<Piece, 'time'>;
 
 export interface Usage {
@@ -94,7 +94,7 @@ const KINDS: Record<string, Kind> = {
   'provider.responded': 'hidden',
 };
 
-/* How a turn was taken back, by its status. */
+/* Words for turns that were taken back, by status. */
 const TAKEN: Record<string, string> = { rolled_back: 'rolled back', abandoned: 'abandoned' };
 
 export const takenBack = (turn: Turn | undefined): string => TAKEN[turn?.status ?? ''] ?? '';
@@ -105,15 +105,15 @@ export const FRESH_MS = 90_000;
 
 const PAGE = 100; /* events */
 const PAGES_KEPT = 120;
-const RETRY_MS = 3000; /* for a page that could not be had */
+const RETRY_MS = 3000; /* after a page could not be fetched */
 
-/* Between two events the axis of the timeline moves by the time that passed, but not by more than a pause. */
+/* Between two events the axis of the timeline advances by the elapsed time, but at most by a pause. */
 const PAUSE_MS = 30_000;
 const STEP_MS = 25;
 
 export const time = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) : NaN);
 
-/* How many of `sorted` are not above `value`. */
+/* Count the items of `sorted` that are not above `value`. */
 export function upTo(sorted: ArrayLike<number>, value: number, length = sorted.length): number {
   let low = 0;
   let high = length;
@@ -142,7 +142,7 @@ export class Model {
   callOfResult = new Map<number, Call>();
   turns: Turn[] = [];
   usage: Usage[] = [];
-  /* Sums up to and with each use. */
+  /* Sums up to and including each use. */
   tokens: number[] = [];
   cost: (number | null)[] = [];
   usageSeq: number[] = [];
@@ -150,7 +150,7 @@ export class Model {
   ready = false;
   failed: string | null = null;
   version = 0;
-  /* Counts changes of the outline, the calls and the turns; bodies that were fetched do not count. */
+  /* Counts changes of the outline, calls and turns; fetched bodies do not count. */
   shape = 0;
 
   private typeIndex = new Map<string, number>();
@@ -158,7 +158,7 @@ export class Model {
   private turnOf = new Map<string, Turn>();
   private events = new Map<number, Map<number, Event>>();
   private asked = new Set<number>();
-  private pieces = new Map<string, Piece[] | null>(); /* null: being asked */
+  private pieces = new Map<string, Piece[] | null>(); /* null while requested */
   private listeners = new Set<() => void>();
   private drawn = false;
   private waiting: Event[] = [];
@@ -175,7 +175,7 @@ export class Model {
     return () => this.listeners.delete(listener);
   }
 
-  /* At most once a frame. */
+  /* At most once per frame. */
   changed(): void {
     if (this.drawn) return;
     this.drawn = true;
@@ -188,7 +188,7 @@ export class Model {
     else requestAnimationFrame(tell);
   }
 
-  /* An event came lately; a log without times says nothing about that. */
+  /* An event arrived recently; this is unknown for a log without times. */
   get isLive(): boolean {
     return this.session.time_from === null && Date.now() - time(this.session.last_activity_at) < FRESH_MS;
   }
@@ -197,7 +197,7 @@ export class Model {
     return this.seq.at(-1) ?? 0;
   }
 
-  /* Everything after what is known. Once at a time. */
+  /* Fetch everything after the known events. One fetch at a time. */
   load(): Promise<void> {
     this.loading ??= this.loadRest().finally(() => {
       this.loading = null;
@@ -208,7 +208,7 @@ export class Model {
   private async loadRest(): Promise<void> {
     const from = this.last + 1;
     const first = this.seq.length === 0;
-    if (first) this.event(1); /* the begin is what is looked at first */
+    if (first) this.event(1); /* the beginning is displayed first */
     try {
       const [outline, tools] = await Promise.all([
         this.source.outline(this.id, from),
@@ -220,7 +220,7 @@ export class Model {
         if (outline.seq[i]! > this.last)
           this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
       }
-      /* A conversation can be read now; what follows may take longer. */
+      /* The conversation can be read now; the rest may take longer. */
       this.ready = true;
       this.changed();
       if (first) this.children = await this.source.children(this.id).catch(() => []);
@@ -321,14 +321,14 @@ export class Model {
     this.shape++;
   }
 
-  /* A turn whose event came when it was over, as in traces: where it would be by its time. */
+  /* Find the place, by time, of a turn whose event was appended after its end, as in traces. */
   private began(turn: Turn): number {
     let i = this.index(turn.seq);
     while (i > 0 && this.time[i - 1]! >= turn.began && this.typeAt(i - 1) !== 'turn.completed') i--;
     return this.seq[i]!;
   }
 
-  /* The event that ended a turn has its time. */
+  /* The event that ended the turn has the time. */
   private endOf(turn: Turn): number {
     if (Number.isNaN(turn.ended)) return Infinity;
     for (let i = upTo(this.seq, turn.seq); i < this.seq.length; i++)
@@ -336,7 +336,7 @@ export class Model {
     return Infinity;
   }
 
-  /* After the prompt itself: the next message or call. */
+  /* The next message or call after the prompt. */
   private firstAnswer(seq: number): number {
     let messages = 0;
     for (let i = upTo(this.seq, seq); i < this.seq.length && i < upTo(this.seq, seq) + 200; i++) {
@@ -367,10 +367,10 @@ export class Model {
     this.cost.push(use.cost === null ? before : (before ?? 0) + use.cost);
   }
 
-  /* A live event. */
+  /* Add a live event. */
   append(event: Event): void {
     if (event.seq <= this.last) return;
-    /* One that was too large for the stream comes without its data. */
+    /* An event that is too large for the stream arrives without its data. */
     if (!this.ready || this.loading || event.seq !== this.last + 1 || event.data === null) {
       if (event.data !== null) this.waiting.push(event);
       if (this.ready && !this.loading) void this.load();
@@ -456,7 +456,7 @@ export class Model {
     return this.time[Math.max(0, this.index(seq))] ?? NaN;
   }
 
-  /* The turn that was open or had ended last. */
+  /* The turn that was open, or that ended last. */
   turnAt(seq: number): Turn | undefined {
     let found: Turn | undefined;
     for (const turn of this.turns) {
@@ -470,7 +470,7 @@ export class Model {
     return call.result !== Infinity && call.result <= at;
   }
 
-  /* A call that was still open when a later turn began has no result, and will have none. */
+  /* A call that was still open when a later turn began will never have a result. */
   lost(call: Call, at: number): boolean {
     return call.result === Infinity && this.turns.some((turn) => turn.seq > call.seq && turn.seq <= at);
   }
@@ -480,13 +480,13 @@ export class Model {
     return n ? { tokens: this.tokens[n - 1]!, cost: this.cost[n - 1]! } : { tokens: 0, cost: null };
   }
 
-  /* The tokens of a turn, the n-th, up to a moment. */
+  /* The tokens of the n-th turn up to a moment. */
   usedIn(n: number, at: number): number {
     const next = this.turns[n + 1]?.seq ?? Infinity;
     return this.used(Math.min(at, next - 1)).tokens - this.used(this.turns[n]!.seq).tokens;
   }
 
-  /* What had come of one of the children at a moment; undefined: the server is being asked. */
+  /* The totals of a child at a moment; undefined while they are requested. */
   numbersOf(child: Session, at: number): Numbers | undefined {
     const { tree } = child;
     const when = at === Infinity ? Infinity : this.timeOf(at);
@@ -547,13 +547,13 @@ export class Model {
     events.set(event.seq, event);
   }
 
-  /* The event if it is here; else it is fetched, and the listeners hear of it. */
+  /* Return the event if it was fetched; otherwise fetch it and notify the listeners. */
   event(seq: number): Event | undefined {
     const page = Math.floor((seq - 1) / PAGE);
     const events = this.events.get(page);
     const event = events?.get(seq);
     if (event) {
-      this.events.delete(page); /* to the end: looked at last */
+      this.events.delete(page); /* to the end: displayed last */
       this.events.set(page, events!);
       return event;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Playing a session again: event by event, at the pace at which it happened or faster. */
+/* Replays a session: event by event, at the original pace or faster. */
 import { useEffect, useRef } from 'preact/hooks';
 import * as format from './format';
 import { upTo, type Model } from './model';
@@ -7,11 +7,11 @@ import { Button } from './ui';
 
 export const SPEEDS = [1, 2, 5, 10, 20, 50, 100];
 
-/* A pause of the session is not waited for longer than this. */
+/* The longest wait for a pause of the session. */
 const LONGEST_WAIT_MS = 4000;
 const FRAME_MS = 16;
 
-/* Calls `choose` with one event after the other; Infinity at the end. */
+/* Call `choose` with each event in turn; Infinity at the end. */
 export function usePlay(
   model: Model | null,
   at: number,
@@ -24,7 +24,7 @@ export function usePlay(
   useEffect(() => {
     if (!playing || !model) return;
     let timer: ReturnType<typeof setTimeout>;
-    let saved = 0; /* waits that are shorter than a frame add up */
+    let saved = 0; /* sum of waits shorter than a frame */
     const next = (i: number): number => {
       if (i + 1 >= model.items.length) return Infinity;
       const passed =
@@ -48,19 +48,19 @@ export function usePlay(
   }, [playing, model, speed]);
 }
 
-/* Where the steps lead. */
+/* The destinations of the steps. */
 export const steps = {
   event(model: Model, at: number, by: number): number {
     const n = at === Infinity ? model.itemSeq.length : upTo(model.itemSeq, at);
     const to = n - 1 + by;
     return to >= model.itemSeq.length - 1 ? Infinity : model.itemSeq[Math.max(0, to)]!;
   },
-  /* To where a turn ends: everything of it is known then. */
+  /* To the end of a turn, when all its events are known. */
   turn(model: Model, at: number, by: number): number {
     const ends = model.turns.slice(1).map((turn) => model.seq[Math.max(0, model.index(turn.seq) - 1)]!);
     return ends.length || by < 0 ? steps.among(ends, at, by) : Infinity;
   },
-  /* To what the user said. */
+  /* To a text of the user. */
   prompt(model: Model, at: number, by: number): number {
     return steps.among(prompts(model), at, by);
   },
@@ -79,7 +79,7 @@ export const steps = {
   },
 };
 
-/* A turn begins with the user's message; where a log has no turns, with nothing. */
+/* A turn begins with the user's message; a log without turns has none. */
 export function prompts(model: Model): number[] {
   return model.turns.map((turn) => {
     const n = upTo(model.itemSeq, turn.seq);
@@ -149,7 +149,7 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
         class={now ? 'now on' : 'now'}
         aria-pressed={now}
         onClick={() => choose(Infinity)}
-        title="See everything, and follow what comes (End)"
+        title="Show everything, and follow new events (End)"
       >
         {now ? (
           'Now'

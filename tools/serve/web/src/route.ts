@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fragment says which page is shown: #/s/ID?at=12. The first time it also carries the token, #token=…, which is
- * taken out at once so that it is neither in the history nor in a link that somebody copies.
+ * The fragment selects the page: #/s/ID?at=12. On the first visit it also contains the token, #token=…, which is
+ * removed at once, so that it stays out of the history and of copied links.
  */
 import { useEffect, useState } from 'preact/hooks';
 
@@ -18,7 +18,7 @@ export function parse(fragment: string): Route {
   try {
     id = decodeURIComponent(id);
   } catch {
-    /* as it is */
+    /* unchanged */
   }
   return { page, id, query: new URLSearchParams(query) };
 }
@@ -35,7 +35,7 @@ export function go(to: string): void {
 
 const CHANGED = 'annal-route';
 
-/* Says where one is without a step in the history. */
+/* Change the fragment without a step in the history. */
 export function replace(to: string): void {
   if (location.hash !== to) {
     history.replaceState(null, '', to);

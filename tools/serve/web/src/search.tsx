@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was found, with the words marked; each leads to its event. */
+/* The search results with marked words; each links to its event. */
 import { useEffect } from 'preact/hooks';
 import type { Hit } from './api';
 import * as format from './format';
@@ -9,7 +9,7 @@ import { Agent, Ago, Empty, Failure, useAnswer, useApp } from './ui';
 
 const MOST_HITS = 100;
 
-/* Enter in the box leads to what was found, once it is there. */
+/* Enter in the box moves to the results when they arrive. */
 let wanted = false;
 
 const focusHit = (): void => document.querySelector<HTMLElement>('.hit-link')?.focus();
@@ -70,7 +70,7 @@ export function Search({ route }: { route: Route }) {
   if (!q)
     return (
       <main class="search-page">
-        <Empty title="Type what you look for">
+        <Empty title="Type a text to search for">
           <p>
             Words of messages, calls of tools and what they returned; "in quotes" for a phrase, begin* for the begin of
             a word.
@@ -129,7 +129,7 @@ export function Search({ route }: { route: Route }) {
           </ul>
         </section>
       )}
-      {hits?.length === 0 && found.length === 0 && !events.busy && <Empty title="Nothing was found" />}
+      {hits?.length === 0 && found.length === 0 && !events.busy && <Empty title="No results" />}
       {!hits && events.busy && <p class="wait">Searching…</p>}
     </main>
   );

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session: its conversation, the slider below it, and beside it what is known at the moment the slider is at. */
+/* One session: its conversation, the slider below it, and beside it the state at the moment of the slider. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Session } from './api';
 import { ChartsPanel } from './charts';
@@ -156,10 +156,10 @@ function Fork({ model, at }: { model: Model; at: number }) {
         <form onSubmit={fork}>
           <h2 id="fork-title">Fork after event {format.count(seq)}</h2>
           <p>
-            The new session has the history up to there, without a copy. Agents append to it; this one stays as it is.
+            The new session has the history up to there, without a copy. Agents append to it; this one does not change.
           </p>
           <label>
-            Its id
+            Id of the new session
             <input
               value={name}
               onInput={(e) => setName(e.currentTarget.value)}
@@ -214,7 +214,7 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
       <div class="session-buttons">
         <label
           class="check"
-          title="Also what keeps the books: records of imports, counts of tokens, changes of the session (e)"
+          title="Also show bookkeeping events: import records, token counts, session changes (e)"
         >
           <input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} />
           <span class="only-wide">All events</span>
@@ -227,7 +227,7 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
   );
 }
 
-/* The server leaves out a tag at the begin, as agents add them; if its end is left, the user wrote it. */
+/* The server removes a tag at the beginning, because agents add it; if the closing tag remains, the user wrote it. */
 function promptOf(model: Model, { prompt }: Turn, place: number): string {
   if (prompt !== null && !prompt.includes('</')) return prompt;
   const { said } = splitContext(blocksOf(model.event(place)?.data?.content));
@@ -292,7 +292,7 @@ function Prompts({
         </ol>
       </div>
       {later > 0 && (
-        <button class="link" onClick={() => choose(places[current + 1]!)} title="Go on to the next (Shift →)">
+        <button class="link" onClick={() => choose(places[current + 1]!)} title="Go to the next prompt (Shift →)">
           {format.count(later)} later
         </button>
       )}
@@ -436,11 +436,11 @@ function EventPanel({
         {event.timestamp} <Copy text={text} label="Copy the event" />
       </p>
       <p class="event-buttons">
-        <Button icon="back" label="Event before" onClick={() => select(Math.max(1, shown - 1))} />
-        <Button icon="next" label="Event after" onClick={() => select(Math.min(model.last, shown + 1))} />
+        <Button icon="back" label="Previous event" onClick={() => select(Math.max(1, shown - 1))} />
+        <Button icon="next" label="Next event" onClick={() => select(Math.min(model.last, shown + 1))} />
         {at !== shown && (
           <button class="button" onClick={() => choose(shown)}>
-            What was known then
+            State at this event
           </button>
         )}
       </p>
@@ -477,7 +477,7 @@ export function SessionPage({ route }: { route: Route }) {
     const next = Object.fromEntries(new URLSearchParams(location.hash.split('?')[1] ?? ''));
     replace(link('s', route.id, { ...next, ...changes }));
   };
-  /* The link follows when the slider rests: browsers allow few changes of it a second. */
+  /* The link is updated when the slider stops, because browsers limit the number of changes per second. */
   const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const move = (seq: number) => {
     setAt(seq);
@@ -495,7 +495,7 @@ export function SessionPage({ route }: { route: Route }) {
     if (!model) return;
     if (seq >= model.last) {
       setPlaying(false);
-      requestAnimationFrame(() => handle.current?.list.scrollToEnd()); /* and follow */
+      requestAnimationFrame(() => handle.current?.list.scrollToEnd()); /* and follow new events */
     }
     move(seq < model.last ? Math.max(1, seq) : Infinity);
   };
@@ -505,7 +505,7 @@ export function SessionPage({ route }: { route: Route }) {
   };
   usePlay(model?.ready ? model : null, at, playing, Number(speed), choose);
 
-  /* How far it was seen, for the list and for the next visit. */
+  /* The last displayed seq, for the list and for the next visit. */
   const seen = useMemo(() => Number(read(`seen.${route.id}`)?.split(' ')[1] ?? 0), [route.id]);
   useEffect(() => {
     if (model?.ready && at === Infinity && !source.isFile && !document.hidden)
@@ -558,7 +558,7 @@ export function SessionPage({ route }: { route: Route }) {
       </main>
     );
   if (!model) return <main class="session" aria-busy="true" />;
-  /* On a phone the panel is there only when it is asked for. */
+  /* On a phone the panel is shown only on request. */
   const show = (name: string) => set({ tab: narrow.matches && query.get('tab') === name ? undefined : name });
   const look = (seq: number) => {
     setSelected(seq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sessions: filters, sort, sub-agents and forks below the session they come from. Live. */
+/* All sessions, live: filters, sort order, sub-agents and forks below their parents. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
@@ -38,7 +38,7 @@ const sinceTime = (name: string): string | undefined => {
   return found && new Date(Date.now() - found[2]).toISOString();
 };
 
-/* The loaded part of the list, in the order of the server. */
+/* The loaded part of the list, in the server's order. */
 class Listing {
   rows: Session[] = [];
   total: number | null = null;
@@ -71,7 +71,7 @@ class Listing {
     });
   }
 
-  /* From the top, as far as was loaded; what lies beyond 500 is loaded again when it is scrolled to. */
+  /* Reload from the top as far as was loaded; rows beyond 500 are loaded again when the user scrolls to them. */
   async refresh(): Promise<void> {
     if (this.busy) {
       this.again = true;
@@ -101,7 +101,7 @@ class Listing {
     }
   }
 
-  /* What events alone tell at once: that a session is active, and how many events it has. */
+  /* Update from events alone: the session is active, and the number of its events. */
   saw(events: Event[]): boolean {
     let known = true;
     for (const event of events) {
@@ -130,7 +130,7 @@ export const costText = (s: Session): string => {
   return usd === null ? '–' : `${computed ? '~' : ''}${format.money(usd)}`;
 };
 
-/* How far this browser has seen a session, and whether there is more now. */
+/* The last seq that this browser has displayed, and whether newer events exist. */
 const unseen = (s: Session): number => {
   const seen = Number(read(`seen.${s.session_id}`)?.split(' ')[0]);
   return seen > 0 ? Math.max(0, s.events - seen) : 0;
@@ -196,7 +196,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
       </div>
       <div role="cell" class="c-active">
         {s.time_from ? (
-          <span title="the log gives no times">–</span>
+          <span title="the log has no times">–</span>
         ) : (
           <Ago time={s.tree?.last_at ?? s.last_activity_at} />
         )}
@@ -318,7 +318,7 @@ export function Sessions({ route }: { route: Route }) {
     return new Listing(fetchPage, redraw);
   }, [query.toString()]);
   listed.current ||= listing.total !== null;
-  const facets = useAnswer(listed.current ? () => server!.facets() : null, [listed.current]); /* the list comes first */
+  const facets = useAnswer(listed.current ? () => server!.facets() : null, [listed.current]); /* after the list */
 
   useEffect(() => {
     void live!.ready.then(() => listing.more());

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page as a file: the document contains what the server would answer. Nothing is parsed before somebody looks at it,
- * so that a file of 100 MB opens as fast as a small one.
+ * The page as a file: the document contains the answers of the server. Data is parsed only when it is displayed, so a
+ * file of 100 MB opens as fast as a small one.
  *
- * (1) #annal-head holds, for each session, the answers of the routes session, outline, tools, turns and usage.
- * (2) The events are in blocks of about 1 MiB, a line of JSON each.
- * (3) The state at a moment is made here from (1): the tables sessions, turns, tool_calls and usage.
+ * (1) #annal-head contains, for each session, the answers of the routes session, outline, tools, turns and usage.
+ * (2) The events are in blocks of about 1 MiB, one line of JSON per event.
+ * (3) The state at a moment is computed here from (1): the tables sessions, turns, tool_calls and usage.
  */
 import {
   objects,
@@ -187,7 +187,7 @@ export class SharedFile implements Source {
   }
 }
 
-/* The file that the page is in, if it is in one. */
+/* The file that contains the page, if any. */
 export function openFile(): SharedFile | null {
   const head = document.getElementById('annal-head');
   if (!head) return null;

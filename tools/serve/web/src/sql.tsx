@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQL over everything, with the schema at hand; the answer as a table or a chart, the question in the link. */
+/* SQL queries, with the schema beside them; the answer as a table or a chart, the query in the link. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Table, Value } from './api';
 import { Bars, Chart } from './charts';
@@ -35,7 +35,7 @@ const EXAMPLES: [string, string][] = [
 
 const isNumber = (value: Value): value is number => typeof value === 'number';
 
-/* What to draw: the first column of numbers that is not the first column, over the first. */
+/* Draw the first numeric column after the first column, over the first column. */
 function chartOf(table: Table): { y: number; time: boolean } | null {
   if (table.rows.length < 2 || table.columns.length < 2) return null;
   const numeric = table.columns.map(
@@ -238,7 +238,7 @@ export function Sql({ route }: { route: Route }) {
                   show rows
                 </button>
                 {t.columns.map((c) => (
-                  <button class="column" onClick={() => insert(c.name)} title={`Put ${c.name} into the question`}>
+                  <button class="column" onClick={() => insert(c.name)} title={`Insert ${c.name} into the query`}>
                     {c.name} <span class="dim">{c.type.toLowerCase()}</span>
                   </button>
                 ))}
@@ -289,14 +289,14 @@ export function Sql({ route }: { route: Route }) {
                 ))}
               </select>
             </label>
-            <span class="dim">reads only; nothing can be changed</span>
+            <span class="dim">read-only</span>
           </div>
         </form>
         {answer.error && <Failure text={answer.error} />}
         {answer.busy && asked && <p class="wait">Running…</p>}
         {!asked && (
-          <Empty title="Ask everything that was recorded">
-            Choose an example, or a table at the left. The link of this page then holds the question.
+          <Empty title="Query everything that was recorded">
+            Choose an example, or a table at the left. The link of this page then contains the query.
           </Empty>
         )}
         {table && asked && !answer.error && (
@@ -319,7 +319,7 @@ export function Sql({ route }: { route: Route }) {
               </span>
               <span class="grow" />
               <span class="dim">CSV</span> <Copy text={csv(table)} label="Copy as CSV" />
-              <span class="dim">link</span> <Copy text={location.href} label="Copy the link to this question" />
+              <span class="dim">link</span> <Copy text={location.href} label="Copy the link to this query" />
             </div>
             {table.rows.length === 0 ? (
               <Empty title="No rows" />

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's tables as they were at a moment, and what changed since the last one that was looked at. */
+/* The session's tables at a moment, and the changes since the previously displayed moment. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { State, Table, Value } from './api';
 import * as format from './format';
@@ -16,7 +16,7 @@ const KEYS: Record<string, string[]> = {
   price_settings: ['session_id', 'model', 'since'],
 };
 
-/* Columns that say nothing inside one session. */
+/* Columns that have no meaning within one session. */
 const PLAIN = new Set(['session_id', 'flow_id']);
 
 const keyOf = (name: string, table: Table, row: Value[]): string => {
@@ -115,7 +115,7 @@ function Rows({ name, table, rows, only }: { name: string; table: Table; rows: C
   );
 }
 
-/* The one row of `sessions`, read downwards. */
+/* The only row of `sessions`, shown vertically. */
 function Facts({ table, changed }: { table: Table; changed: Changed | undefined }) {
   if (!changed) return <p class="dim">Not yet</p>;
   return (
@@ -137,7 +137,7 @@ function Facts({ table, changed }: { table: Table; changed: Changed | undefined 
   );
 }
 
-/* More than a state that is near a snapshot takes, also on a slow machine. */
+/* Longer than a state near a snapshot needs, also on a slow machine. */
 const SLOW_MS = 1500;
 
 export function StatePanel({ model, at, playing }: { model: Model; at: number; playing: boolean }) {
@@ -155,7 +155,7 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
   };
   const answer = useAnswer<State>(seq > 0 ? ask : null, [model, seq]);
   const [only, setOnly] = useState(false);
-  /* The stop before this one. While it plays there is none. */
+  /* The previous moment; none during a replay. */
   const stops = useRef<{ now?: State; before?: State }>({});
   useEffect(() => {
     if (answer.value && !playing && answer.value !== stops.current.now)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slider with the timeline below it. All of a session is one axis on which long pauses are short (model.ts), so
- * that a session of days can be read; a lane an agent. Drag in the slider: a moment. Drag in the lanes: zoom.
+ * The slider with the timeline below it. The axis shows the whole session with shortened pauses (model.ts), so that a
+ * session of several days is readable. Each agent has a lane. Dragging the slider selects a moment, dragging in the
+ * lanes zooms.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Session } from './api';
@@ -22,8 +23,8 @@ interface Bar {
   tool: string;
   failed: boolean;
   took: number | null;
-  seq: number; /* of our session; 0: of a sub-agent */
-  known: number; /* on the axis: when its end was known */
+  seq: number; /* in this session; 0 for a sub-agent */
+  known: number; /* on the axis: time when its end was known */
 }
 
 interface Lane {
@@ -53,7 +54,7 @@ function classify(tool: string): ToolClass {
   return 'tool';
 }
 
-/* Where a time is on the axis; times of imported logs may go back, so the greatest so far counts. */
+/* Map a time to the axis. Times of imported logs may decrease, so the maximum is used. */
 function timeScale(model: Model): (at: number) => number {
   const greatest: number[] = [];
   for (const at of model.time) greatest.push(Math.max(greatest.at(-1) ?? -Infinity, Number.isNaN(at) ? -Infinity : at));
@@ -65,7 +66,7 @@ function timeScale(model: Model): (at: number) => number {
   };
 }
 
-/* Bars that overlap go to rows below each other, as far as there are any. */
+/* Put overlapping bars into separate rows, as long as rows are free. */
 function stack(bars: Bar[]): Bar[] {
   const ends: number[] = new Array(ROWS).fill(-1);
   for (const bar of bars) {
@@ -147,7 +148,7 @@ function useLanes(model: Model): Lane[] {
 
 type Colors = (name: string) => string;
 
-/* The colours of the style, each asked for once. */
+/* The colours of the style, each read once. */
 function colors(element: Element): Colors {
   const style = getComputedStyle(element);
   const known = new Map<string, string>();
@@ -160,7 +161,7 @@ function colors(element: Element): Colors {
 
 interface Props {
   model: Model;
-  at: number; /* seq; Infinity: now */
+  at: number; /* seq; Infinity for now */
   choose: (seq: number) => void;
   lanesOpen: boolean;
 }
@@ -193,7 +194,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
   }, []);
 
   const theme = useTheme();
-  /* All of it as if it were known, and as if nothing were: a moment is a part of each. */
+  /* The whole session as known and as unknown: a moment shows a part of each. */
   const layers = useRef<{ key: unknown[]; known: HTMLCanvasElement; later: HTMLCanvasElement } | null>(null);
   useLayoutEffect(() => {
     const context = canvas.current?.getContext('2d');
@@ -238,7 +239,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     c.clearRect(0, 0, width, height);
     part(known, 0, px + 1);
     part(later, px + 1, width);
-    /* A call that is running at this moment has not failed yet. */
+    /* A call that is still running at this moment has not failed. */
     shownLanes.forEach((lane, n) => {
       for (const bar of lane.bars) {
         if (!bar.failed || bar.from > cursor || bar.known <= cursor || bar.known < view.from) continue;
@@ -258,7 +259,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
   }
 
   function drawAll(c: CanvasRenderingContext2D, known: boolean, color: Colors): void {
-    /* How much happened when: columns of four pixels. */
+    /* The density of events, in columns of four pixels. */
     const columns = new Float32Array(Math.ceil(width / 4));
     const [begin, stop] = [Math.max(0, upTo(model.axis, view.from) - 1), upTo(model.axis, view.to)];
     for (let i = begin; i < stop; i++) {
@@ -273,7 +274,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     });
     c.fillStyle = color('line');
     c.fillRect(0, SLIDER - 4, width, 1);
-    /* Prompts, unless there are so many that they would be one line. */
+    /* Prompts, unless they are too dense to be distinguished. */
     c.fillStyle = color('user');
     c.globalAlpha = known ? 1 : 0.35;
     const ticks = model.turns
@@ -298,7 +299,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
       fill(span.from, span.to, top + 3, LANE - 5, 'span', 1);
       if (span.first > span.from) fill(span.from, span.first, top + 3, LANE - 5, 'first', 0);
     }
-    /* Of those that lie in one pixel one is enough, unless it failed. */
+    /* One call per pixel is enough, unless a call failed. */
     const last = new Array(ROWS).fill(-9);
     for (const bar of lane.bars) {
       const px = Math.round(x(bar.from));

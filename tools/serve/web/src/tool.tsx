@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call of a tool as a card: what it was asked in one line, how it went, and all of it when opened. */
+/* A tool call as a card: its input on one line, its result, and all details when it is open. */
 import { useState } from 'preact/hooks';
 import type { Event } from './api';
 import { diffLines, parsePatch, type Line } from './diff';
@@ -19,7 +19,7 @@ const parseJson = (text: string): unknown => {
   }
 };
 
-/* With Codex and in traces the input is often a string that holds JSON. */
+/* In Codex logs and traces the input is often a string that contains JSON. */
 export function inputOf(data: any): any {
   const { input } = data ?? {};
   if (typeof input !== 'string') return input;
@@ -96,7 +96,7 @@ export function gist(input: any): string {
   return values.join(' ').slice(0, 200);
 }
 
-/* The text of an output, and the pictures in it. */
+/* The text and the pictures of an output. */
 export function outputOf(data: any): { text: string; images: string[] } {
   let output = data?.output ?? data?.error;
   if (output === undefined && data?.output_ref)
@@ -166,8 +166,8 @@ interface CardProps {
   call: Call;
   event: Event | undefined;
   result: Event | undefined;
-  known: boolean; /* the result, at this moment */
-  lost: boolean; /* there is none, and will be none */
+  known: boolean; /* the result is known at this moment */
+  lost: boolean; /* the result will never arrive */
   open: boolean | undefined;
   toggle: (open: boolean) => void;
   child?: { href: string; title: string };

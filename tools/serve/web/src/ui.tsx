@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all pages share: where data comes from, small parts, and keys. */
+/* Common parts of all pages: data sources, small components, and keys. */
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext, useEffect, useReducer, useRef, useState } from 'preact/hooks';
 import type { Info, Server, Source } from './api';
@@ -8,7 +8,7 @@ import type { Live } from './live';
 
 export interface App {
   source: Source;
-  server: Server | null; /* null in a file that was shared */
+  server: Server | null; /* null in a shared file */
   live: Live | null;
   info: Info | null;
 }
@@ -21,7 +21,7 @@ export function useRedraw(): () => void {
   return () => redraw(undefined);
 }
 
-/* How the stream of what is new fares; undefined in a file, which has none. */
+/* The state of the stream of new events; undefined in a file, which has no stream. */
 export function useStream(): Live['status'] | undefined {
   const { live } = useApp();
   const redraw = useRedraw();
@@ -29,7 +29,7 @@ export function useStream(): Live['status'] | undefined {
   return live?.status;
 }
 
-/* The answer of a question; a newer question cancels it. The last answer stays until there is a new one. */
+/* The answer to a request; a newer request cancels it. The last answer is kept until the next one arrives. */
 export function useAnswer<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | null,
   on: unknown[],
@@ -57,7 +57,7 @@ export function useLater<T>(value: T, ms: number): T {
   return later;
 }
 
-/* The value at most every so many milliseconds; the last one always comes. */
+/* Limit how often a value changes, in milliseconds; the last value is always delivered. */
 export function useSeldom<T>(value: T, ms: number): T {
   const [seldom, setSeldom] = useState(value);
   const last = useRef({ at: 0, value });
@@ -74,7 +74,7 @@ export function useSeldom<T>(value: T, ms: number): T {
   return seldom;
 }
 
-/* Draws again as time passes, so that "3 min ago" stays true. */
+/* Redraw as time passes, so that "3 min ago" stays true. */
 export function useClock(ms: number): void {
   const redraw = useRedraw();
   useEffect(() => {
@@ -90,7 +90,7 @@ const typing = (target: EventTarget | null): boolean =>
   (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) &&
   (target as HTMLInputElement).type !== 'range';
 
-/* Keys of a page, by the name of the key. In a field they are text. */
+/* The keys of a page, by name. In an input field they are text. */
 export function useKeys(keys: Keys): void {
   const now = useRef(keys);
   now.current = keys;
@@ -221,7 +221,7 @@ export function useStored(key: string, initial: string): [string, (value: string
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-/* Light or dark, as was chosen or else as the system has it. */
+/* Light or dark: the user's choice, or else the system setting. */
 export function applyTheme(): void {
   const chosen = read('theme');
   document.documentElement.dataset.theme =
@@ -231,7 +231,7 @@ export function applyTheme(): void {
 
 dark.addEventListener('change', applyTheme);
 
-/* Draws again when the colours change: canvases have theirs from the style. */
+/* Redraw when the colours change, because canvases read them from the style. */
 export function useTheme(): string | undefined {
   const redraw = useRedraw();
   useEffect(() => {
@@ -254,6 +254,6 @@ export function write(key: string, value: string): void {
   try {
     localStorage.setItem(`annal.${key}`, value);
   } catch {
-    /* not kept */
+    /* not saved */
   }
 }

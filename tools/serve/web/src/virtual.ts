@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TanStack's Virtualizer as a hook of Preact: only the rows that are seen are in the document. */
+/* TanStack's Virtualizer as a hook of Preact: only visible rows are in the document. */
 import {
   elementScroll,
   measureElement,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of sessions, a page at a time.
+ * The list of sessions, page by page.
  *
- * A cursor is the place of the last row in the order: the value that the list is sorted by, and the
- * session's id, as "number:id" or "'text:id". So a page is the same whatever was inserted before
- * it, and costs the same wherever it is. The totals of usage are joined to the rows of a page only.
+ * A cursor is the position of the last row in the order: the value by which the list is sorted, and
+ * the session's id, as "number:id" or "'text:id". So a page does not change when rows are inserted
+ * before it, and every page costs the same. Totals of usage are joined only to the rows of a page.
  */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -34,7 +34,7 @@ static const char *const keys[] = {
     "s.total_turns",
     "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
 
-/* ?1 status … ?8 the text that is searched for, ?9 parent; ?10 and ?11: after which row. */
+/* ?1 status … ?8 text to search for, ?9 parent; ?10 and ?11: the row before the page. */
 static const char conditions[] =
     " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
@@ -52,13 +52,11 @@ static const char conditions[] =
                              " AND (?9 IS NULL OR coalesce(f.parent_session_id, "
                              "s.parent_session_id) = ?9)";
 
-/* Those that come from no other that is there. */
+/* Sessions without an existing parent. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
                             " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
 
-/*
- * The page, with all that is below it. UNION ends circles: a session is counted once for a root.
- */
+/* The page with all descendants. UNION ends cycles: a session is counted once per root. */
 static const char below[] =
     ", edges AS MATERIALIZED (SELECT s.id AS below, coalesce(f.parent_session_id,"
     " s.parent_session_id) AS above FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
@@ -67,7 +65,7 @@ static const char below[] =
     " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id)";
 static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM page)";
 
-/* The usage of those alone: prices are looked up for each row of it. */
+/* Usage of these sessions only, because prices are looked up for each of its rows. */
 static const char costs[] =
     ", costs AS MATERIALIZED (SELECT session_id,"
     " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
@@ -75,8 +73,8 @@ static const char costs[] =
     " sum(costed_tokens) AS costed_tokens"
     " FROM usage_costs WHERE session_id IN (SELECT id FROM down) GROUP BY session_id)";
 
-/* Of each session of the page the totals over itself and all below it, as JSON; none where nothing
- * is below. */
+/* For each session of the page with descendants, the totals over itself and all descendants, as
+ * JSON. */
 static const char trees[] =
     ", trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
     " 'events', sum(s.events), 'total_tokens', sum(s.total_tokens), 'cost_usd', sum(c.cost_usd),"
@@ -96,7 +94,7 @@ struct listing {
     uint64_t limit;
     bool roots, trees;
     uint64_t rows;
-    struct buf cursor; /* of the last row of the page */
+    struct buf cursor; /* cursor of the last row of the page */
     int64_t total;
 };
 
@@ -110,7 +108,7 @@ static bool read_times(struct listing *listing)
     return true;
 }
 
-/* "12:id", "1.5:id", "'text:id": a session id has no colon. */
+/* Read "12:id", "1.5:id" or "'text:id"; a session id contains no colon. */
 static bool read_cursor(struct listing *listing)
 {
     const char *text = http_query(listing->request, "cursor");
@@ -128,7 +126,8 @@ static bool read_cursor(struct listing *listing)
         good = end == colon;
     }
     if (!good) {
-        answer_error(listing->request, 400, "invalid", "cursor must be what next was in an answer");
+        answer_error(listing->request, 400, "invalid",
+                     "cursor must be the value of next in an earlier answer");
         return false;
     }
     key[1] = string_value(colon + 1);
@@ -150,7 +149,7 @@ static bool read_listing(struct listing *listing)
 
 /* ---- Rows ---- */
 
-/* The last columns of a row are its key and its tree. */
+/* Note the cursor: the last columns of a row are its key and its tree. */
 static annal_status note_cursor(struct listing *listing, const annal_row *row)
 {
     const annal_value *key = &row->values[row->count - 2];
@@ -167,7 +166,7 @@ static int add_row(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
     if (listing->rows++ == listing->limit)
-        return 0; /* only to know that there is one */
+        return 0; /* it only shows that another page exists */
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
@@ -183,7 +182,7 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-/* First the ids of the page in their order, then their rows. */
+/* Select the ids of the page in order, then their rows. */
 static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
 {
     const char *key = keys[listing->sort];
@@ -257,7 +256,7 @@ static void answer_listing(struct listing *listing)
     annal__buf_done(&listing->cursor);
 }
 
-void sessions_list(struct serve *serve, struct request *request)
+void serve_sessions_list(struct serve *serve, struct request *request)
 {
     static const char *const no_yes[] = {"0", "1", NULL};
     struct listing listing = {.serve = serve, .request = request};
@@ -268,8 +267,8 @@ void sessions_list(struct serve *serve, struct request *request)
     answer_listing(&listing);
 }
 
-/* Sub-agents and forks. */
-void session_children(struct serve *serve, struct request *request)
+/* List sub-agents and forks. */
+void serve_sessions_children(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request, .trees = true};
     if (!read_listing(&listing))
@@ -278,7 +277,7 @@ void session_children(struct serve *serve, struct request *request)
     answer_listing(&listing);
 }
 
-/* ---- One ---- */
+/* ---- A single session ---- */
 
 static int add_one(void *arg, const annal_row *row)
 {
@@ -287,7 +286,7 @@ static int add_one(void *arg, const annal_row *row)
     return session_row_json(&listing->request->answer, row, row->count, &listing->findings, NULL);
 }
 
-void sessions_one(struct serve *serve, struct request *request)
+void serve_sessions_one(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request};
     const annal_value id = text_value(request->id);
@@ -307,7 +306,7 @@ void sessions_one(struct serve *serve, struct request *request)
     answer_json(request, status, &err);
 }
 
-/* ---- What there is to filter by ---- */
+/* ---- Values to filter by ---- */
 
 struct facets {
     struct buf *out;
@@ -315,7 +314,7 @@ struct facets {
     uint64_t count;
 };
 
-/* Name, value, how many. */
+/* Print a name, a value and its number of sessions. */
 static int put_facet(void *arg, const annal_row *row)
 {
     struct facets *facets = arg;
@@ -339,7 +338,7 @@ static int put_facet(void *arg, const annal_row *row)
     "SELECT * FROM (SELECT '" name "' AS name, " column " AS value, count(*) AS n FROM sessions"   \
     " WHERE " column " <> '' GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 200)"
 
-void facets_get(struct serve *serve, struct request *request)
+void serve_sessions_facets(struct serve *serve, struct request *request)
 {
     static const char sql[] =
         FACET("status", "status") " UNION ALL " FACET("agent", "agent_id") " UNION ALL " FACET(

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL of users, each statement in a process of its own.
+ * Runs each SQL statement of a user in a process of its own.
  *
- * Limits are checked between the steps of a statement, but one call of a function, such as LIKE
- * with many % in it, may take hours and cannot be stopped: then its process ends (overdue.h), or is
- * killed, and the server is not concerned. And the limit of memory is one of a process. The process
- * is this command again, which finds QUESTION in its environment: so no other user of the host
- * reads the statement in the list of processes.
+ * Limits are checked between the steps of a statement. But a single call of a function, such as
+ * LIKE with many %, may run for hours and cannot be interrupted. Then its process exits (overdue.h)
+ * or is killed, without effect on the server. The memory limit also applies to a process. The
+ * process runs this command again and reads QUESTION from its environment, so that other users of
+ * the host cannot read the statement in the list of processes.
  */
+#include "tools/serve/question.h"
 #include "index/sys/open.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
@@ -19,7 +20,6 @@
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/serve/child.h"
-#include "tools/serve/question.h"
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 
@@ -42,7 +42,7 @@ struct question {
     annal_value params[PARAMS_MAX];
     size_t param_count;
     uint64_t limit, timeout_ms;
-    struct buf texts; /* of sql and params */
+    struct buf texts; /* texts of sql and params */
 };
 
 static bool read_param(struct question *question, annal_slice raw)
@@ -100,7 +100,7 @@ static bool read_count(annal_slice object, const char *name, uint64_t most, uint
     return true;
 }
 
-/* {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N} */
+/* Read {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N}. */
 static bool read_question(struct request *request, struct question *question)
 {
     annal_slice body = annal__buf_slice(&request->body);
@@ -116,14 +116,13 @@ static bool read_question(struct request *request, struct question *question)
            read_count(body, "limit", SQL_ROWS_MAX, &question->limit) &&
            read_count(body, "timeout_ms", SQL_MS_MAX, &question->timeout_ms);
     if (!good)
-        answer_error(
-            request, 400, "invalid",
-            "the body must be {\"sql\":\"SELECT …\"}, and may have params (a list of texts, "
-            "numbers, true, false and null), limit and timeout_ms");
+        answer_error(request, 400, "invalid",
+                     "the body must be {\"sql\":\"SELECT …\"}, with optional members params (a "
+                     "list of texts, numbers, true, false and null), limit and timeout_ms");
     return good;
 }
 
-/* ---- In the process of a statement ---- */
+/* ---- In the process that runs a statement ---- */
 
 static void answer(annal_index *index, struct request *request)
 {
@@ -171,7 +170,7 @@ bool question_is_asked(void)
     return getenv(QUESTION) != NULL;
 }
 
-/* The status of HTTP on a line, then the answer. */
+/* Print the HTTP status on a line, then the answer. */
 int question_run(const struct args *args)
 {
     struct request request = {.fd = -1, .body_fd = -1};
@@ -179,14 +178,15 @@ int question_run(const struct args *args)
     annal_index *index = NULL;
     annal_error err = {0};
     if (!read_input(&request.body))
-        return fail_storage("serve: the question cannot be read");
+        return fail_storage("serve: cannot read the SQL request");
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0) {
         answer(index, &request);
         printf("%u\n", request.status);
-        out_slice(request.still.ptr != NULL ? request.still : annal__buf_slice(&request.answer));
+        out_slice(request.constant.ptr != NULL ? request.constant
+                                               : annal__buf_slice(&request.answer));
         exit_status = out_finish(exit_status);
     }
     annal__buf_done(&request.body);
@@ -206,8 +206,8 @@ void question_ask(struct serve *serve, struct request *request, annal_slice body
     annal_error err = {0};
     if (zone != NULL && !zone_is_known(zone)) {
         answer_error(request, 400, "zone",
-                     "zone must be a zone that the system knows, such as Europe/Berlin, or an "
-                     "offset such as +05:30");
+                     "zone must be a time zone of the system, such as Europe/Berlin, or an offset "
+                     "such as +05:30");
         return;
     }
     annal_status status = child_run(annal_store_path(serve->store), words,
@@ -229,13 +229,13 @@ void question_ask(struct serve *serve, struct request *request, annal_slice body
     request->status = 0;
     if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_LIMIT)
         answer_error(request, 413, "limit",
-                     "SQL: it was stopped after %.1f seconds, in one call of a function",
+                     "SQL: stopped after %.1f seconds, during one call of a function",
                      (double)timeout_ms / 1000);
     else
         answer_error(request, 503, "busy", "%s", err.message);
 }
 
-void sql_ask(struct serve *serve, struct request *request)
+void question_post(struct serve *serve, struct request *request)
 {
     struct question question;
     bool good = read_question(request, &question);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/ship/rows.h"
+#include "tools/ship/row_maker.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
@@ -14,17 +14,18 @@
 
 enum {
     MIN_AGE_MS =
-        300,        /* so old is the oldest batch at least: so rows of several are made together */
-    REST_MS = 400,  /* at least, before a look */
-    PACE_MS = 1000, /* at most, and while another process makes rows */
+        /* minimum age of the oldest batch, so that rows of several batches are built together */
+    300,
+    REST_MS = 400,  /* minimum pause before a call */
+    PACE_MS = 1000, /* maximum pause, and the pause while another process builds rows */
     BACKOFF_MS_MAX = 30000,
     LATE_S = 60
 };
-#define PAUSES 3 /* a look that takes long is followed by so many times as long a rest */
+#define PAUSES 3 /* pause after a long call, in durations of the call */
 
 struct row_maker {
     const struct ship_options *options;
-    struct ship_target *target; /* of the thread; NULL: not connected */
+    struct ship_target *target; /* connection of the thread, or NULL */
     pthread_t thread;
 
     pthread_mutex_t lock;
@@ -32,7 +33,7 @@ struct row_maker {
     bool wanted, over;
     uint64_t calls;
     struct ship_rows rows;
-    annal_error failure; /* status 0: there is none that was not said */
+    annal_error failure; /* status 0 if every failure was reported */
 };
 
 static struct timespec in_ms(uint32_t ms)
@@ -44,7 +45,7 @@ static struct timespec in_ms(uint32_t ms)
     return at;
 }
 
-/* False: it is over. */
+/* Pause. Returns false when the thread is to end. */
 static bool rest(struct row_maker *maker, uint32_t ms)
 {
     const struct timespec until = in_ms(ms);
@@ -56,7 +57,8 @@ static bool rest(struct row_maker *maker, uint32_t ms)
     return goes_on;
 }
 
-/* Until a batch was committed, but not longer than this; 0: without limit. False: it is over. */
+/* Wait until a batch is committed, at most most_ms; 0 waits without a limit. Returns false when the
+ * thread is to end. */
 static bool wait_for_batch(struct row_maker *maker, uint32_t most_ms)
 {
     const struct timespec until = in_ms(most_ms);
@@ -71,7 +73,7 @@ static bool wait_for_batch(struct row_maker *maker, uint32_t most_ms)
     return goes_on;
 }
 
-/* One call, and what it says. */
+/* Make one call, and note what remains. */
 static annal_status make_some(struct row_maker *maker, struct ship_rows *out, annal_error *err)
 {
     const struct ship_options *options = maker->options;
@@ -89,7 +91,7 @@ static annal_status make_some(struct row_maker *maker, struct ship_rows *out, an
     return status;
 }
 
-/* Rule 1. */
+/* Build rows by rule 1. */
 static annal_status make_all(struct row_maker *maker, annal_error *err)
 {
     struct ship_rows left = {0};
@@ -104,8 +106,8 @@ static annal_status make_all(struct row_maker *maker, annal_error *err)
     return status;
 }
 
-/* It is tried again after a while, or with the next batch. That a target is away is said by the
- * thread that ships to it. */
+/* Note a failure for a later report; the work is retried after a pause or with the next batch. The
+ * shipping thread itself reports an unreachable target. */
 static void note_failure(struct row_maker *maker, const annal_error *err, bool is_first)
 {
     maker->options->kind->close(maker->target);
@@ -141,7 +143,7 @@ static void *make_on(void *arg)
 annal_status row_maker_start(const struct ship_options *options, struct row_maker **out,
                              annal_error *err)
 {
-    sigset_t all, before; /* signals are for the thread that ships */
+    sigset_t all, before; /* the shipping thread handles signals */
     pthread_condattr_t attr;
     *out = NULL;
     if (options->kind->make_rows == NULL)
@@ -160,7 +162,7 @@ annal_status row_maker_start(const struct ship_options *options, struct row_make
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         annal__free(maker);
-        return annal__fail(err, ANNAL_ERR_IO, "ship: no thread: %s", strerror(failed));
+        return annal__fail(err, ANNAL_ERR_IO, "ship: cannot start a thread: %s", strerror(failed));
     }
     *out = maker;
     return ANNAL_OK;
@@ -206,6 +208,6 @@ struct ship_rows row_maker_look(struct row_maker *maker)
     maker->failure.status = ANNAL_OK;
     pthread_mutex_unlock(&maker->lock);
     if (failure.status < 0)
-        say("%s; the rows of sessions and turns wait, and it is tried again", failure.message);
+        say("%s; the rows of sessions and turns are delayed, retrying", failure.message);
     return rows;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verify: a line for each session, as soon as it is read. */
+/* Verification: a line for each session, as soon as the session is read. */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "tools/serve/produce.h"
@@ -12,7 +12,7 @@
 
 struct verify {
     annal_store *store;
-    struct buf names; /* each with its NUL */
+    struct buf names; /* each with a final NUL */
     size_t at;
     struct buf *out;
     uint64_t findings;
@@ -78,7 +78,7 @@ static void free_verify(void *arg)
     annal__free(verify);
 }
 
-void verify_run(struct serve *serve, struct request *request)
+void serve_verify_run(struct serve *serve, struct request *request)
 {
     annal_slice *sessions = NULL;
     size_t count = 0;
@@ -102,7 +102,7 @@ void verify_run(struct serve *serve, struct request *request)
         verify->store = serve->store;
         produce(serve, request, NDJSON_TYPE,
                 &(struct producer){
-                    .lane = LANE_SLOW, .arg = verify, .fill = fill, .free = free_verify});
+                    .queue = QUEUE_SLOW, .arg = verify, .fill = fill, .free = free_verify});
         return;
     }
     if (verify != NULL)

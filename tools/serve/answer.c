@@ -14,7 +14,7 @@ void answer_no_memory(struct request *request)
 {
     static const char text[] = "{\"error\":{\"code\":\"nomem\",\"message\":\"out of memory\"}}\n";
     annal__buf_done(&request->answer);
-    request->still = (annal_slice){text, sizeof text - 1};
+    request->constant = (annal_slice){text, sizeof text - 1};
     request->type = JSON_TYPE;
     request->status = 503;
 }
@@ -36,7 +36,7 @@ void answer_error(struct request *request, unsigned status, const char *code, co
         answer_no_memory(request);
 }
 
-unsigned failure_status(const annal_error *err)
+unsigned answer_failure_status(const annal_error *err)
 {
     static const struct {
         annal_status status;
@@ -59,7 +59,7 @@ void answer_failure(struct request *request, const annal_error *err)
     snprintf(code, sizeof code, "%s", annal_status_name(err->status));
     for (char *space = code; (space = strchr(space, ' ')) != NULL;)
         *space = '_';
-    answer_error(request, failure_status(err), code, "%s", err->message);
+    answer_error(request, answer_failure_status(err), code, "%s", err->message);
 }
 
 void answer_json(struct request *request, annal_status status, const annal_error *err)
@@ -164,7 +164,7 @@ bool query_list(struct request *request, const char *name, size_t most, annal_sl
     return false;
 }
 
-annal_status event_json(struct buf *out, annal_slice session, const annal_event *event)
+annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event)
 {
     char head[EVENT_HEAD_BYTES];
     size_t len = event_head(event, session, head);
@@ -177,7 +177,7 @@ annal_status event_json(struct buf *out, annal_slice session, const annal_event 
     return status;
 }
 
-annal_status damage_json(struct buf *out, annal_slice session, const annal_damage *damage)
+annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage)
 {
     size_t before = out->len;
     annal_status status = annal__buf_printf(out,

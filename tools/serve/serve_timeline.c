@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the index knows of one session: tools/show/timeline_rows.h. */
+/* What the index stores about one session: tools/show/timeline_rows.h. */
 #include "tools/show/timeline_rows.h"
 
 #include "tools/serve/serve.h"
 
-/* The session must be there. */
+/* Answer with a part; fails if the session does not exist. */
 static void answer_part(struct serve *serve, struct request *request, timeline_part *part)
 {
     annal_error err = {0};
@@ -18,22 +18,22 @@ static void answer_part(struct serve *serve, struct request *request, timeline_p
     answer_json(request, status, &err);
 }
 
-void session_tools(struct serve *serve, struct request *request)
+void serve_timeline_tools(struct serve *serve, struct request *request)
 {
     answer_part(serve, request, timeline_tools);
 }
 
-void session_turns(struct serve *serve, struct request *request)
+void serve_timeline_turns(struct serve *serve, struct request *request)
 {
     answer_part(serve, request, timeline_turns);
 }
 
-void session_usage(struct serve *serve, struct request *request)
+void serve_timeline_usage(struct serve *serve, struct request *request)
 {
     answer_part(serve, request, timeline_usage);
 }
 
-void session_outline(struct serve *serve, struct request *request)
+void serve_timeline_outline(struct serve *serve, struct request *request)
 {
     answer_part(serve, request, timeline_outline);
 }

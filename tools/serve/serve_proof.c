@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of an event as it is in its journal, with what proves it: docs/format.md says how. */
+/* The line of an event in its journal, with what proves it: docs/format.md explains the proof. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -16,7 +16,7 @@
 
 struct proof {
     uint64_t seq;
-    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session in whose journal it is */
+    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session whose journal contains the event */
     uint64_t previous;
     annal_event event;
     annal_format format;
@@ -33,7 +33,7 @@ static int note_part(void *arg, const annal_lineage_part *part)
     return 1;
 }
 
-/* The bytes as they are now, without asking what they mean. */
+/* Read the bytes of the line unchanged, without parsing them. */
 static annal_status read_line(struct serve *serve, const struct proof *proof, struct buf *line,
                               annal_error *err)
 {
@@ -104,7 +104,7 @@ static annal_status put_proof(struct request *request, const struct proof *proof
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-void event_proof(struct serve *serve, struct request *request)
+void serve_proof_get(struct serve *serve, struct request *request)
 {
     char number[24];
     annal_error err = {0};
@@ -113,7 +113,7 @@ void event_proof(struct serve *serve, struct request *request)
     annal_cursor *cursor = NULL;
     snprintf(number, sizeof number, "%.*s", ANNAL_FMT(request->item));
     if (request->item.len >= sizeof number || !parse_number(number, &proof.seq) || proof.seq == 0) {
-        answer_error(request, 400, "invalid", "an event is named by its seq");
+        answer_error(request, 400, "invalid", "the path must contain the seq of an event");
         return;
     }
     annal_status status = annal_session_lineage(serve->store, request->id, note_part, &proof, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a session at a moment, and what changed between two. */
+/* The state of a session at a moment, and the changes between two moments. */
 #include "index/sys/pack.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -15,7 +15,7 @@
 
 #define ROWS_MAX 1000000u
 
-/* "1200", a time, or an age; none: the end. */
+/* Read "1200", a time, or an age; the end of the session if the parameter is missing. */
 static bool read_moment(struct request *request, const char *name, annal_moment *out)
 {
     const char *text = http_query(request, name);
@@ -34,9 +34,9 @@ static bool read_moment(struct request *request, const char *name, annal_moment 
 struct tables {
     annal_state *state;
     struct buf *out;
-    uint64_t rows; /* of each table, the last; 0: all */
+    uint64_t rows; /* maximum per table, counted from the end; 0 for all */
     uint64_t count;
-    int64_t total; /* of the table at hand */
+    int64_t total; /* of the current table */
     bool has_seq;
     annal_error *err;
 };
@@ -49,7 +49,7 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Names of tables are those of packs, which have no quotation mark in them. */
+/* Print rows of a table. Table names belong to packs and contain no quotation marks. */
 static annal_status put_rows(struct tables *tables, annal_slice name)
 {
     struct buf sql = {0};
@@ -99,7 +99,7 @@ static int put_time(void *arg, const annal_row *row)
     return annal__buf_printf(out, "\"%.*s\"", ANNAL_FMT(row->values[0].bytes));
 }
 
-/* {"seq":…,"time":…,"tables":{ */
+/* Print {"seq":…,"time":…,"tables":{. */
 static annal_status put_head(struct serve *serve, struct request *request, uint64_t seq,
                              annal_error *err)
 {
@@ -140,7 +140,7 @@ static annal_status put_state(struct serve *serve, struct request *request, anna
     return status < 0 ? status : annal__buf_append(&request->answer, "}}", 2);
 }
 
-void session_state(struct serve *serve, struct request *request)
+void serve_state_state(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     annal_moment at = {0};
@@ -153,7 +153,7 @@ void session_state(struct serve *serve, struct request *request)
     answer_json(request, status, &err);
 }
 
-/* ---- What changed ---- */
+/* ---- Changes ---- */
 
 struct changes {
     struct buf *out;
@@ -166,13 +166,13 @@ static int put_change(void *arg, const annal_change *change)
     struct changes *changes = arg;
     if (changes->out->len > ROWS_BYTES_MAX)
         return annal__fail(changes->err, ANNAL_ERR_LIMIT,
-                           "the difference is too large for an answer");
+                           "the difference is too large for one answer");
     annal_status status =
         changes->count++ > 0 ? annal__buf_append(changes->out, ",\n", 2) : ANNAL_OK;
     return status < 0 ? status : change_json(changes->out, change, changes->err);
 }
 
-void session_diff(struct serve *serve, struct request *request)
+void serve_state_diff(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     annal_moment moments[2] = {{0}, {0}};

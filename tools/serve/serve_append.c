@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing: events into a session, and forks.
+ * Writing: appending events to a session, and forking.
  *
- * An append is a body of lines, and is answered by a line for each, as `annal append` answers. The
- * status is 200 if every line has a seq. Otherwise it is that of the line that failed, which is the
- * last that is answered: those before it were appended all the same.
+ * An append has a body of lines, and its answer has one line for each, as `annal append` prints it.
+ * The status is 200 if every line has a seq. Otherwise it is the status of the failed line, which
+ * is the last line of the answer: the lines before it were appended.
  */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -37,8 +37,9 @@ static bool read_options(struct request *request, struct appender *appender, ann
     snprintf(number, sizeof number, "%.*s", (int)(len < 23 ? len : 23), match + (*match == '"'));
     appender->expects = parse_number(number, &appender->expected_seq);
     if (!appender->expects)
-        answer_error(request, 400, "invalid",
-                     "If-Match must be the seq of the session's last event, 0 if there is none");
+        answer_error(
+            request, 400, "invalid",
+            "If-Match must be the seq of the last event of the session, or 0 if it is empty");
     return appender->expects;
 }
 
@@ -56,7 +57,7 @@ static annal_status append_line(struct appender *appender, annal_slice line, str
     return status;
 }
 
-/* The last line may have no line break. */
+/* Append the lines of the body. The last line may lack a line break. */
 static annal_status append_lines(struct appender *appender, annal_slice body, struct buf *answers,
                                  annal_error *err)
 {
@@ -78,7 +79,7 @@ static annal_status append_lines(struct appender *appender, annal_slice body, st
     return status;
 }
 
-void events_append(struct serve *serve, struct request *request)
+void serve_append_events(struct serve *serve, struct request *request)
 {
     struct appender appender = {
         .session = request->id, .store = serve->store, .index = serve->index};
@@ -93,7 +94,7 @@ void events_append(struct serve *serve, struct request *request)
     bool expects = appender.expects;
     annal_status status =
         append_lines(&appender, annal__buf_slice(&request->body), &request->answer, &err);
-    request->status = status >= 0 ? 200 : failure_status(&err);
+    request->status = status >= 0 ? 200 : answer_failure_status(&err);
     if (expects && status == ANNAL_ERR_CONFLICT && appender.expects)
         request->status = 412;
     request->type = NDJSON_TYPE;
@@ -101,8 +102,8 @@ void events_append(struct serve *serve, struct request *request)
     appender_done(&appender);
 }
 
-/* {"at":SEQ,"name":ID} */
-void session_fork(struct serve *serve, struct request *request)
+/* Read {"at":SEQ,"name":ID}. */
+void serve_append_fork(struct serve *serve, struct request *request)
 {
     annal_slice body = annal__buf_slice(&request->body), child = {0};
     struct buf text = {0};

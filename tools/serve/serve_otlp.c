@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/serve/otlp.h"
+#include "tools/serve/serve_otlp.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -19,16 +19,17 @@
 #include <string.h>
 
 #define WIRE_TYPE      "application/x-protobuf"
-#define BODY_BYTES_MAX ((size_t)64 << 20)    /* without gzip */
-#define LINE_BYTES_MAX ((size_t)8 << 20)     /* of one resource, as JSON */
-#define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* that one importer takes before another begins */
+#define BODY_BYTES_MAX ((size_t)64 << 20)    /* after gunzip */
+#define LINE_BYTES_MAX ((size_t)8 << 20)     /* of a resource as JSON */
+#define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* read by one importer before a new one is opened */
 #define JSON_DEPTH     128
 #define TRACE_DIGITS   32
-/* What one request may cost. A weight is about what a comma or a bracket of its JSON takes. */
+/* Maximum cost of a request. One unit of weight is about the cost of a comma or bracket in its
+ * JSON. */
 #define WEIGHT_MAX     ((uint64_t)4000000)
 #define RESOURCE_COSTS 200
-#define EVENTS_AT_ONCE 1000 /* before it is asked whether the client is still there */
-#define ITEM_COSTS     50   /* a span or a log record */
+#define EVENTS_AT_ONCE 1000 /* events between two checks whether the client is still connected */
+#define ITEM_COSTS     50   /* weight of a span or log record */
 
 static const struct {
     const char *kind, *file, *resources, *line, *scopes, *items, *rejected;
@@ -38,8 +39,8 @@ static const struct {
                             "scopeLogs", "logRecords", "rejectedLogRecords"}};
 
 struct intake {
-    pthread_mutex_t lock; /* an importer is used by one thread at a time */
-    annal_import *import; /* NULL: opened for the next line */
+    pthread_mutex_t lock; /* only one thread at a time uses an importer */
+    annal_import *import; /* NULL: to be opened for the next line */
     struct owners *owners;
     uint64_t lines, bytes;
 };
@@ -49,7 +50,7 @@ struct otlp {
     struct intake intakes[OTLP_SIGNALS];
 };
 
-struct otlp *otlp_new(annal_store *store)
+struct otlp *serve_otlp_new(annal_store *store)
 {
     struct otlp *otlp = annal__zalloc(sizeof *otlp);
     if (otlp == NULL)
@@ -69,7 +70,7 @@ static void close_intake(struct intake *intake)
     intake->lines = intake->bytes = 0;
 }
 
-void otlp_free(struct otlp *otlp)
+void serve_otlp_free(struct otlp *otlp)
 {
     if (otlp == NULL)
         return;
@@ -91,9 +92,9 @@ struct taking {
     enum otlp_signal signal;
     struct buf line;
     uint64_t rejected;
-    annal_error why; /* of what was rejected last */
+    annal_error why; /* reason of the last rejection */
     annal_writer *writer;
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of the writer */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session of the writer */
 };
 
 static annal_status open_writer(struct taking *taking, annal_slice session, annal_error *err)
@@ -111,14 +112,14 @@ static annal_status open_writer(struct taking *taking, annal_slice session, anna
     return status;
 }
 
-/* Rule (2). A time of 1 is none. */
+/* Append an event: rule (2). The time 1 stands for an unknown time. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct taking *taking = arg;
     annal_draft draft = event->draft;
     uint64_t seq;
-    if (++taking->events % EVENTS_AT_ONCE == 0 && http_is_left(taking->request))
-        return annal__fail(err, ANNAL_ERR_CLOSED, "the client left");
+    if (++taking->events % EVENTS_AT_ONCE == 0 && http_client_left(taking->request))
+        return annal__fail(err, ANNAL_ERR_CLOSED, "the client disconnected");
     if (draft.ts_us == 1)
         draft.ts_us = 0;
     annal_status status = open_writer(taking, event->session, err);
@@ -131,7 +132,7 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
 
 /* ---- Lines ---- */
 
-/* The items of a resource, of all its scopes. */
+/* An iterator over the items of a resource, in all its scopes. */
 struct items {
     struct json_walk scopes, items;
     const char *name;
@@ -156,11 +157,11 @@ static bool next_item(struct items *walk, annal_slice *out)
     return true;
 }
 
-/* An id of a trace is 16 bytes; log records may have none. */
+/* Check the trace id of an item: 16 bytes, or none for a log record. */
 static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
 {
     annal_slice trace = annal__json_member(item, "traceId");
-    size_t digits = trace.len < 2 ? 0 : trace.len - 2; /* without its quotation marks */
+    size_t digits = trace.len < 2 ? 0 : trace.len - 2; /* without quotation marks */
     if (signal == OTLP_LOGS && digits == 0)
         return false;
     for (size_t i = 1; i <= digits; i++) {
@@ -170,7 +171,7 @@ static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
     return digits != TRACE_DIGITS;
 }
 
-/* Overwrite what has no valid trace, in a line, with a number, which the importers ignore. */
+/* Overwrite items with an invalid trace id by a number, which the importers ignore. */
 static void drop_bad_traces(struct taking *taking)
 {
     annal_slice line = annal__buf_slice(&taking->line), resource, item;
@@ -186,7 +187,7 @@ static void drop_bad_traces(struct taking *taking)
         memset(taking->line.ptr + (item.ptr - line.ptr), ' ', item.len);
         taking->line.ptr[item.ptr - line.ptr] = '0';
         taking->rejected++;
-        annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace is not 16 bytes");
+        annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace does not have 16 bytes");
     }
 }
 
@@ -216,7 +217,8 @@ static void reject(struct taking *taking, annal_slice resource, const annal_erro
     taking->why = *why;
 }
 
-/* A failure of the importer costs this resource; one of the store ends the request. */
+/* Import a resource. A failure of the importer rejects only this resource; a failure of the store
+ * ends the request. */
 static annal_status feed(struct taking *taking, annal_slice resource, annal_error *err)
 {
     struct intake *intake = taking->intake;
@@ -236,7 +238,7 @@ static annal_status feed(struct taking *taking, annal_slice resource, annal_erro
     return ANNAL_OK;
 }
 
-/* Its weight, before anything is taken: a request is taken whole or not at all. */
+/* Weigh a resource before anything is imported: a request is imported as a whole or not at all. */
 static annal_status weigh(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
@@ -253,18 +255,19 @@ static annal_status weigh(void *arg, annal_slice resource)
     return taking->weight <= WEIGHT_MAX
                ? ANNAL_OK
                : annal__fail(&taking->why, ANNAL_ERR_LIMIT,
-                             "the request has more resources, spans and values than are taken at "
-                             "once: send it in parts");
+                             "the request contains more resources, spans and values than the "
+                             "server accepts at once: send it in parts");
 }
 
-/* Rule (1): a line break in JSON is white space, and a line has none. */
+/* Rule (1): replace line breaks, which are white space in JSON, because a line must not contain
+ * any. */
 static annal_status take_resource(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
     annal_error err = {0};
     annal__buf_clear(&taking->line);
-    if (http_is_left(taking->request))
-        return annal__fail(&taking->why, ANNAL_ERR_CLOSED, "the client left");
+    if (http_client_left(taking->request))
+        return annal__fail(&taking->why, ANNAL_ERR_CLOSED, "the client disconnected");
     if (resource.len > LINE_BYTES_MAX) {
         annal__fail(&err, ANNAL_ERR_LIMIT, "a resource is larger than %zu bytes of JSON",
                     LINE_BYTES_MAX);
@@ -298,7 +301,7 @@ static annal_status each_json(struct taking *taking, annal_slice body, otlp_fn f
     if (annal__json_check(body, JSON_DEPTH, NULL) != JSON_VALID ||
         annal__json_trim(body).ptr[0] != '{')
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "the body is not an export request of OTLP in JSON");
+                           "the body is not an OTLP export request in JSON");
     if (!annal__json_walk_array(&walk, annal__json_member(body, signals[taking->signal].resources)))
         return ANNAL_OK;
     while (status >= 0 && annal__json_walk_item(&walk, &resource))
@@ -316,8 +319,8 @@ static bool is_type(const struct request *request, const char *type)
     return given != NULL && strncasecmp(given, type, strlen(type)) == 0;
 }
 
-/* ExportTraceServiceResponse, or that of logs: partial_success = 1 {rejected = 1, error_message
- * = 2}. */
+/* Print ExportTraceServiceResponse or ExportLogsServiceResponse: partial_success = 1 {rejected = 1,
+ * error_message = 2}. */
 static annal_status put_wire_answer(struct buf *out, const struct taking *taking)
 {
     unsigned char count[10];
@@ -329,7 +332,7 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
         count[digits++] = (unsigned char)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
         rest >>= 7;
     } while (rest > 0);
-    len = len > 100 ? 100 : len; /* so that both lengths are one byte */
+    len = len > 100 ? 100 : len; /* so that both lengths fit in one byte */
     size_t inner = 1 + digits + 2 + len;
     annal_status status = annal__buf_printf(out, "\x0a%c\x08", (char)inner);
     if (status >= 0)
@@ -339,14 +342,15 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
                : annal__buf_printf(out, "\x12%c%.*s", (char)len, (int)len, taking->why.message);
 }
 
-/* google.rpc.Status {code = 1, message = 2}, as the protocol wants it of a failure. */
+/* Answer with google.rpc.Status {code = 1, message = 2}, which the protocol requires for
+ * failures. */
 static void answer_status(struct request *request, const annal_error *err, bool wire)
 {
     bool invalid = err->status == ANNAL_ERR_INVALID;
-    int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14; /* else UNAVAILABLE */
+    int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14; /* otherwise UNAVAILABLE */
     size_t len = strlen(err->message);
     struct buf *out = &request->answer;
-    len = len > 100 ? 100 : len; /* so that its length is one byte */
+    len = len > 100 ? 100 : len; /* so that its length fits in one byte */
     annal__buf_clear(out);
     request->status = invalid ? 400 : err->status == ANNAL_ERR_LIMIT ? 413 : 503;
     request->type = wire ? WIRE_TYPE : JSON_TYPE;
@@ -394,7 +398,7 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
         status = inflate_gzip(body, &plain, err);
         body = annal__buf_slice(&plain);
     } else if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
-        status = annal__fail(err, ANNAL_ERR_INVALID, "Content-Encoding may be gzip");
+        status = annal__fail(err, ANNAL_ERR_INVALID, "Content-Encoding must be gzip");
     }
     static const otlp_fn rounds[] = {weigh, take_resource};
     for (size_t i = 0; status >= 0 && i < sizeof rounds / sizeof *rounds; i++)
@@ -417,7 +421,8 @@ static void export(struct serve *serve, struct request *request, enum otlp_signa
     annal_error err = {0};
     bool wire = is_type(request, WIRE_TYPE);
     if (!wire && !is_type(request, JSON_TYPE)) {
-        answer_error(request, 415, "type", "Content-Type may be " WIRE_TYPE " or application/json");
+        answer_error(request, 415, "type",
+                     "Content-Type must be " WIRE_TYPE " or application/json");
         return;
     }
     pthread_mutex_lock(&intake->lock);
@@ -433,12 +438,12 @@ static void export(struct serve *serve, struct request *request, enum otlp_signa
         answer_status(request, &err, wire);
 }
 
-void otlp_traces(struct serve *serve, struct request *request)
+void serve_otlp_traces(struct serve *serve, struct request *request)
 {
     export(serve, request, OTLP_TRACES);
 }
 
-void otlp_logs(struct serve *serve, struct request *request)
+void serve_otlp_logs(struct serve *serve, struct request *request)
 {
     export(serve, request, OTLP_LOGS);
 }

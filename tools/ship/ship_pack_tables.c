@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/ship/pack_tables.h"
+#include "tools/ship/ship_pack_tables.h"
 
 #include "index/sys/pack_rows.h"
 #include "index/sys/view.h"
@@ -31,10 +31,10 @@ enum {
 };
 
 #define LOOK_US        INT64_C(60000000)
-#define ROWS_BYTES     ((size_t)8 << 20)  /* of several sessions that are sent together */
-#define ROWS_BYTES_MAX ((size_t)64 << 20) /* of one session */
+#define ROWS_BYTES     ((size_t)8 << 20)  /* rows of several sessions that are sent together */
+#define ROWS_BYTES_MAX ((size_t)64 << 20) /* rows of one session */
 
-/* A session, and the event up to which its rows here are complete. */
+/* A session, and the event up to which its local rows are complete. */
 struct position {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t seq, h;
@@ -42,11 +42,11 @@ struct position {
 
 struct pack_table {
     char *name, *quoted;
-    char id[16];    /* at the target */
-    struct buf sql; /* its rows of the sessions in the JSON array ?1, and the place of that there */
+    char id[16];    /* number of the table at the target */
+    struct buf sql; /* SELECT of the rows and places of the sessions in the JSON array ?1 */
 };
 
-/* The pack that is being sent. */
+/* The pack whose rows are being sent. */
 struct pack {
     const struct annal__pack_rows *rows;
     char version[24], made[64];
@@ -63,10 +63,13 @@ struct sending {
     struct ship_target *target;
     struct pack *pack;
     annal_error err;
-    bool told;         /* which packs are left out */
-    struct buf stamps; /* of the databases: until look_us, nothing is done while they stay */
+    bool is_reported; /* the packs that are left out were reported */
+    /* numbers of transactions in the databases: until look_us, nothing is sent while these are
+     * unchanged */
+    struct buf stamps;
     int64_t look_us;
-    uint64_t sessions, rows, behind, other, left_out; /* packs, and sessions that are too large */
+    /* left_out: packs, and sessions with too many rows */
+    uint64_t sessions, rows, behind, other, left_out;
 };
 
 static annal_status no_memory(struct sending *sending)
@@ -81,7 +84,7 @@ static annal_status ask(struct sending *sending, const char *sql, const annal_va
     return annal__view_sql(sending->view, annal_slice_of(sql), &options, fn, arg, &sending->err);
 }
 
-/* The databases keep what is behind a view, so none is open for long. */
+/* Open a new view, because an open view keeps the databases from freeing old data. */
 static annal_status renew_view(struct sending *sending)
 {
     annal__view_close(sending->view);
@@ -94,7 +97,7 @@ static annal_value text_of(const char *text)
     return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
 }
 
-/* From a table of the database of a pack, whose name is ?1. */
+/* Query a table of the pack's database; ?1 is the name of the pack. */
 static annal_status ask_pack(struct sending *sending, const struct annal__pack_rows *rows,
                              const char *columns, const char *from, annal_row_fn fn, void *arg)
 {
@@ -109,7 +112,7 @@ static annal_status ask_pack(struct sending *sending, const struct annal__pack_r
     return status;
 }
 
-/* An item of an array for PostgreSQL, with any bytes but NUL. */
+/* Append an item to a PostgreSQL array. The text may contain all bytes except NUL. */
 static annal_status add_escaped(struct buf *array, annal_slice text)
 {
     annal_status status = annal__buf_reserve(array, text.len * 2 + 3);
@@ -157,7 +160,8 @@ static int add_column(void *arg, const annal_row *row)
     return status < 0 ? status : add_escaped(&columns[1], row->values[1].bytes);
 }
 
-/* The target makes it, if it is new, and its view. */
+/* Get the number of the table from the target, which creates the table and its view if they are
+ * new. */
 static annal_status find_id(struct sending *sending, struct pack_table *table)
 {
     static const char columns_sql[] =
@@ -183,8 +187,8 @@ static annal_status find_id(struct sending *sending, struct pack_table *table)
     return ANNAL_OK;
 }
 
-/* Rows for which no session is named in `-- forget` are those of the session ''. A table that is
- * only emptied there has none at other times. */
+/* Write the SELECT of a table. Rows for which `-- forget` names no session belong to the session
+ * ''. A table that `-- forget` only empties has no rows outside of a catch-up. */
 static annal_status write_select(struct sending *sending, struct pack_table *table)
 {
     const struct annal__pack_rows *rows = sending->pack->rows;
@@ -250,7 +254,7 @@ static annal_status value_json(struct buf *out, const annal_value *value)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
-/* A member for each column that is not NULL, with its name in small letters. */
+/* Print a row as JSON: a member for each column that is not NULL, named in lower case. */
 static annal_status row_json(struct buf *out, const annal_row *row)
 {
     annal_status status = ANNAL_OK;
@@ -327,7 +331,8 @@ static annal_status collect(struct sending *sending, const struct position *posi
     return status;
 }
 
-/* All rows of these sessions; half of them at a time where they are many. */
+/* Send all rows of these sessions; if there are too many, send each half of the sessions
+ * separately. */
 static annal_status send(struct sending *sending, const struct position *positions, size_t count)
 {
     const struct pack *pack = sending->pack;
@@ -351,7 +356,8 @@ static annal_status send(struct sending *sending, const struct position *positio
         return status < 0 ? status : send(sending, positions + count / 2, count - count / 2);
     }
     if (status == ANNAL_ERR_LIMIT) {
-        say("session '%s': its rows of pack '%s' are more than 64 MiB, and are not sent",
+        say("session '%s': more than 64 MiB of rows in pack '%s'; its rows of this pack are not "
+            "sent",
             positions->session, pack->rows->pack);
         sending->left_out++;
         return ANNAL_OK;
@@ -376,7 +382,7 @@ static int note_position(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Of this page, those that are older at the target. */
+/* Send the sessions of this page whose rows are older at the target. */
 static annal_status send_page(struct sending *sending)
 {
     struct pack *pack = sending->pack;
@@ -405,8 +411,8 @@ static annal_status send_page(struct sending *sending)
     return status < 0 || older == 0 ? status : renew_view(sending);
 }
 
-/* First the rows of no session, then session by session, by id; but not those that are to be
- * settled, and forks that have no event of their own. */
+/* Send the rows that belong to no session, then the rows of each session in the order of ids.
+ * Sessions that are not settled and forks without own events are skipped. */
 static annal_status send_sessions(struct sending *sending)
 {
     struct pack *pack = sending->pack;
@@ -443,7 +449,7 @@ static int send_pack(void *arg, const struct annal__pack_rows *rows)
     struct sending *sending = arg;
     annal_status status = ANNAL_OK;
     if (rows->why != NULL) {
-        if (!sending->told)
+        if (!sending->is_reported)
             say("the tables of pack '%s' are left out: %s", rows->pack, rows->why);
         return 0;
     }
@@ -462,7 +468,7 @@ static int send_pack(void *arg, const struct annal__pack_rows *rows)
     annal__free(pack);
     if (status != ANNAL_ERR_SQL)
         return status;
-    if (!sending->told)
+    if (!sending->is_reported)
         say("the tables of pack '%s' are left out: %s", rows->pack, sending->err.message);
     sending->left_out++;
     return 0;
@@ -476,7 +482,7 @@ static int note_stamp(void *arg, const annal_row *row)
     return annal__buf_append_slice(stamps, row->values[0].bytes);
 }
 
-/* Which databases there are, and how many transactions each has seen. */
+/* Note the name of a database and its number of transactions. */
 static int add_stamp(void *arg, const struct annal__pack_rows *rows)
 {
     struct sending *sending = arg;
@@ -486,7 +492,7 @@ static int add_stamp(void *arg, const struct annal__pack_rows *rows)
                     &sending->stamps);
 }
 
-/* Whether the tables of packs may have other rows than they had when this was asked last. */
+/* Check whether rows of pack tables may have changed since the last check. */
 static bool has_changed(struct sending *sending)
 {
     struct buf before = sending->stamps;
@@ -498,7 +504,7 @@ static bool has_changed(struct sending *sending)
     return !same;
 }
 
-/* ANNAL_END: nothing has changed. */
+/* Send everything once. Returns ANNAL_END if nothing has changed. */
 static annal_status pass(struct sending *sending)
 {
     const struct ship_options *options = sending->options;
@@ -516,7 +522,7 @@ static annal_status pass(struct sending *sending)
     annal__view_close(sending->view);
     sending->view = NULL;
     if (status == ANNAL_OK) {
-        sending->told = true;
+        sending->is_reported = true;
         sending->look_us = sending->behind > 0 ? 0 : annal__monotonic_us() + LOOK_US;
     }
     if (status >= 0)
@@ -527,7 +533,7 @@ static annal_status pass(struct sending *sending)
     return status;
 }
 
-static void tell(const struct sending *sending)
+static void report(const struct sending *sending)
 {
     if (sending->options->json)
         printf("{\"rows\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"other_history\":%" PRIu64
@@ -551,14 +557,14 @@ static int follow(struct sending *sending)
         const annal_catch_up_options wholly = {.packs = true};
         annal_status status =
             annal_index_catch_up(sending->index, (annal_slice){0}, &wholly, &sending->err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY) /* a part of it is caught up */
+        if (status >= 0 || status == ANNAL_ERR_BUSY) /* some tables were caught up */
             status = pass(sending);
         if (status < 0 && status != ANNAL_ERR_BUSY)
             return fail_error(&sending->err);
         if (status < 0 && retry_ms == 0)
-            say("%s; it is tried again", sending->err.message);
+            say("%s; retrying", sending->err.message);
         if (status >= 0 && sending->sessions > 0)
-            tell(sending);
+            report(sending);
         retry_ms = status >= 0 ? 0 : retry_ms == 0 ? REST_MS : retry_ms * 2;
         retry_ms = retry_ms < REST_MS_MAX ? retry_ms : REST_MS_MAX;
         int64_t rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
@@ -567,7 +573,7 @@ static int follow(struct sending *sending)
     return EXIT_DONE;
 }
 
-/* What may pass is tried again for as long as --wait says. */
+/* Send once; retry failures that may be temporary until --wait is over. */
 static int send_once(struct sending *sending)
 {
     const int64_t until_us = annal__monotonic_us() + (int64_t)sending->options->wait_ms * 1000;
@@ -576,18 +582,17 @@ static int send_once(struct sending *sending)
         rest(AGAIN_MS);
     if (status < 0)
         return fail_target(&sending->err);
-    tell(sending);
+    report(sending);
     if (sending->behind > 0)
-        say("some sessions have events that are not at the target yet: 'annal ship' sends them, "
-            "then this their rows");
+        say("some sessions have events that the target lacks: run 'annal ship', then 'annal ship "
+            "tables' again");
     if (sending->other > 0)
-        return fail_refused(
-            "some sessions have another history at the target, and their rows were not "
-            "sent: 'annal ship status' names them");
+        return fail_refused("some sessions have a different history at the target, so their rows "
+                            "were not sent: 'annal ship status' lists these sessions");
     return sending->left_out > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
-int pack_tables_run(annal_store *store, const struct ship_options *options)
+int ship_pack_tables_run(annal_store *store, const struct ship_options *options)
 {
     struct sending sending = {.options = options};
     int exit_status = index_open_with_packs(store, &sending.index);

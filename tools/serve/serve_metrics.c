@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * /metrics in OpenMetrics: what the store did, what the server is doing, and how far the shippers
- * of the store are.
- */
-#include "journal/sys/metrics.h"
+/* /metrics in OpenMetrics format: the work of the store, the load of the server, and the lag of the
+ * store's shippers. */
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
+#include "journal/sys/metrics.h"
 #include "tools/cli/ship_lag.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
@@ -27,7 +25,7 @@ static annal_status put_gauge(struct buf *out, const char *name, const char *hel
                              name, help, name, value);
 }
 
-/* Times are seconds there. */
+/* Print a histogram, with times in seconds. */
 static annal_status put_histogram(struct buf *out, const char *name, const char *help,
                                   const annal_histogram *histogram, double unit)
 {
@@ -55,28 +53,28 @@ static annal_status put_store(struct buf *out, const annal_metrics *metrics)
         uint64_t value;
     } counters[] = {
         {"appended_events", "Events appended by all processes", metrics->events},
-        {"payload_bytes", "Bytes of their data", metrics->payload_bytes},
+        {"payload_bytes", "Bytes of the data of these events", metrics->payload_bytes},
         {"groups", "Writes of the commit log", metrics->groups},
         {"log_bytes", "Bytes written to commit logs", metrics->log_bytes},
         {"journal_bytes", "Bytes written to journals", metrics->journal_bytes},
         {"syncs", "Syncs of logs, journals and directories", metrics->syncs},
         {"slow_syncs", "Syncs that took longer than a second", metrics->slow_syncs},
         {"refused_appends", "Appends that were refused", metrics->refused},
-        {"unknown_appends", "Appends whose outcome is not known", metrics->unknown},
+        {"unknown_appends", "Appends with an unknown outcome", metrics->unknown},
         {"checkpoints", "Checkpoints", metrics->checkpoints},
-        {"recoveries", "Commit logs of dead processes that were redone", metrics->recoveries}};
+        {"recoveries", "Commit logs of dead processes that were recovered", metrics->recoveries}};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof counters / sizeof *counters; i++)
         status = put_counter(out, counters[i].name, counters[i].help, counters[i].value);
     if (status >= 0)
-        status = put_histogram(out, "sync_seconds", "Writing and syncing a group of events",
-                               &metrics->sync_us, 1e-6);
+        status =
+            put_histogram(out, "sync_seconds", "Time for writing and syncing a group of events",
+                          &metrics->sync_us, 1e-6);
     if (status >= 0)
-        status = put_histogram(out, "group_events", "Events that shared a sync",
-                               &metrics->group_events, 1);
+        status = put_histogram(out, "group_events", "Events per sync", &metrics->group_events, 1);
     return status < 0 ? status
                       : put_histogram(out, "session_wait_seconds",
-                                      "Waiting for a session of another process",
+                                      "Time spent waiting for a session of another process",
                                       &metrics->session_wait_us, 1e-6);
 }
 
@@ -102,7 +100,7 @@ enum {
     LAG_SECONDS,
     LAG_ROWS_SECONDS,
     LAG_STOPPED,
-    LAG_AWAY,
+    LAG_UNREACHABLE,
     LAG_SILENT,
     LAG_COUNT
 };
@@ -112,25 +110,25 @@ static double of_lag(const struct ship_lag *lag, int which)
     const double values[LAG_COUNT] = {
         [LAG_EVENTS] = (double)lag->events,   [LAG_EVENTS_BEHIND] = (double)lag->events_behind,
         [LAG_SECONDS] = lag->seconds_behind,  [LAG_ROWS_SECONDS] = lag->rows_seconds_behind,
-        [LAG_STOPPED] = (double)lag->stopped, [LAG_AWAY] = lag->away ? 1 : 0,
+        [LAG_STOPPED] = (double)lag->stopped, [LAG_UNREACHABLE] = lag->away ? 1 : 0,
         [LAG_SILENT] = lag->silent_seconds,
     };
     return values[which];
 }
 
-/* A family of each value, with a line for each target; none if nobody ships. */
+/* Print a metric family for each value, with a line for each target; nothing without shippers. */
 static annal_status put_lags(struct buf *out, const struct lags *lags)
 {
     static const struct {
         const char *name, *help;
     } families[LAG_COUNT] = {
-        [LAG_EVENTS] = {"ship_events", "Events shipped since the shipper began"},
-        [LAG_EVENTS_BEHIND] = {"ship_events_behind", "Events that wait to be shipped"},
-        [LAG_SECONDS] = {"ship_seconds_behind", "How long the first of them waits"},
+        [LAG_EVENTS] = {"ship_events", "Events shipped since the shipper started"},
+        [LAG_EVENTS_BEHIND] = {"ship_events_behind", "Events waiting to be shipped"},
+        [LAG_SECONDS] = {"ship_seconds_behind", "Waiting time of the oldest unshipped event"},
         [LAG_ROWS_SECONDS] = {"ship_rows_seconds_behind", "Age of the oldest batch without rows"},
-        [LAG_STOPPED] = {"ship_sessions_stopped", "Sessions of which nothing is shipped"},
-        [LAG_AWAY] = {"ship_away", "1: the target does not answer"},
-        [LAG_SILENT] = {"ship_silent_seconds", "Age of what the shipper said last"},
+        [LAG_STOPPED] = {"ship_sessions_stopped", "Sessions that are not shipped"},
+        [LAG_UNREACHABLE] = {"ship_away", "1 if the target is unreachable"},
+        [LAG_SILENT] = {"ship_silent_seconds", "Time since the last report of the shipper"},
     };
     annal_status status = ANNAL_OK;
     for (int which = 0; status >= 0 && lags->count > 0 && which < LAG_COUNT; which++) {
@@ -146,7 +144,7 @@ static annal_status put_lags(struct buf *out, const struct lags *lags)
     return status;
 }
 
-void metrics_get(struct serve *serve, struct request *request)
+void serve_metrics_get(struct serve *serve, struct request *request)
 {
     annal_metrics metrics;
     struct lags lags = {0};
@@ -155,7 +153,7 @@ void metrics_get(struct serve *serve, struct request *request)
     annal_store_metrics_get(serve->store, ANNAL_METRICS_OF_STORE, &metrics);
     annal_status status = put_store(out, &metrics);
     if (status >= 0)
-        status = put_gauge(out, "serve_up_seconds", "How long the server has been running", up);
+        status = put_gauge(out, "serve_up_seconds", "Uptime of the server", up);
     if (status >= 0)
         status = put_gauge(out, "serve_streams", "Live streams", streams_count(serve->streams));
     if (status >= 0)
@@ -163,7 +161,7 @@ void metrics_get(struct serve *serve, struct request *request)
                            http_connections(request->http));
     if (status >= 0)
         status =
-            put_gauge(out, "serve_waiting", "Requests that wait or run", pool_load(serve->pool));
+            put_gauge(out, "serve_waiting", "Waiting and running requests", pool_load(serve->pool));
     if (status >= 0)
         status = ship_lag_each(serve->store, note_lag, &lags);
     if (status >= 0)

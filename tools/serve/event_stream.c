@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/serve/stream.h"
+#include "tools/serve/event_stream.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
@@ -19,7 +19,7 @@
 #define TYPES_MAX 64u
 #define RETRY     "retry: 1000\n\n"
 
-/* ---- What is asked for ---- */
+/* ---- Parameters ---- */
 
 static annal_slice keep(char **at, annal_slice text)
 {
@@ -29,24 +29,24 @@ static annal_slice keep(char **at, annal_slice text)
     return kept;
 }
 
-/* The texts of a request end with it; a stream may be read a little longer. */
+/* Copy the names: the texts of a request end with it, and a stream may be used a little longer. */
 static bool keep_names(struct stream *stream, const annal_slice *sessions, size_t count)
 {
     size_t bytes = 1;
-    stream->leg_count = count == 0 ? 1 : count;
+    stream->part_count = count == 0 ? 1 : count;
     for (size_t i = 0; i < count; i++)
         bytes += sessions[i].len;
     for (size_t i = 0; i < stream->type_count; i++)
         bytes += stream->types[i].len;
-    stream->legs = annal__zalloc(stream->leg_count * sizeof *stream->legs);
+    stream->parts = annal__zalloc(stream->part_count * sizeof *stream->parts);
     stream->names = annal__zalloc(bytes);
     if (count == 0)
         stream->all = annal__zalloc(sizeof *stream->all);
-    if (stream->legs == NULL || stream->names == NULL || (count == 0 && stream->all == NULL))
+    if (stream->parts == NULL || stream->names == NULL || (count == 0 && stream->all == NULL))
         return false;
     char *at = stream->names;
     for (size_t i = 0; i < count; i++)
-        stream->legs[i].session = keep(&at, sessions[i]);
+        stream->parts[i].session = keep(&at, sessions[i]);
     for (size_t i = 0; i < stream->type_count; i++)
         stream->types[i] = keep(&at, stream->types[i]);
     return true;
@@ -55,22 +55,22 @@ static bool keep_names(struct stream *stream, const annal_slice *sessions, size_
 static bool read_from(struct stream *stream, struct request *request)
 {
     const char *from = http_query(request, "from");
-    if (from == NULL) /* of all sessions the history is seldom what is meant */
-        stream->from_now = stream->legs[0].session.len == 0;
+    if (from == NULL) /* for all sessions, history is rarely wanted */
+        stream->from_now = stream->parts[0].session.len == 0;
     if (from == NULL)
         return true;
     if (strcmp(from, "now") == 0)
         stream->from_now = true;
-    else if (stream->leg_count == 1 && stream->legs[0].session.len > 0 &&
+    else if (stream->part_count == 1 && stream->parts[0].session.len > 0 &&
              parse_number(from, &stream->from_seq))
         return true;
     else if (!parse_time(from, &stream->from_us))
         answer_error(request, 400, "invalid",
-                     "from must be now, a time, an age such as 2h, or, of one session, a seq");
+                     "from must be now, a time, an age such as 2h, or, for one session, a seq");
     return request->status == 0;
 }
 
-/* "@base-count:hash=seq,hash=seq"; of one that lost its place "@". */
+/* Read "@base-count:hash=seq,hash=seq", or "@" from a stream that lost its position. */
 static bool read_place_of_all(struct place_of_all *all, const char *text)
 {
     char *end = NULL;
@@ -92,19 +92,19 @@ static bool read_place_of_all(struct place_of_all *all, const char *text)
     return *end == '\0';
 }
 
-/* Rule 2: "12-90ab…,0-0", a place for each session. */
+/* Read "12-90ab…,0-0", a position for each session: rule 2. */
 static bool read_place(struct stream *stream, const char *text)
 {
     char *end = NULL;
     if (stream->all != NULL)
         return read_place_of_all(stream->all, text);
-    for (size_t i = 0; i < stream->leg_count; i++) {
+    for (size_t i = 0; i < stream->part_count; i++) {
         errno = 0;
-        stream->legs[i].seq = strtoull(text, &end, 10);
+        stream->parts[i].seq = strtoull(text, &end, 10);
         if (*end != '-')
             return false;
-        stream->legs[i].h = strtoull(end + 1, &end, 16);
-        if (errno != 0 || *end != (i + 1 < stream->leg_count ? ',' : '\0'))
+        stream->parts[i].h = strtoull(end + 1, &end, 16);
+        if (errno != 0 || *end != (i + 1 < stream->part_count ? ',' : '\0'))
             return false;
         text = end + 1;
     }
@@ -113,8 +113,8 @@ static bool read_place(struct stream *stream, const char *text)
 
 static void forget_places(struct stream *stream)
 {
-    for (size_t i = 0; i < stream->leg_count; i++)
-        stream->legs[i].seq = stream->legs[i].h = 0;
+    for (size_t i = 0; i < stream->part_count; i++)
+        stream->parts[i].seq = stream->parts[i].h = 0;
     if (stream->all != NULL)
         *stream->all = (struct place_of_all){0};
     stream->resumes = false;
@@ -133,7 +133,7 @@ static bool check_sessions(struct request *request, const annal_slice *sessions,
     return true;
 }
 
-bool stream_read(struct serve *serve, struct request *request, struct stream **out_stream)
+bool event_stream_read(struct serve *serve, struct request *request, struct stream **out_stream)
 {
     annal_slice *sessions = NULL;
     size_t count = 0;
@@ -155,7 +155,7 @@ bool stream_read(struct serve *serve, struct request *request, struct stream **o
     good = good && read_from(stream, request);
     annal__free(sessions);
     if (!good) {
-        stream_free(stream);
+        event_stream_free(stream);
         return false;
     }
     stream->resumes = last != NULL;
@@ -167,33 +167,33 @@ bool stream_read(struct serve *serve, struct request *request, struct stream **o
 
 /* ---- Tails ---- */
 
-/* Whether the session has the event after which the client goes on. */
-static annal_status is_there(struct stream *stream, const struct leg *leg, bool *out_there,
+/* Check whether the journal contains the event after which the client continues. */
+static annal_status is_there(struct stream *stream, const struct stream_part *part, bool *out_there,
                              annal_error *err)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
-    *out_there = leg->seq == 0;
-    if (leg->seq == 0)
+    *out_there = part->seq == 0;
+    if (part->seq == 0)
         return ANNAL_OK;
     annal_status status =
-        annal_cursor_open(stream->serve->store, leg->session, leg->seq, &cursor, err);
+        annal_cursor_open(stream->serve->store, part->session, part->seq, &cursor, err);
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, err);
-    *out_there = status == ANNAL_OK && event.seq == leg->seq && event.h == leg->h;
+    *out_there = status == ANNAL_OK && event.seq == part->seq && event.h == part->h;
     if (status >= 0)
         annal_cursor_close(cursor);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }
 
-static annal_status open_leg(struct stream *stream, struct leg *leg, annal_error *err)
+static annal_status open_part(struct stream *stream, struct stream_part *part, annal_error *err)
 {
-    annal_tail_options options = {.sessions = leg->session.len > 0 ? &leg->session : NULL,
-                                  .session_count = leg->session.len > 0 ? 1 : 0,
+    annal_tail_options options = {.sessions = part->session.len > 0 ? &part->session : NULL,
+                                  .session_count = part->session.len > 0 ? 1 : 0,
                                   .types = stream->types,
                                   .type_count = stream->type_count};
-    if (leg->seq > 0)
-        options.from_seq = leg->seq + 1;
+    if (part->seq > 0)
+        options.from_seq = part->seq + 1;
     else if (stream->all != NULL)
         options.from_us = stream->all->base_us;
     else if (stream->from_now)
@@ -202,7 +202,7 @@ static annal_status open_leg(struct stream *stream, struct leg *leg, annal_error
         options.from_seq = stream->from_seq;
     else
         options.from_us = stream->from_us;
-    return annal_tail_open(stream->serve->store, &options, &leg->tail, err);
+    return annal_tail_open(stream->serve->store, &options, &part->tail, err);
 }
 
 static int note_count(void *arg, const annal_row *row)
@@ -211,7 +211,7 @@ static int note_count(void *arg, const annal_row *row)
     return 0;
 }
 
-/* How many events are older, of all sessions. */
+/* Count the events of all sessions that are older. */
 static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t *out,
                                 annal_error *err)
 {
@@ -225,7 +225,8 @@ static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t
                      err);
 }
 
-/* Whether nothing that is older came since; or where a new stream of all sessions begins. */
+/* Check that no older event has arrived since, or choose the start of a new stream over all
+ * sessions. */
 static annal_status begin_all(struct stream *stream, annal_error *err)
 {
     struct place_of_all *all = stream->all;
@@ -240,37 +241,37 @@ static annal_status begin_all(struct stream *stream, annal_error *err)
     return count_older(stream, all->base_us, &all->count, err);
 }
 
-annal_status stream_begin(struct stream *stream, annal_error *err)
+annal_status event_stream_begin(struct stream *stream, annal_error *err)
 {
     annal_status status = stream->all != NULL ? begin_all(stream, err) : ANNAL_OK;
     bool there = true;
     int fd;
-    for (size_t i = 0; status >= 0 && there && i < stream->leg_count; i++) {
+    for (size_t i = 0; status >= 0 && there && i < stream->part_count; i++) {
         if (stream->all == NULL)
-            status = is_there(stream, &stream->legs[i], &there, err);
+            status = is_there(stream, &stream->parts[i], &there, err);
     }
     if (status >= 0 && !there)
         forget_places(stream);
-    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
-        status = open_leg(stream, &stream->legs[i], err);
+    for (size_t i = 0; status >= 0 && i < stream->part_count; i++) {
+        status = open_part(stream, &stream->parts[i], err);
         if (status >= 0)
-            status = annal_tail_fd(stream->legs[i].tail, &fd, err);
+            status = annal_tail_fd(stream->parts[i].tail, &fd, err);
     }
     return status;
 }
 
-/* By edges: an event is read when it comes, or, of a stream that is full, when there is room
+/* Watch by edges: an event is read when it arrives, or, in a full stream, when there is room
  * again. */
-void stream_watch(struct stream *stream, size_t leg, int epoll)
+void event_stream_watch(struct stream *stream, size_t part, int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = stream};
     int fd;
     stream->epoll = epoll;
-    if (annal_tail_fd(stream->legs[leg].tail, &fd, NULL) >= 0)
+    if (annal_tail_fd(stream->parts[part].tail, &fd, NULL) >= 0)
         (void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* ---- What it says ---- */
+/* ---- Output ---- */
 
 static annal_status put_place_of_all(const struct place_of_all *all, struct buf *text)
 {
@@ -289,13 +290,13 @@ static annal_status put_id(struct stream *stream, struct buf *text)
     annal_status status = annal__buf_append(text, "id: ", 4);
     if (status >= 0 && stream->all != NULL)
         status = put_place_of_all(stream->all, text);
-    for (size_t i = 0; status >= 0 && stream->all == NULL && i < stream->leg_count; i++)
+    for (size_t i = 0; status >= 0 && stream->all == NULL && i < stream->part_count; i++)
         status = annal__buf_printf(text, "%s%" PRIu64 "-%" PRIx64, i > 0 ? "," : "",
-                                   stream->legs[i].seq, stream->legs[i].h);
+                                   stream->parts[i].seq, stream->parts[i].h);
     return status < 0 ? status : annal__buf_append(text, "\n", 1);
 }
 
-/* Note that an event is said. False: the client has it. */
+/* Note that an event is sent. Returns false if the client already has it. */
 static bool note_event(struct place_of_all *all, annal_slice session, const annal_event *event)
 {
     uint64_t hash = annal__hash(session.ptr, session.len, 0) >> 16;
@@ -315,78 +316,80 @@ static bool note_event(struct place_of_all *all, annal_slice session, const anna
     return true;
 }
 
-/* An event too large for a stream is named, so that it can be fetched. */
+/* Announce an event that is too large for a stream, so that the client can fetch it. */
 static annal_status put_large(struct buf *text, annal_slice session, const annal_event *event)
 {
     annal_event named = *event;
     named.data = ANNAL_SLICE("null");
     annal_status status = annal__buf_printf(text, "event: large\ndata: ");
-    return status < 0 ? status : event_json(text, session, &named);
+    return status < 0 ? status : answer_event_json(text, session, &named);
 }
 
-static annal_status put_event(struct stream *stream, struct leg *leg, const annal_event *event,
-                              struct buf *text)
+static annal_status put_event(struct stream *stream, struct stream_part *part,
+                              const annal_event *event, struct buf *text)
 {
-    annal_slice session = annal_tail_session(leg->tail);
+    annal_slice session = annal_tail_session(part->tail);
     if (stream->all != NULL && !note_event(stream->all, session, event))
         return ANNAL_OK;
-    leg->seq = event->seq;
-    leg->h = event->h;
+    part->seq = event->seq;
+    part->h = event->h;
     annal_status status = put_id(stream, text);
     if (status >= 0 && event->data.len > EVENT_BYTES_MAX)
         status = put_large(text, session, event);
     else if (status >= 0 && (status = annal__buf_printf(text, "event: append\ndata: ")) >= 0)
-        status = event_json(text, session, event);
+        status = answer_event_json(text, session, event);
     return status < 0 ? status : annal__buf_append(text, "\n\n", 2);
 }
 
-static annal_status put_damage(struct leg *leg, struct buf *text)
+static annal_status put_damage(struct stream_part *part, struct buf *text)
 {
-    annal_damage damage = annal_tail_damage(leg->tail);
+    annal_damage damage = annal_tail_damage(part->tail);
     annal_status status = annal__buf_printf(text, "event: damage\ndata: ");
     if (status >= 0)
-        status = damage_json(text, annal_tail_session(leg->tail), &damage);
+        status = answer_damage_json(text, annal_tail_session(part->tail), &damage);
     return status < 0 ? status : annal__buf_append(text, "\n\n", 2);
 }
 
 static annal_status put_resync(struct stream *stream, struct buf *text)
 {
     stream->resync = false;
-    return annal__buf_printf(
-        text,
-        "event: resync\ndata: {\"why\":\"what you have does not go on in these journals\"}\n\n");
+    return annal__buf_printf(text,
+                             "event: resync\n"
+                             "data: {\"why\":\"the journals do not continue what you have\"}\n"
+                             "\n");
 }
 
-/* The journal was replaced or deleted: everything again, from the new one. */
+/* Send everything again from the new journal, because the journal was replaced or deleted. */
 static annal_status begin_again(struct stream *stream, struct buf *text, int epoll)
 {
-    stream_end(stream);
+    event_stream_end(stream);
     forget_places(stream);
     annal_status status = put_resync(stream, text);
-    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
-        status = open_leg(stream, &stream->legs[i], NULL);
+    for (size_t i = 0; status >= 0 && i < stream->part_count; i++) {
+        status = open_part(stream, &stream->parts[i], NULL);
         if (status >= 0)
-            stream_watch(stream, i, epoll);
+            event_stream_watch(stream, i, epoll);
     }
     return status < 0 ? status : ANNAL_DAMAGE;
 }
 
-/* ANNAL_END: there is nothing new. */
-static annal_status put_next(struct stream *stream, struct leg *leg, struct buf *text, int epoll)
+/* Put the next event. Returns ANNAL_END if there is none. */
+static annal_status put_next(struct stream *stream, struct stream_part *part, struct buf *text,
+                             int epoll)
 {
     annal_event event;
     annal_error err = {0};
-    annal_status status = annal_tail_next(leg->tail, 0, &event, &err);
+    annal_status status = annal_tail_next(part->tail, 0, &event, &err);
     if (status == ANNAL_OK)
-        return put_event(stream, leg, &event, text);
+        return put_event(stream, part, &event, text);
     if (status == ANNAL_DAMAGE)
-        return put_damage(leg, text);
+        return put_damage(part, text);
     if (status == ANNAL_ERR_CONFLICT)
         return begin_again(stream, text, epoll);
     return status;
 }
 
-bool stream_fill(struct stream *stream, struct buf *text, int epoll)
+bool event_stream_fill(struct stream *stream, struct buf *text, int epoll)
 {
     annal_status status = ANNAL_OK;
     if (!stream->begun)
@@ -394,26 +397,27 @@ bool stream_fill(struct stream *stream, struct buf *text, int epoll)
     stream->begun = true;
     if (status >= 0 && stream->resync)
         status = put_resync(stream, text);
-    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
+    for (size_t i = 0; status >= 0 && i < stream->part_count; i++) {
         while (status >= 0 && status != ANNAL_END && text->len < FLOW_BYTES)
-            status = put_next(stream, &stream->legs[i], text, epoll);
+            status = put_next(stream, &stream->parts[i], text, epoll);
         status = status == ANNAL_END ? ANNAL_OK : status;
     }
     if (text->len >= FLOW_BYTES)
-        atomic_store(&stream->behind, true);
+        atomic_store(&stream->has_more, true);
     return status >= 0;
 }
 
-void stream_rest(struct stream *stream)
+void event_stream_rest(struct stream *stream)
 {
-    for (size_t i = 0; i < stream->leg_count; i++) {
-        if (stream->legs[i].tail != NULL)
-            annal__tail_rest(stream->legs[i].tail);
+    for (size_t i = 0; i < stream->part_count; i++) {
+        if (stream->parts[i].tail != NULL)
+            annal__tail_rest(stream->parts[i].tail);
     }
 }
 
-/* To close it is not enough: a child that is being spawned has the descriptor, too, until it runs
- * its program, and so long the epoll goes on to tell of it. */
+/* Remove the descriptor from the epoll. Closing it is not enough: a child process that is being
+ * started has the descriptor, too, until it runs its program, and until then the epoll continues to
+ * report it. */
 static void unwatch(const struct stream *stream, annal_tail *tail)
 {
     int fd;
@@ -421,23 +425,23 @@ static void unwatch(const struct stream *stream, annal_tail *tail)
         (void)epoll_ctl(stream->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void stream_end(struct stream *stream)
+void event_stream_end(struct stream *stream)
 {
-    for (size_t i = 0; i < stream->leg_count; i++) {
-        if (stream->legs[i].tail != NULL)
-            unwatch(stream, stream->legs[i].tail);
-        annal_tail_close(stream->legs[i].tail);
-        stream->legs[i].tail = NULL;
+    for (size_t i = 0; i < stream->part_count; i++) {
+        if (stream->parts[i].tail != NULL)
+            unwatch(stream, stream->parts[i].tail);
+        annal_tail_close(stream->parts[i].tail);
+        stream->parts[i].tail = NULL;
     }
 }
 
-void stream_free(struct stream *stream)
+void event_stream_free(struct stream *stream)
 {
     if (stream == NULL)
         return;
-    if (stream->legs != NULL)
-        stream_end(stream);
-    annal__free(stream->legs);
+    if (stream->parts != NULL)
+        event_stream_end(stream);
+    annal__free(stream->parts);
     annal__free(stream->all);
     annal__free(stream->types);
     annal__free(stream->names);
