@@ -215,7 +215,8 @@ static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_ne
 static size_t choose_shipments(struct host *host, uint64_t count, struct shipment **out)
 {
     size_t shipments = 0;
-    for (uint64_t at = host->sent; at < host->sent + count && shipments < HOST_SHIPMENTS; shipments++) {
+    for (uint64_t at = host->sent; at < host->sent + count && shipments < HOST_SHIPMENTS;
+         shipments++) {
         struct shipment *shipment = &host->shipments[shipments];
         annal_session_info *info = &host->infos[shipments];
         snprintf(host->names[shipments], sizeof host->names[shipments], "run-%u-%" PRIu64,

@@ -250,7 +250,7 @@ START_TEST(while_the_target_is_away_nothing_is_written)
     char *before = cli_journal(&cli, "proj_shop", &len);
     set_url("postgresql:///fleet?host=/nowhere");
     CLI(&cli, NULL, "backlog", "claim", "shop");
-    cli_assert_refused(&cli, 3, "refused, nothing was written");
+    cli_assert_refused(&cli, 3, "cannot reach the cluster database, nothing was written");
     char *after = cli_journal(&cli, "proj_shop", &after_len);
     ck_assert_uint_eq(len, after_len);
     free(before);

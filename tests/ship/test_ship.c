@@ -318,7 +318,7 @@ START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
     const char *as_agent = strdup(pg_url(&pg, "fleet", "agent"));
     CLI(&cli, NULL, "ship", as_agent, "--as", "h1");
     cli_assert_refused(&cli, 1, "permission denied");
-    ck_assert_ptr_nonnull(strstr(cli.err, "(role agent): 'annal ship schema' prints"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "(role agent): the owner must run the SQL"));
     DONE(&cli, "ship", "schema");
     fleet_do(cli.out);
     snprintf(sql, sizeof sql,
