@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     check_row(bytes, len);
     lake_image_add(&files, "_log/_checkpoint", (annal_slice){(const char *)bytes, len});
     lake_image_begin(&lake, &files);
-    annal_status status = lake_read_checkpoint(&lake, &err);
+    annal_status status = lake_checkpoint_read(&lake, &err);
     MUST(status == ANNAL_OK);
     MUST(lake.number > 0 || lake.tree == NULL || lake.checkpoint == 0);
     lake_image_check(&lake);

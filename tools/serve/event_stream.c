@@ -407,7 +407,7 @@ bool event_stream_fill(struct stream *stream, struct buf *text, int epoll)
     return status >= 0;
 }
 
-void event_stream_rest(struct stream *stream)
+void event_stream_trim(struct stream *stream)
 {
     for (size_t i = 0; i < stream->part_count; i++) {
         if (stream->parts[i].tail != NULL)

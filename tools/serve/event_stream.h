@@ -80,7 +80,7 @@ void event_stream_watch(struct stream *stream, size_t part, int epoll);
 bool event_stream_fill(struct stream *stream, struct buf *text, int epoll);
 
 /* Free the memory for reading while the stream is idle. */
-void event_stream_rest(struct stream *stream);
+void event_stream_trim(struct stream *stream);
 
 /* Close the tails; then free the rest. Accepts NULL. */
 void event_stream_end(struct stream *stream);

@@ -12,30 +12,30 @@
 #define PAGE_BYTES_MAX ((size_t)4 << 20) /* a page ends here, but not before its first event */
 #define TYPES_MAX      64u
 
-struct asked {
+struct wanted {
     annal_filter filter;
     annal_slice session;
     annal_slice *types;
 };
 
-static bool read_asked(struct request *request, struct asked *asked)
+static bool read_wanted(struct request *request, struct wanted *wanted)
 {
     static const char *const orders[] = {"asc", "desc", NULL};
-    annal_filter *filter = &asked->filter;
+    annal_filter *filter = &wanted->filter;
     struct time_range range;
     int order = 0;
-    asked->session = request->id;
-    filter->sessions = &asked->session;
+    wanted->session = request->id;
+    filter->sessions = &wanted->session;
     filter->session_count = 1;
     if (!query_number(request, "from", UINT64_MAX, &filter->from_seq) ||
         !query_number(request, "to", UINT64_MAX, &filter->to_seq) ||
         !query_limit(request, UINT64_MAX, &filter->limit) || !query_range(request, &range) ||
         !query_choice(request, "order", orders, &order) ||
-        !query_list(request, "type", TYPES_MAX, &asked->types, &filter->type_count))
+        !query_list(request, "type", TYPES_MAX, &wanted->types, &filter->type_count))
         return false;
     filter->since_us = range.since_us;
     filter->until_us = range.until_us;
-    filter->types = asked->types;
+    filter->types = wanted->types;
     filter->descending = order == 1;
     return true;
 }
@@ -129,20 +129,20 @@ static void free_lines(void *arg)
 
 void events_list(struct serve *serve, struct request *request)
 {
-    struct asked asked = {0};
+    struct wanted wanted = {0};
     annal_error err = {0};
     annal_query *query = NULL;
     annal_session_info info;
     bool lines = wants_lines(request);
-    if (!read_asked(request, &asked))
+    if (!read_wanted(request, &wanted))
         goto done;
-    uint64_t limit = asked.filter.limit == 0 ? PAGE_USUAL : asked.filter.limit;
+    uint64_t limit = wanted.filter.limit == 0 ? PAGE_USUAL : wanted.filter.limit;
     if (limit > PAGE_MAX)
         limit = PAGE_MAX;
     if (!lines)
-        asked.filter.limit = limit + 1;
+        wanted.filter.limit = limit + 1;
     if (annal_session_info_get(serve->store, request->id, &info, &err) < 0 ||
-        annal_query_open(serve->index, &asked.filter, &query, &err) < 0) {
+        annal_query_open(serve->index, &wanted.filter, &query, &err) < 0) {
         answer_failure(request, &err);
     } else if (lines) {
         produce(serve, request, NDJSON_TYPE,
@@ -154,5 +154,5 @@ void events_list(struct serve *serve, struct request *request)
     }
 done:
     annal_query_close(query);
-    annal__free(asked.types);
+    annal__free(wanted.types);
 }

@@ -10,7 +10,7 @@
 /* One thread at a time fills, and one thread ends the production. While fill() runs, the connection
  * may want more bytes or be closed: when the server stops, it ends the flow. fill() notices that
  * when its bytes are put. */
-enum { RESTS, FILLS, DONE };
+enum { IDLE, FILLING, DONE };
 
 struct production {
     struct producer producer;
@@ -21,8 +21,8 @@ struct production {
 
 static bool enter(struct production *production, int state)
 {
-    int rests = RESTS;
-    return atomic_compare_exchange_strong(&production->state, &rests, state);
+    int idle = IDLE;
+    return atomic_compare_exchange_strong(&production->state, &idle, state);
 }
 
 static void free_production(void *arg)
@@ -51,7 +51,7 @@ static void fill(void *arg)
     if (status == ANNAL_OK) {
         flow_keep(flow);
         /* more bytes may be wanted as soon as these are put */
-        atomic_store(&production->state, RESTS);
+        atomic_store(&production->state, IDLE);
         if (!flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
             end(production, (annal_slice){0}, true);
         flow_drop(flow);
@@ -65,7 +65,7 @@ static void fill(void *arg)
 static void want(void *arg)
 {
     struct production *production = arg;
-    if (enter(production, FILLS) &&
+    if (enter(production, FILLING) &&
         !pool_submit(production->pool, production->producer.queue, fill, production))
         end(production, (annal_slice){0}, true);
 }

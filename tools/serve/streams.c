@@ -158,7 +158,7 @@ static void fill(struct streams *streams, struct stream *stream)
         atomic_store(&stream->has_more, true);
     }
     if (streams->text.len > LARGE_BYTES)
-        event_stream_rest(stream);
+        event_stream_trim(stream);
     if (streams->text.cap > TEXT_BYTES)
         annal__buf_done(&streams->text);
     if (!goes_on)
@@ -199,7 +199,7 @@ static void put_heartbeat(struct streams *streams)
     for (struct stream *stream = streams->first; stream != NULL; stream = next) {
         next = stream->next;
         if (flow_is_full(stream->flow)) {
-            event_stream_rest(stream);
+            event_stream_trim(stream);
             continue;
         }
         if (now_us - stream->sent_us < INT64_C(1000000) * HEARTBEAT_S)

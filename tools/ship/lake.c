@@ -459,11 +459,11 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
     if (status >= 0)
         status = open_files(lake, where, err);
     if (status >= 0)
-        status = lake_read_checkpoint(lake, err);
+        status = lake_checkpoint_read(lake, err);
     if (status >= 0)
         status = lake_read_log(lake, err);
     if (status >= 0 && to_write && lake->number >= lake->checkpoint + CHECKPOINT_EVERY)
-        status = lake_write_checkpoint(lake, err);
+        status = lake_checkpoint_write(lake, err);
     if (status >= 0 && !to_write && lake->number == 0)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: nothing was shipped to '%s' yet",
                              kind->place(lake->files, ""));
@@ -805,7 +805,7 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     if (status == ANNAL_ERR_NOTFOUND)
         status = fail_manifest(lake->number + 1, "is missing", err);
     if (status >= 0)
-        status = lake_prove_checkpoint(lake, err);
+        status = lake_checkpoint_prove(lake, err);
     if (status >= 0)
         status = lake_read_log(lake, err);
     struct proving proving = {.lake = lake, .err = err};

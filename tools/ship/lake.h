@@ -160,9 +160,9 @@ annal_status lake_add_file(struct ship_target *lake, const struct lake_file *fil
 
 /* lake_checkpoint.c: load the checkpoint (a missing or damaged one is ignored); replace it with the
  * current state; check that it matches the manifests. */
-annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err);
-annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err);
-annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err);
+annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err);
+annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err);
+annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err);
 
 /* Find a file by name; NULL if no manifest lists it. */
 struct lake_file *lake_find_file(struct ship_target *lake, const char *name);

@@ -76,7 +76,7 @@ static annal_status print(struct ship_target *lake, struct buf *out, annal_error
                                 : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
 }
 
-annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err)
+annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err)
 {
     struct buf text = {0};
     annal_status status = print(lake, &text, err);
@@ -171,7 +171,7 @@ static annal_status take(struct ship_target *lake, struct buf *text, annal_error
     return status;
 }
 
-annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
+annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err)
 {
     struct buf text = {.limit = CHECKPOINT_BYTES};
     annal_status status = lake_read_text(lake, file_name, &text, err);
@@ -185,7 +185,7 @@ annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
 }
 
 /* Check the checkpoint. If another process replaced it in the meantime, it is not checked. */
-annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err)
+annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
 {
     struct buf want = {0}, text = {.limit = CHECKPOINT_BYTES};
     char number[40];

@@ -221,5 +221,5 @@ annal_status lake_compact(struct ship_target *lake, const struct ship_compact *o
     }
     annal__buf_done(&merge->removed);
     annal__free(merge);
-    return status < 0 ? status : lake_write_checkpoint(lake, err);
+    return status < 0 ? status : lake_checkpoint_write(lake, err);
 }

@@ -492,7 +492,7 @@ static annal_status connect_stream(struct following *following, annal_error *err
 }
 
 /* Handle a moment without messages. Returns ANNAL_END if the end of the stream is reached. */
-static annal_status rest(struct following *following)
+static annal_status handle_silence(struct following *following)
 {
     bool again = false;
     int64_t silent_us = annal__monotonic_us() - following->received_us;
@@ -535,7 +535,7 @@ static annal_status step(struct following *following, annal_error *err)
              nats_name(following->options->url), natsStatus_GetText(code));
     if (code != NATS_TIMEOUT)
         return ANNAL_ERR_BUSY;
-    return out_flush() && !out_reader_is_gone() ? rest(following) : ANNAL_END;
+    return out_flush() && !out_reader_is_gone() ? handle_silence(following) : ANNAL_END;
 }
 
 /* Disconnect. With follow, wait before the next attempt; otherwise return the failure. */

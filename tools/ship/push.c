@@ -95,8 +95,8 @@ static annal_status has_session(struct push *push, bool *out_has, annal_error *e
     snprintf(h, sizeof h, "\"%016" PRIx64 "\"", push->info.last_h);
     annal_status status = remote_get(push->remote, path, &push->answer, err);
     *out_has = status >= 0 &&
-                 annal__slice_same(annal__json_member(annal__buf_slice(&push->answer), "hash"),
-                                   annal_slice_of(h));
+               annal__slice_same(annal__json_member(annal__buf_slice(&push->answer), "hash"),
+                                 annal_slice_of(h));
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }
 

@@ -16,7 +16,7 @@ enum {
     MIN_AGE_MS =
         /* minimum age of the oldest batch, so that rows of several batches are built together */
     300,
-    REST_MS = 400,  /* minimum pause before a call */
+    PAUSE_MS = 400, /* minimum pause before a call */
     PACE_MS = 1000, /* maximum pause, and the pause while another process builds rows */
     BACKOFF_MS_MAX = 30000,
     LATE_S = 60
@@ -46,7 +46,7 @@ static struct timespec in_ms(uint32_t ms)
 }
 
 /* Pause. Returns false when the thread is to end. */
-static bool rest(struct row_maker *maker, uint32_t ms)
+static bool pause_for(struct row_maker *maker, uint32_t ms)
 {
     const struct timespec until = in_ms(ms);
     pthread_mutex_lock(&maker->lock);
@@ -100,7 +100,7 @@ static annal_status make_all(struct row_maker *maker, annal_error *err)
     while (status >= 0 && left.first != 0 && left.first <= last) {
         const uint64_t first = left.first;
         status = make_some(maker, &left, err);
-        if (status >= 0 && !rest(maker, left.first == first ? PACE_MS : 0))
+        if (status >= 0 && !pause_for(maker, left.first == first ? PACE_MS : 0))
             break;
     }
     return status;
@@ -122,8 +122,8 @@ static void *make_on(void *arg)
 {
     struct row_maker *maker = arg;
     uint32_t retry_ms = 0;
-    int64_t rest_ms = REST_MS;
-    while (wait_for_batch(maker, retry_ms) && rest(maker, (uint32_t)rest_ms)) {
+    int64_t pause_ms = PAUSE_MS;
+    while (wait_for_batch(maker, retry_ms) && pause_for(maker, (uint32_t)pause_ms)) {
         annal_error err = {0};
         int64_t begun_us = annal__monotonic_us();
         if (make_all(maker, &err) >= 0) {
@@ -133,8 +133,8 @@ static void *make_on(void *arg)
             retry_ms = retry_ms == 0 ? PACE_MS : retry_ms * 2;
             retry_ms = retry_ms < BACKOFF_MS_MAX ? retry_ms : BACKOFF_MS_MAX;
         }
-        rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
-        rest_ms = rest_ms < REST_MS ? REST_MS : rest_ms < PACE_MS ? rest_ms : PACE_MS;
+        pause_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms < PACE_MS ? pause_ms : PACE_MS;
     }
     maker->options->kind->close(maker->target);
     return NULL;

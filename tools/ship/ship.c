@@ -232,7 +232,7 @@ static bool is_unread(const struct ship *ship)
     return ship->options->follow && ship->options->json && out_reader_is_gone();
 }
 
-static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
+static annal_status pause_for(struct ship *ship, uint32_t ms, annal_error *err)
 {
     int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
     for (int64_t left_us; (left_us = until_us - annal__monotonic_us()) > 0 && out_wanted();) {
@@ -276,7 +276,7 @@ static annal_status back_off(struct ship *ship, annal_error *err)
     ship->tries++;
     if (ship->third_us > 0 && ms > ship->third_us / 1000)
         ms = (uint32_t)(ship->third_us / 1000);
-    return rest(ship, with_jitter(ms), err);
+    return pause_for(ship, with_jitter(ms), err);
 }
 
 static void note_back(struct ship *ship)
@@ -386,7 +386,7 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
         return ANNAL_END;
     ship->progress.total = 0;
     progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first, "batches without rows");
-    return ship->rows.first == first ? rest(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
+    return ship->rows.first == first ? pause_for(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
 }
 
 /* Wait for the second sender. Its shipments must not be touched, so the tail is not drained, but

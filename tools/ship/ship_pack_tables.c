@@ -26,8 +26,8 @@ enum {
     TABLES_MAX = 1000,
     PAUSES = 3,
     AGAIN_MS = 250,
-    REST_MS = 1000,
-    REST_MS_MAX = 30000
+    PAUSE_MS = 1000,
+    PAUSE_MS_MAX = 30000
 };
 
 #define LOOK_US        INT64_C(60000000)
@@ -544,7 +544,7 @@ static void report(const struct sending *sending)
     (void)out_flush();
 }
 
-static void rest(int64_t ms)
+static void pause_for(int64_t ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
@@ -565,10 +565,10 @@ static int follow(struct sending *sending)
             say("%s; retrying", sending->err.message);
         if (status >= 0 && sending->sessions > 0)
             report(sending);
-        retry_ms = status >= 0 ? 0 : retry_ms == 0 ? REST_MS : retry_ms * 2;
-        retry_ms = retry_ms < REST_MS_MAX ? retry_ms : REST_MS_MAX;
-        int64_t rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
-        rest(retry_ms > 0 ? retry_ms : rest_ms > REST_MS ? rest_ms : REST_MS);
+        retry_ms = status >= 0 ? 0 : retry_ms == 0 ? PAUSE_MS : retry_ms * 2;
+        retry_ms = retry_ms < PAUSE_MS_MAX ? retry_ms : PAUSE_MS_MAX;
+        int64_t pause_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        pause_for(retry_ms > 0 ? retry_ms : pause_ms > PAUSE_MS ? pause_ms : PAUSE_MS);
     }
     return EXIT_DONE;
 }
@@ -579,7 +579,7 @@ static int send_once(struct sending *sending)
     const int64_t until_us = annal__monotonic_us() + (int64_t)sending->options->wait_ms * 1000;
     annal_status status;
     while ((status = pass(sending)) == ANNAL_ERR_BUSY && annal__monotonic_us() < until_us)
-        rest(AGAIN_MS);
+        pause_for(AGAIN_MS);
     if (status < 0)
         return fail_target(&sending->err);
     report(sending);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The page in Debian's Chromium, with the `annal` of the build: test.sh ANNAL [short | long]. 77: there is no Node that can.
+# Test the page in Debian's Chromium with the given `annal`: test.sh ANNAL [short | long]. Exit status 77: Node is too old.
 set -eu
 ANNAL=$(realpath "$1")
 export ANNAL

@@ -5,12 +5,12 @@ import { defineConfig, type Plugin } from 'vite';
 
 const sha256 = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/* What is in the page besides our own; a file that somebody shares is a copy, too. */
+/* Licenses of the libraries in the page; a shared file contains copies of them, too. */
 const licenses = ['preact', 'uplot', '@tanstack/virtual-core']
   .map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, 'utf8').trim()}`)
   .join('\n\n');
 
-/* share.html: the same page in one file. `annal export --format html` puts a session in the place of its mark. */
+/* share.html: the same page in one file. `annal export --format html` replaces its marker by a session. */
 function share(): Plugin {
   return {
     name: 'share',
