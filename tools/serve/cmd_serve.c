@@ -49,10 +49,11 @@ const struct command cmd_serve = {
              "service.\n"
              "\n"
              "Every request needs a token, Authorization: Bearer TOKEN, also on this host,\n"
-             "because otherwise its other users could read the store. The token file is created\n"
-             "at the first start, and only you can read it. It has one token per line, after\n"
-             "the word read or write. --open passes a token to the browser; over a Unix socket\n"
-             "no token is needed. The server answers only requests for names that it knows.",
+             "because otherwise its other users could read the store. The token file is\n"
+             "created at the first start, and only you can read it. It has one token per line,\n"
+             "after the word read or write. --open passes a token to the browser; over a Unix\n"
+             "socket no token is needed. The server answers only requests for names that it\n"
+             "knows.",
     .examples = "  annal serve --open\n"
                 "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
                 "  annal serve --listen 0.0.0.0:7117 --host example.org --cert a.pem --key a.key\n"

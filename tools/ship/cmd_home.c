@@ -474,11 +474,11 @@ static const struct command verbs[] = {
     {.name = "take",
      .summary = "make this store the home of a session",
      .about = "A session that moves between hosts has one home at a time. The target is a\n"
-              "PostgreSQL database that 'annal ship' ships to. It grants this store a lease with\n"
-              "an epoch, if no other store has one. Appends succeed here until the lease ends;\n"
-              "after that they are refused. When another store has taken the session, this\n"
-              "store no longer ships it. 'annal home keep' and 'annal ship --follow' renew the\n"
-              "lease.\n"
+              "PostgreSQL database that 'annal ship' ships to. It grants this store a lease\n"
+              "with an epoch, if no other store has one. Appends succeed here until the lease\n"
+              "ends; after that they are refused. When another store has taken the session,\n"
+              "this store no longer ships it. 'annal home keep' and 'annal ship --follow' renew\n"
+              "the lease.\n"
               "\n"
               "The local session must continue what the target has. If it does not, because\n"
               "this store appended after its lease was lost, its extra events are saved as a\n"
@@ -507,12 +507,11 @@ static const struct command verbs[] = {
      .run = run_share},
     {.name = "join",
      .summary = "add this store to a cluster",
-     .about = "The stores of a cluster share the sessions that packs declare with\n"
-              "'scope cluster'; the packs agentweaver and memory declare proj_*, run_* and wf_*.\n"
-              "These need no 'annal home share': a session becomes shared before its first\n"
-              "append here. A store that took a session with 'annal home take' decides about it\n"
-              "alone, without waiting for the target. Existing local events must have been\n"
-              "shipped.\n"
+     .about = "The stores of a cluster share the sessions that packs declare with 'scope\n"
+              "cluster'; the packs agentweaver and memory declare proj_*, run_* and wf_*. These\n"
+              "need no 'annal home share': a session becomes shared before its first append\n"
+              "here. A store that took a session with 'annal home take' decides about it alone,\n"
+              "without waiting for the target. Existing local events must have been shipped.\n"
               "\n"
               "The address is saved in STORE/cluster; put a password into ~/.pgpass. Only\n"
               "'annal append', the verbs of packs, and 'annal serve' can append to shared\n"
