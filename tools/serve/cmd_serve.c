@@ -24,8 +24,7 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPTION("listen", "HOST:PORT", FIELD_LIST, NULL,
-           "address to listen at (" LISTEN_USUAL "); unix:PATH for a Unix socket"),
+    OPTION("listen", "HOST:PORT", FIELD_LIST, NULL, "address (" LISTEN_USUAL "), or unix:PATH"),
     OPTION("token-file", "FILE", FIELD_TEXT, NULL,
            "token file (STORE/serve.token); created if missing"),
     OPTION_WITH("cert", "FILE", FIELD_TEXT, NULL, "TLS certificate with its chain, as PEM",
@@ -34,8 +33,7 @@ static const struct field fields[] = {
                 .with = "cert"),
     FLAG("read-only", NULL, "refuse all writes, whatever the token"),
     OPTION("host", "NAME", FIELD_LIST, NULL, "another host name of the server"),
-    OPTION("log", "FILE", FIELD_TEXT, NULL,
-           "file for a line of JSON per request; - is standard error"),
+    OPTION("log", "FILE", FIELD_TEXT, NULL, "log file, a line of JSON per request; - is stderr"),
     FLAG("open", NULL, "open the page in a browser"),
     CREATE_OPTION,
     FIELDS_END};

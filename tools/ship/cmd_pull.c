@@ -48,9 +48,8 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_ID, NULL, "session to pull"),
     OPTION("from", "TARGET", FIELD_TEXT, NULL,
-           "source: a postgresql://, file:///, s3:// or https:// address"),
-    OPTION("store-name", "NAME", FIELD_TEXT, NULL,
-           "store that shipped the session (the one that shipped it last)"),
+           "postgresql://, file:///, s3:// or https:// address"),
+    OPTION("store-name", "NAME", FIELD_TEXT, NULL, "store that shipped the session (the last one)"),
     FLAG("tree", NULL, "also pull its sub-agents and forks, and theirs"),
     REMOTE_OPTIONS,
     CREATE_OPTION,

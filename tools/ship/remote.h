@@ -66,12 +66,10 @@ int pull_remote(const struct args *args, const struct remote_where *where);
 int remote_where_read(const struct args *args, const char *url, struct remote_where *out);
 
 #define REMOTE_OPTIONS                                                                             \
-    OPTION("token-file", "FILE", FIELD_TEXT, NULL,                                                 \
-           "file with the token of the server (value of ANNAL_TOKEN)"),                            \
+    OPTION("token-file", "FILE", FIELD_TEXT, NULL, "file with the server's token (ANNAL_TOKEN)"),  \
         OPTION("ca", "FILE", FIELD_TEXT, NULL,                                                     \
                "file with certificates to trust (those of the system)"),                           \
         OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
-                    "seconds without an answer before the server counts as unreachable (30)",      \
-                    .least = 1, .most = 3600)
+                    "limit for an answer of the server (30)", .least = 1, .most = 3600)
 
 #endif

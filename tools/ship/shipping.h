@@ -18,8 +18,7 @@ struct shipping {
 int shipping_begin(const struct args *args, enum open_mode mode, struct shipping *shipping);
 
 #define TARGET_OPERAND                                                                             \
-    OPERAND("TARGET", FIELD_TEXT, NULL,                                                            \
-            "address of the target: postgresql://, file:///, s3:// or nats://")
+    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://, file:///, s3:// or nats:// address")
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
            "pattern of session names, with *, ? and [abc] (all)"),                                 \
@@ -28,8 +27,7 @@ int shipping_begin(const struct args *args, enum open_mode mode, struct shipping
     OPTION("as", "NAME", FIELD_TEXT, NULL, "name of the store at the target (HOST:PATH)"),         \
         TIMEOUT_OPTION
 #define TIMEOUT_OPTION                                                                             \
-    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \
-                "seconds without an answer before the target counts as unreachable (30)",          \
+    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL, "limit for an answer of the target (30)", \
                 .least = 1, .most = 3600)
 
 #endif
