@@ -49,7 +49,7 @@ static annal_status count_type(annal_index *index, annal_slice session, annal_sl
 
 /* ---- The row of a fork ---- */
 
-/* The row comes from the header of its journal, so it exists before the session's first event. */
+/* Add the row of a fork before its first event: the header of its journal has all that it needs. */
 static annal_status begin(struct follower *follower, annal_slice session, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -78,7 +78,7 @@ static annal_status begin(struct follower *follower, annal_slice session, annal_
                       : annal__applier_begin(follower->applier, session, info.created_us, err);
 }
 
-/* ---- Rows of events: many at once, as a statement costs about as much as a row ---- */
+/* ---- Rows of events: many in one statement, which costs about as much as a row ---- */
 
 #define EVENT_COLUMNS 6
 

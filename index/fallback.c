@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fallback: an index in memory for a reader whose sessions.db cannot be created or written (the
- * disk is full, the directory belongs to another user, another file is in its place, or there is
- * none yet and another process keeps the lock that is needed to create it), or is deleted faster
- * than it is rebuilt. An answer takes longer then, and is the same.
+ * The fallback: an index in memory, for a reader that cannot use sessions.db. Either the file
+ * cannot be created or written (the disk is full, the directory belongs to another user, another
+ * file has its name, or it does not exist yet and another process holds the lock that is needed to
+ * create it), or it is deleted faster than it is rebuilt. An answer then takes longer, and is the
+ * same.
  *
  * (1) It is built from the journals when it is first needed, and exists as long as its index.
  * (2) A catch-up tries sessions.db first, unless that failed less than RETRY_MS ago.
- * (3) A caller that asks for what is indexed already gets the one that was caught up last.
+ * (3) A caller that asks for what is indexed already uses the index that was caught up last.
  * (4) Snapshots are put into sessions.db, or not at all.
  */
 #include "index/index.h"
@@ -63,7 +64,7 @@ static bool is_due(annal_index *index)
     return due;
 }
 
-/* Note that sessions.db was tried and is used again; caught_up: it is up to date. */
+/* Note that sessions.db was tried and is used again. caught_up: it is up to date. */
 static void note_tried(annal_index *index, bool caught_up, struct stamp stamp)
 {
     struct fallback *fallback = &index->fallback;

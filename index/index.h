@@ -31,7 +31,7 @@ struct core_event {
 
 #define CORE_EVENTS_MAX 32
 
-/* What the index writes in addition to what every follower does; see event_index.c. */
+/* What the index writes in addition to what every follower writes; see event_index.c. */
 struct core_rows {
     sqlite3_stmt *insert_event, *insert_events; /* for one row, and for CORE_EVENTS_MAX rows */
     sqlite3_stmt *add_count;
@@ -41,12 +41,12 @@ struct core_rows {
     size_t count_count;
 };
 
-/* Replaces a sessions.db that cannot be used; see fallback.c. */
+/* The replacement for a sessions.db that cannot be used; see fallback.c. */
 struct fallback {
     pthread_mutex_t mutex;
     annal_index *index;     /* in memory; NULL until it is needed */
-    bool in_use;            /* the last catch-up was of this one */
-    int64_t until_us;       /* until then sessions.db is not tried again */
+    bool in_use;            /* whether the last catch-up used the fallback */
+    int64_t until_us;       /* time before which sessions.db is not tried again */
     struct stamp caught_up; /* of the last catch-up of sessions.db; id 0: none yet */
 };
 
@@ -56,10 +56,10 @@ struct annal_index {
     struct derived derived; /* sessions.db */
     struct follower follower;
     struct core_rows rows;        /* under the lock of derived */
-    const annal_decider *decider; /* NULL: there is none */
+    const annal_decider *decider; /* or NULL */
     bool follows;
     uint64_t changed_since; /* for the task; see annal__store_changed() */
-    bool behind;            /* the task left work; for tasks alone */
+    bool behind;            /* whether the task left work; used by tasks only */
     struct shape_seen shape;
     struct fallback fallback;
     struct packs packs;
@@ -70,7 +70,7 @@ struct annal_index {
 
 /* ---- index_open.c ---- */
 
-/* A private index in memory of the same store, whatever is on disk. */
+/* Open a private index in memory of the same store, independent of the files on disk. */
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
                                        annal_index **out_index, annal_error *err);
 
@@ -81,55 +81,60 @@ extern const struct follower_ops annal__core_follower;
 
 /* ---- index_task.c ---- */
 
-/* The task of options.follow. */
+/* Run the task of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */
 
 /*
- * annal__follower_run(), on the fallback if necessary; *out_used says which one is caught up now.
+ * Call annal__follower_run(), on the fallback if necessary. *out_used: the index that is caught up
+ * now.
  */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_index **out_used,
                                    struct stamp *out_stamp, annal_error *err);
 
-/* Use the fallback from now on, for some seconds. why is logged unless sessions.db was deleted. */
+/*
+ * Use the fallback from now on, for some seconds. `why` is logged unless sessions.db was deleted.
+ */
 annal_status annal__fallback_begin(annal_index *index, const annal_error *why, annal_error *err);
 
-/* Whether a failure with this status is one of sessions.db that the fallback can make good. */
+/* Return whether the fallback can help after this failure of sessions.db. */
 bool annal__fallback_helps(const annal_index *index, annal_status status);
 
-/* The index that was caught up last, and up to where (id 0: never). */
+/* Return the index that was caught up last. *out_caught_up: up to where (id 0: never). */
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__derived_borrow() on the one in use, and on the fallback if sessions.db cannot be used.
- * annal__derived_give(&index->derived, …) takes both back. */
+/*
+ * Call annal__derived_borrow() on the index in use, or on the fallback if sessions.db cannot be
+ * used. annal__derived_give(&index->derived, …) takes back connections of both.
+ */
 annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */
 
 /*
- * The beginning of every reader: catch up (unless as_indexed) on these sessions, or all if there
- * are none, and open a connection. A catch-up that did not finish is reported in *out_lag (may be
- * NULL), and is not a failure.
+ * Begin a read: catch up (unless as_indexed) on these sessions, or on all if count is 0, and open a
+ * connection. A catch-up that did not finish is reported in *out_lag (may be NULL), and is not a
+ * failure.
  */
 annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err);
 
 /*
- * As above, with the connection kept for reuse: it may have served another question, and is
- * returned with annal__derived_give() to this index's derived.
+ * As above, with a connection that is kept for reuse: it may have served another query. Return it
+ * with annal__derived_give() to this index's derived.
  */
 annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
                                  bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                  annal_lag *out_lag, annal_error *err);
 
 /*
- * After annal__index_read() on db: read what is not indexed yet from the journals, into the table
- * temp.rest, which has the columns of event_index. A transaction is begun, so that both stay as
- * they are. *lag becomes what is still missing; if there is too much to read, nothing is read
- * (*out_added stays false).
+ * Read events that are not indexed yet from the journals, into the table temp.rest, which has the
+ * columns of event_index. Call it after annal__index_read() on db. Begins a transaction, so that
+ * both tables keep their content. *lag: what is still missing; if there is too much to read,
+ * nothing is read (*out_added stays false).
  */
 annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                    size_t count, annal_lag *lag, bool *out_added, annal_error *err);

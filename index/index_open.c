@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index as a whole: sessions.db, the packs beside it, the task that follows the journals. */
+/*
+ * The index as a whole: sessions.db, the packs beside it, and the task that follows the journals.
+ */
 #include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/open.h"
@@ -14,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Agents append in bursts: indexing waits for the end of one, and disturbs no append. */
+/* Agents append in bursts: indexing waits for the end of a burst, and delays no append. */
 #define FOLLOW_QUIET_MS  20
 #define FOLLOW_LATEST_MS 1000
-#define FOLLOW_PERIOD_MS 200 /* it works for 200 ms at once, if there is so much to do */
+#define FOLLOW_PERIOD_MS 200 /* longest run of the task, if there is much to do */
 
 static annal_status follow(annal_index *index, annal_error *err)
 {
@@ -32,7 +34,10 @@ static annal_status follow(annal_index *index, annal_error *err)
     return status;
 }
 
-/* A hash of what makes the tables, as 31 bits: nobody has to remember to raise a number. */
+/*
+ * Compute a hash of everything that shapes the tables, as 31 bits. So no version number has to be
+ * raised by hand.
+ */
 static int64_t layout_of(const annal_pack *core)
 {
     return (int64_t)(annal__hash(annal__sql_schema, strlen(annal__sql_schema),
@@ -40,7 +45,7 @@ static int64_t layout_of(const annal_pack *core)
                      INT32_MAX);
 }
 
-/* Does not open a database yet. */
+/* Prepare the index without opening a database. */
 static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error *err)
 {
     struct buf path = {0};

@@ -3,15 +3,15 @@
  * The keeper's task: sessions.db, the packs and search.db follow what this process appends.
  *
  * (1) It only tries locks, and stops after a while, or when the keeper is needed for a batch or a
- *     checkpoint. ANNAL_END says that work is left, which is done when it is called again.
- * (2) A pack that it meets for the first time is caught up on all journals, in such slices, so that
- *     a store that opens with a newly enabled pack catches up. From then on only sessions that
- *     changed are looked at.
- * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
- *     journal, which a task must not do, because the keeper that runs it serves appends. An index
- *     that follows drains them when it is opened and closed, and annal_pack_append() before each
- *     append.
- * (4) search.db comes last, and only after somebody has searched.
+ *     checkpoint. ANNAL_END says that work is left; the next call continues it.
+ * (2) A pack that is new to the task is caught up on all journals, in such slices. So a store that
+ *     opens with a newly enabled pack catches up. From then on the task looks only at sessions that
+ *     changed.
+ * (3) Databases that users write are skipped: catching up on such a database appends the users'
+ *     rows to a journal, and a task must not append, because its keeper serves appends. An index
+ *     that follows drains these databases when it is opened and closed, and annal_pack_append()
+ *     does so before each append.
+ * (4) search.db is last, and is skipped until a user has searched once.
  */
 #include "index/follow/plan.h"
 #include "index/index.h"
@@ -26,7 +26,7 @@
 struct round {
     annal_index *index;
     struct plan changed;
-    annal_status status; /* for the list */
+    annal_status status; /* of the list */
     int64_t stop_us;
     bool left; /* work is left */
 };
@@ -88,8 +88,7 @@ static annal_status go_on(struct round *round, struct follower *follower, annal_
     return status;
 }
 
-/* The failure of a pack is reported to callers that ask for the pack, not every 100 ms by the
- * keeper. */
+/* Callers that ask for a pack get its failure; the keeper does not report it every 100 ms. */
 static void follow_database(struct round *round, struct pack_database *database)
 {
     for (size_t i = 0; !database->derived.rollback && i < database->fill_count; i++) {
@@ -102,7 +101,7 @@ static void follow_database(struct round *round, struct pack_database *database)
             status = meet(round, fill, &why);
         else
             status = go_on(round, &fill->follower, &why);
-        if (status < 0 || fill->follower.began_anew) /* the next round follows all of them */
+        if (status < 0 || fill->follower.began_anew) /* the next round follows all sessions */
             fill->met = false;
         fill->follower.began_anew = false;
         round->left = round->left || status == ANNAL_ERR_BUSY;
@@ -132,7 +131,7 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     return status;
 }
 
-/* Failures are reported to callers that search, as with packs. */
+/* Callers that search get the failure, as with packs. */
 static void follow_search(struct round *round)
 {
     struct search *search = &round->index->search;

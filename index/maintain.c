@@ -17,7 +17,7 @@
 
 typedef int (*database_fn)(void *arg, struct derived *derived, const char *name, annal_error *err);
 
-/* The name that users know: below the store, without the store's path. */
+/* Return the name that users know: the path below the store. */
 static const char *name_of(const annal_index *index, const char *path)
 {
     const char *store = annal_store_path(index->store);
@@ -25,7 +25,7 @@ static const char *name_of(const annal_index *index, const char *path)
     return strncmp(path, store, len) == 0 && path[len] == '/' ? path + len + 1 : path;
 }
 
-/* sessions.db first. Databases of single sessions are left alone. */
+/* Call fn for sessions.db, then for the others. Databases of single sessions are skipped. */
 static annal_status each_database(annal_index *index, database_fn fn, void *arg, annal_error *err)
 {
     struct pack_set *set = NULL;
@@ -102,7 +102,7 @@ annal_status annal__index_databases(annal_index *index, annal__database_fn fn, v
     return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
 
-/* ---- Whether they are sound ---- */
+/* ---- Whether they are undamaged ---- */
 
 struct proving {
     annal__damaged_fn fn;
@@ -129,7 +129,7 @@ annal_status annal__index_prove(annal_index *index, annal__damaged_fn fn, void *
     return status != ANNAL_OK ? status : each_database(index, prove, &proving, err);
 }
 
-/* ---- What is in them ---- */
+/* ---- Their tables ---- */
 
 struct tables {
     annal__table_fn fn;
@@ -173,7 +173,8 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
     int verdict =
         annal__db_prepare(db,
                           "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
-                          "rootpage > 0 AND " /* their module may be missing here */
+                          /* the module of a virtual table may be missing here */
+                          "rootpage > 0 AND "
                           "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
                           "ORDER BY name",
                           &stmt, err);
@@ -233,7 +234,7 @@ annal_status annal__index_statuses(annal_index *index, annal__table_fn fn, void 
 struct work {
     annal_maintenance_fn fn;
     void *arg;
-    const char *checkpoint; /* the PRAGMA; NULL: VACUUM */
+    const char *checkpoint; /* the PRAGMA, or NULL for VACUUM */
 };
 
 static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_maintenance *what,
@@ -258,10 +259,10 @@ static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_mainte
 static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error *err)
 {
     annal_maintenance unused = {0};
-    /* It writes the whole database a second time: not into memory. */
+    /* VACUUM writes the whole database a second time: use a file, not memory. */
     annal_status status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    /* The new pages are in the WAL until then. */
+    /* The new pages are in the WAL until this checkpoint. */
     if (status >= 0)
         status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
     what->busy = unused.busy;
@@ -341,7 +342,7 @@ annal_status annal_pack_rebuild(annal_index *index, const char *name,
 
 struct wiping {
     int64_t deadline_us;
-    struct buf left; /* names of those that may still contain something, and why */
+    struct buf left; /* names of databases that may still contain something, and the reasons */
 };
 
 static void note_left(struct wiping *wiping, const char *name, const char *why)
@@ -350,7 +351,9 @@ static void note_left(struct wiping *wiping, const char *name, const char *why)
                             why);
 }
 
-/* Deleted rows were overwritten in their pages; the WAL still has the pages as they were. */
+/*
+ * Empty the WAL: deleted rows were overwritten in their pages, but the WAL still has the old pages.
+ */
 static int wipe_database(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct wiping *wiping = arg;

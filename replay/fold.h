@@ -13,9 +13,9 @@ struct folding {
     annal_store *store;
     annal_state *state;
     annal_cursor *cursor;
-    uint64_t from_seq; /* it began with the state after this event; 0: none */
-    uint64_t folded;   /* events applied since */
-    uint64_t damaged;  /* damaged places skipped since */
+    uint64_t from_seq; /* event after whose state it began, or 0 */
+    uint64_t folded;   /* number of events applied since */
+    uint64_t damaged;  /* number of damaged places skipped since */
 };
 
 /* Begin with the nearest snapshot at or before seq; with no_snapshots, or without any, before event
@@ -24,10 +24,10 @@ annal_status annal__folding_begin(struct folding *folding, annal_index *index, a
                                   const annal_replay_options *options, uint64_t seq,
                                   annal_error *err);
 
-/* Apply the events up to seq; what is missing or damaged is skipped. */
+/* Apply the events up to seq; missing and damaged events are skipped. */
 annal_status annal__folding_to(struct folding *folding, uint64_t seq, annal_error *err);
 
-/* The caller owns the state from now on. */
+/* Return the state, which the caller owns from now on. */
 annal_state *annal__folding_take(struct folding *folding);
 void annal__folding_done(struct folding *folding);
 

@@ -21,13 +21,13 @@ struct hub_node {
     struct hub_link *links;
     char file[33];
     uint64_t first_seq;
-    uint64_t end_seq; /* the tails were told up to here */
-    uint64_t end_h;   /* of the event that was the last when it was examined */
+    uint64_t end_seq; /* seq up to which it was announced to the tails */
+    uint64_t end_h;   /* hash of the last event when it was examined */
     uint64_t end_h_seq;
-    uint64_t found_seq; /* the last event at the last look, if it was not announced yet; else 0 */
-    uint64_t bytes;     /* of the journal, when it was examined */
-    uint64_t look;      /* the last look that saw it */
-    uint32_t watched;   /* how many listeners that cannot look themselves name it */
+    uint64_t found_seq; /* last event at the last look, if it was not announced yet; else 0 */
+    uint64_t bytes;     /* bytes of the journal when it was examined */
+    uint64_t look;      /* number of the last look that saw it */
+    uint32_t watched;   /* number of listeners that name it and cannot look themselves */
 };
 
 struct hub_entry {
@@ -40,21 +40,22 @@ struct hub {
     annal_store *store;
     pid_t pid;
     pthread_mutex_t lock;
-    annal__news *news; /* the leader's; if nobody leads, guarded by the lock */
+    annal__news *news; /* used by the leader; without a leader, guarded by the lock */
     bool led;
-    pthread_cond_t heard; /* a leader is done, and has heard what there was */
+    pthread_cond_t heard; /* signalled when a leader has taken all news and stops leading */
     _Atomic bool crowded;
-    _Atomic uint32_t misses; /* how often something was missed, or a session got another journal */
+    /* number of times that news were missed, or a session's journal was replaced */
+    _Atomic uint32_t misses;
     struct names nodes;
     size_t listeners, alls, ordered;
     struct listener *first;
     struct listener *waits_first, *waits_last;
-    struct hub_entry *log; /* NULL: nobody needs it */
-    uint64_t log_end;      /* entries ever written */
+    struct hub_entry *log; /* NULL: no listener needs it */
+    uint64_t log_end;      /* number of entries ever written */
     uint64_t rounds;
     uint64_t looks;
     /* Rule (5). */
-    size_t turns; /* that there are */
+    size_t turns; /* number of turns */
     size_t turns_out;
     struct listener *holders[HUB_TURNS_MAX];
     struct listener *queue_first, *queue_last;
@@ -62,7 +63,7 @@ struct hub {
     size_t descriptors;
     bool has_thread;
     bool stop;
-    uint32_t flagged; /* since the thread last rested */
+    uint32_t flagged; /* number of listeners flagged since the thread last rested */
     pthread_t thread;
     struct listener thread_waits;
 };
@@ -123,8 +124,10 @@ static void take_back(struct hub *hub, struct listener *listener)
     grant(hub);
 }
 
-/* Take the turn from a listener whose caller has been busy with an event for so long that others
- * need not wait. */
+/*
+ * Take the turn from a listener whose caller has been busy with an event for so long that others
+ * need not wait.
+ */
 static void take_back_from_busy(struct hub *hub)
 {
     int64_t since_us = annal__monotonic_us() - HUB_TURN_US;
@@ -136,7 +139,7 @@ static void take_back_from_busy(struct hub *hub)
     }
 }
 
-/* ---- Telling the listeners; lock held ---- */
+/* ---- Announcing to the listeners; lock held ---- */
 
 static bool is_crowd(const struct hub *hub)
 {
@@ -151,7 +154,7 @@ static void flag(struct listener *listener)
     listener->hub->flagged++;
     if (listener->fd >= 0 && write(listener->fd, &one, sizeof one) < 0)
         return;                                     /* it is readable already */
-    if (listener->waits && is_crowd(listener->hub)) /* it sleeps on until its turn comes */
+    if (listener->waits && is_crowd(listener->hub)) /* it sleeps until its turn begins */
         queue_up(listener->hub, listener);
     else if (listener->waits)
         wake(listener);
@@ -172,7 +175,7 @@ static void flag_node(const struct hub_node *node)
         flag(link->listener);
 }
 
-/* Set the flag of those for which the hub does not look: they look themselves. */
+/* Flag the listeners for which the hub does not look: they look themselves. */
 static void flag_unwatched(const struct hub_node *node)
 {
     for (const struct hub_link *link = node->links; link != NULL; link = link->next) {
@@ -181,7 +184,7 @@ static void flag_unwatched(const struct hub_node *node)
     }
 }
 
-/* Rule (2). */
+/* Rule (2): write an entry into the log. */
 static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 {
     if (hub->log != NULL)
@@ -192,7 +195,7 @@ static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 
 /* ---- Looking ---- */
 
-/* What the journal says; without a journal, that the session has nothing. */
+/* Read the end of the journal; without a journal, the session is empty. */
 static annal_status examine(struct hub *hub, struct hub_node *node, annal_session_info *out_info,
                             annal_error *err)
 {
@@ -208,7 +211,7 @@ static annal_status examine(struct hub *hub, struct hub_node *node, annal_sessio
     return status;
 }
 
-/* Put what the journal says into the table. */
+/* Put the end of the journal into the table. */
 static void adopt(struct hub_node *node, const annal_session_info *info)
 {
     memcpy(node->file, info->file, sizeof node->file);
@@ -273,7 +276,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     node->look = look->hub->looks;
     if (!look->missed && node->file[0] != '\0' && bytes == node->bytes && node->found_seq == 0)
         return 0;
-    /* One journal that cannot be read does not stop the others. */
+    /* A journal that cannot be read does not stop the others. */
     if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK &&
         !annal__store_is_stray(look->hub->store, session))
         look->status = ANNAL_ERR_IO;
@@ -291,7 +294,7 @@ static annal_status look_at_all(struct look *look)
         struct hub_node *node = (struct hub_node *)at;
         if (node->look == hub->looks || node->file[0] == '\0')
             continue;
-        adopt(node, &(annal_session_info){.first_seq = 1}); /* it is gone */
+        adopt(node, &(annal_session_info){.first_seq = 1}); /* it was deleted */
         write_down(hub, node, hub->rounds);
     }
     return ANNAL_OK;
@@ -328,7 +331,7 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
     return status;
 }
 
-/* ---- Hearing; lock held, and nobody leads ---- */
+/* ---- Taking news; lock held, and no leader ---- */
 
 static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 {
@@ -432,7 +435,10 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
     listener->waits = false;
 }
 
-/* Rule (5), for the thread: those that are flagged meanwhile learn of more at once. */
+/*
+ * Rule (5), for the thread: listeners that are flagged in the meantime learn of several commits at
+ * once.
+ */
 static void rest(struct hub *hub)
 {
     _Atomic uint32_t never = 0;
@@ -494,7 +500,7 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
             take_back_from_busy(hub);
     }
     if (listener->turn == TURN_QUEUED)
-        leave_queue(hub, listener); /* its caller does not wait any longer: it reads anyway */
+        leave_queue(hub, listener); /* its caller stops waiting: it reads anyway */
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -590,8 +596,10 @@ static void *stand_by(void *arg)
     return NULL;
 }
 
-/* Hear everything that was announced until now. If somebody leads, that is left to the leader, and
- * takes a moment. */
+/*
+ * Take all news that were announced until now. If a listener leads, it does so, which takes a
+ * moment.
+ */
 static void hear_now(struct hub *hub)
 {
     for (int tries = 0; hub->led && tries < 10; tries++) {
@@ -611,7 +619,7 @@ static annal_status join_all(struct hub *hub, struct listener *listener, annal_e
 {
     listener->all = true;
     annal_status status = ANNAL_OK;
-    if (hub->alls++ == 0) /* nobody kept the table until now */
+    if (hub->alls++ == 0) /* no listener kept the table until now */
         status = look(hub, true, err);
     return status;
 }
@@ -647,7 +655,7 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
 {
     listener->hub = hub;
     listener->fd = -1;
-    listener->pending = true; /* the first look is still to come */
+    listener->pending = true; /* its first look is pending */
     listener->is_single = count == 1;
     listener->next = hub->first;
     if (hub->first != NULL)
@@ -681,7 +689,7 @@ static void unlink_sessions(struct listener *listener)
     annal__free(listener->links);
 }
 
-/* True: the thread must end. */
+/* Leave the hub. Returns true if the thread must end. */
 static bool leave(struct hub *hub, struct listener *listener)
 {
     take_back(hub, listener);
@@ -787,7 +795,7 @@ void annal__hub_leave(struct listener *listener)
     pthread_mutex_lock(&place->lock);
     pthread_mutex_lock(&hub->lock);
     bool idle_thread = leave(hub, listener);
-    listener->hub = NULL; /* only now, when nobody can flag it any more */
+    listener->hub = NULL; /* only now, when no thread can flag it any more */
     pthread_mutex_unlock(&hub->lock);
     if (idle_thread)
         stop_thread(hub);
@@ -820,12 +828,13 @@ static void set_fd(struct listener *listener, int fd)
     pthread_mutex_lock(&hub->lock);
     listener->fd = fd;
     hub->descriptors = fd >= 0 ? hub->descriptors + 1 : hub->descriptors - 1;
-    for (size_t i = 0; i < listener->link_count; i++) { /* its caller looks only if we say so */
+    /* its caller looks only if the hub announces something */
+    for (size_t i = 0; i < listener->link_count; i++) {
         uint32_t *watched = &listener->links[i].node->watched;
         *watched = fd >= 0 ? *watched + 1 : *watched - 1;
     }
     if (atomic_exchange(&listener->pending, false))
-        flag(listener); /* so is the descriptor */
+        flag(listener); /* the descriptor becomes readable, too */
     pthread_mutex_unlock(&hub->lock);
 }
 

@@ -23,9 +23,9 @@ struct reduction {
     annal_cursor *cursor;
     void *state;
     uint64_t every;       /* events until the next copy */
-    uint64_t every_bytes; /* or this much of the journal */
-    uint64_t saved_seq;   /* of the newest copy, or of the last try */
-    uint64_t bytes;       /* bytes of events since */
+    uint64_t every_bytes; /* bytes of the journal until the next copy */
+    uint64_t saved_seq;   /* seq of the newest copy, or of the last try */
+    uint64_t bytes;       /* bytes of events since then */
     bool saves;
     annal_replay_info info;
 };
@@ -35,7 +35,7 @@ static annal_slice name_of(const annal_reducer *reducer)
     return annal_slice_of(reducer->name);
 }
 
-/* A function of the reducer failed: it may not have written a message. */
+/* Fail with the error of a function of the reducer, which may not have written a message. */
 static annal_status its_failure(const annal_reducer *reducer, const char *function,
                                 annal_status status, annal_error *err)
 {
@@ -66,7 +66,7 @@ struct root {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* An annal_lineage_fn: the last part is the root. */
+/* Note the root: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct root *root = arg;
@@ -74,7 +74,7 @@ static int note_root(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Load the newest copy that counts; without one the state stays NULL. */
+/* Load the newest valid copy; without one the state stays NULL. */
 static void load(struct reduction *reduction, annal_slice session, annal_slice root, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -131,8 +131,8 @@ static uint64_t twice(uint64_t value)
 }
 
 /*
- * If a copy cannot be saved that is not an error: it is tried again after as many events, or after
- * twice as many if it was too large.
+ * Save a copy. A failure is not an error: the next try follows after as many events, or after twice
+ * as many if the copy was too large.
  */
 static void save(struct reduction *reduction, uint64_t seq)
 {
@@ -156,7 +156,7 @@ static void save(struct reduction *reduction, uint64_t seq)
     reduction->bytes = 0;
 }
 
-/* An annal_fold_fn. */
+/* Apply an event: an annal_fold_fn. */
 static annal_status apply(void *arg, const annal_event *event, annal_error *err)
 {
     struct reduction *reduction = arg;

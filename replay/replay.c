@@ -35,11 +35,12 @@ struct asking {
     annal_index *index;
     annal_slice time;
     uint64_t seq;
-    bool answered; /* by the index, which knows the journal up to its end */
+    bool answered; /* whether the index answered, which knows the journal up to its end */
 };
 
 /*
- * The parts of a history come from its end: the first part that has such an event has the answer.
+ * Ask a part of a history. The parts are visited from its end: the first part that has such an
+ * event has the answer.
  */
 static int ask_part(void *arg, const annal_lineage_part *part)
 {
@@ -60,7 +61,7 @@ static int ask_part(void *arg, const annal_lineage_part *part)
     return asking->answered && asking->seq == 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* For a fork: in its one history, which begins in journals of other sessions. */
+/* Find the seq at a time. The history of a fork begins in journals of other sessions. */
 static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t time_us,
                                 uint64_t *out_seq, annal_error *err)
 {

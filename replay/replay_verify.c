@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proving that snapshots never change an answer: a fold from event 1 is compared with each. */
+/*
+ * Proving that snapshots never change an answer: a fold from event 1 is compared with each
+ * snapshot.
+ */
 #include "index/sys/state.h"
 #include "replay/fold.h"
 #include "snapshot/sys/snapshot.h"
@@ -16,7 +19,7 @@ struct proof {
     annal_slice session;
     const annal_replay_verify_options *options;
     annal_replay_verify_result result;
-    struct folding folding; /* from event 1 */
+    struct folding folding; /* fold from event 1 */
     annal_error *err;
 };
 
@@ -47,7 +50,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
     }
 }
 
-/* An annal_change_fn: the first difference is enough. */
+/* Note the first difference: an annal_change_fn. */
 static int note_table(void *arg, const annal_change *change)
 {
     char *table = arg;
@@ -55,7 +58,7 @@ static int note_table(void *arg, const annal_change *change)
     return ANNAL_END;
 }
 
-/* Compare the folded state with one that was made in another way. */
+/* Compare the folded state with a state that was computed in another way. */
 static annal_status compare(struct proof *proof, uint64_t seq, annal_state *other,
                             const char *whose)
 {
@@ -84,7 +87,7 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
     annal_cursor_close(cursor);
     if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);
-        return ANNAL_OK; /* deleted just now */
+        return ANNAL_OK; /* just deleted */
     }
     if (status == ANNAL_OK)
         status = fold_to(proof, seq);
@@ -96,7 +99,7 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
     return status;
 }
 
-/* An annal_snapshot_fn. */
+/* Check a snapshot: an annal_snapshot_fn. */
 static int prove_one(void *arg, annal_slice session, const annal_snapshot_info *info,
                      const char *problem)
 {
@@ -113,7 +116,7 @@ static int prove_one(void *arg, annal_slice session, const annal_snapshot_info *
     return 0;
 }
 
-/* What annal_replay_open() returns with the snapshots that exist. */
+/* Compare the answer of annal_replay_open() with the existing snapshots. */
 static annal_status compare_answer(struct proof *proof)
 {
     annal_state *answer = NULL;

@@ -3,16 +3,16 @@
  * Following sessions.
  *
  * (1) A tail reads the journals. An event is in a journal only once it is durable (except at level
- *     os), so what a tail returns is never taken back. A last line that does not prove itself yet
- *     is left alone until it does: even if a new owner cuts it and writes another one.
- * (2) A tail joins the hub (hub.h) before it looks at a journal. What is committed in between is
- *     either read or announced, so nothing is missed; and as each session is read by seq, from
- *     next_seq to where the hub announced, nothing comes twice.
- * (3) History is one round: all streams up to where the table says, merged by ts. Then come the
- *     entries of the hub's log: for each, its session up to that seq; the entries of one round are
+ *     os), so a tail never takes back what it returned. A last line whose hash is not right yet is
+ *     not read until it is: even if a new owner cuts it and writes another line.
+ * (2) A tail joins the hub (hub.h) before it looks at a journal. Events that are committed in
+ *     between are either read or announced, so no event is missed; and as each session is read by
+ *     seq, from next_seq to the announced seq, no event is returned twice.
+ * (3) History is one round: all streams up to their ends in the table, merged by ts. The entries of
+ *     the hub's log follow: for each, its session up to that seq; the entries of one round are
  *     merged again.
  * (4) ANNAL_END is returned only if the flag was cleared and another look found nothing. So a
- *     caller that waits after that is woken by whatever comes.
+ *     caller that waits after that is woken by any new event.
  * (5) A tail of one session needs no order: it reads to the end. Each second it looks by itself,
  *     and checks whether its journal still has its name.
  */
@@ -29,7 +29,7 @@
 #include <string.h>
 
 #define LOOK_US     1000000 /* rule (5) */
-#define OPEN_MAX    16      /* journals of a tail, while it reads */
+#define OPEN_MAX    16      /* maximum of open journals of a tail, while it reads */
 #define QUICK_US    200     /* a caller that returns this soon is not busy */
 #define QUICK_CALLS 3
 
@@ -38,19 +38,19 @@ struct annal_tail {
     struct listener listener;
     struct streams streams;
     bool is_single;
-    struct stream **heap; /* that may have an event, the one with the smallest key first */
+    struct stream **heap; /* streams that may have an event, the smallest key first */
     size_t heap_count;
     size_t heap_room;
-    struct stream *given;   /* what it read ahead was returned: removed with the next call */
-    struct stream *current; /* of the last event returned */
+    struct stream *given;   /* stream whose event was returned: removed with the next call */
+    struct stream *current; /* stream of the last returned event */
     struct stream *single;
     int64_t looked_us; /* when the name of a single session's journal was last checked */
-    uint32_t misses;   /* of the hub at that time */
+    uint32_t misses;   /* count of the hub at that time */
     int64_t returned_us;
     unsigned quick_calls;
-    char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": none */
+    char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* name of the cursor, or "" */
     int cursor_lock;
-    bool is_dirty; /* something was returned since the last commit */
+    bool is_dirty; /* whether an event was returned since the last commit */
 };
 
 /* ---- Merging ---- */
@@ -103,7 +103,7 @@ static void pop(annal_tail *tail)
     sift_down(tail);
 }
 
-/* The next event of the streams in the heap. */
+/* Return the next event of the streams in the heap. */
 static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *err)
 {
     while (tail->heap_count > 0) {
@@ -153,7 +153,7 @@ static void first_seen(const annal_tail *tail, struct stream *stream)
         stream->next_seq = stream->first_seq;
 }
 
-/* Its journal is gone. */
+/* Forget a stream whose journal was deleted. */
 static void forget(annal_tail *tail, struct stream *stream)
 {
     if (tail->current == stream)
@@ -168,7 +168,7 @@ static void forget(annal_tail *tail, struct stream *stream)
     stream->has_h = stream->has_place = stream->must_prove = false;
 }
 
-/* Take what the hub announced of a stream: read up to there. */
+/* Read what the hub announced of a stream. */
 static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     bool anew;
@@ -200,7 +200,7 @@ static annal_status follow_all(annal_tail *tail, annal_error *err)
     return status;
 }
 
-/* It has fallen out of the log of the hub: take the table. */
+/* Take the table: the tail has fallen out of the log of the hub. */
 static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
@@ -210,7 +210,7 @@ static annal_status catch_up(annal_tail *tail, annal_error *err)
     return status == ANNAL_OK ? follow_all(tail, err) : status;
 }
 
-/* Wait until there is something to read. ANNAL_END: nothing was announced. */
+/* Take the news. ANNAL_END: nothing was announced. */
 static annal_status take_news(annal_tail *tail, annal_error *err)
 {
     struct hub_session session;
@@ -300,9 +300,9 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
         return status;
     annal_error gone = {0};
     annal_status still = check_journal(tail, &gone);
-    if (still == ANNAL_OK) /* a copy may be in its place: open the name again */
+    if (still == ANNAL_OK) /* a copy may have replaced it: open the name again */
         annal__tail_stream_close(&tail->streams, stream);
-    status = read_single(tail, out_event, err); /* what was written before comes first */
+    status = read_single(tail, out_event, err); /* earlier events are first */
     if (status == ANNAL_END && still < 0 && err != NULL)
         *err = gone;
     return status == ANNAL_END && still < 0 ? still : status;
@@ -310,7 +310,7 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
 
 /* ---- Next ---- */
 
-/* The event that was returned is not valid any more. */
+/* Drop the event that was returned: it is no longer valid. */
 static void pass(annal_tail *tail)
 {
     if (tail->given == NULL)
@@ -327,7 +327,7 @@ static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *
                            : look_at_many(tail, out_event, err);
 }
 
-/* Nothing to read for now: in a crowd, keep no memory for it. */
+/* Release memory when there is nothing to read for now, in a crowd. */
 static void rest(annal_tail *tail)
 {
     for (struct stream *at = tail->streams.open_first; at != NULL; at = at->open_behind)
@@ -570,7 +570,7 @@ static annal_status begin_each(annal_tail *tail, const annal_tail_options *optio
     return status;
 }
 
-/* Where each stream begins. */
+/* Choose where each stream begins. */
 static annal_status begin(annal_tail *tail, const annal_tail_options *options, annal_error *err)
 {
     annal_status status = ANNAL_ERR_NOTFOUND;

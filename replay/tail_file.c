@@ -127,7 +127,7 @@ static annal_status fail_corrupt(annal_slice name, annal_error *err)
                        ANNAL_FMT(name));
 }
 
-/* "ID":{"seq":N,"h":"…","file":"…"} with a comma or without; h may be null. */
+/* Read "ID":{"seq":N,"h":"…","file":"…"} with a comma or without; h may be null. */
 static bool read_entry(const char *line, char session[ANNAL_SESSION_ID_BYTES_MAX + 1],
                        struct cursor_entry *out)
 {
@@ -150,7 +150,7 @@ static bool read_entry(const char *line, char session[ANNAL_SESSION_ID_BYTES_MAX
     return annal_session_id_check(out->session, NULL) == ANNAL_OK;
 }
 
-/* The first line: …"committed":"T","sessions":{ */
+/* Read the first line: …"committed":"T","sessions":{ */
 static bool read_begin(const char *line, annal_slice name, int64_t *out_committed_us)
 {
     char committed[ANNAL_TIME_BYTES] = "";
@@ -193,7 +193,7 @@ static annal_status read_lines(char *text, annal_slice name, cursor_entry_fn fn,
     return status;
 }
 
-/* The end proves the rest: check it, and cut it off. */
+/* Check the last line, which has the hash of the rest, and cut it off. */
 static bool take_end(struct buf *text)
 {
     char end[sizeof END + 24];
@@ -270,7 +270,7 @@ done:
     return status;
 }
 
-/* ---- All of them ---- */
+/* ---- All cursors ---- */
 
 struct listing {
     char (*names)[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -318,7 +318,7 @@ static annal_status visit(annal_store *store, const char *name, annal_tail_curso
     annal_status status =
         annal__tail_file_read(store, cursor.name, count_entry, &cursor, &cursor.committed_us, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* dropped meanwhile */
+        return ANNAL_OK; /* dropped in the meantime */
     if (status == ANNAL_ERR_CORRUPT)
         cursor = (annal_tail_cursor){.name = cursor.name, .damaged = true};
     else if (status < 0)

@@ -138,7 +138,10 @@ void annal__tail_stream_restart(const struct streams *streams, struct stream *st
     stream->has_h = stream->must_prove = stream->has_place = false;
 }
 
-/* The cursor is before event next_seq - 1: whether that is the event that was returned last. */
+/*
+ * Read event next_seq - 1, before which the cursor is. *out_same: it is the event that was returned
+ * last.
+ */
 static annal_status prove(struct stream *stream, bool *out_same, annal_error *err)
 {
     annal_event event;
@@ -157,8 +160,7 @@ static annal_status open_at_place(struct streams *streams, struct stream *stream
                                 place->h_before, &stream->cursor, err);
 }
 
-/* Open it after the last event returned, if it is the journal that this event was in; *out_same
- * says so. */
+/* Open the journal after the last returned event. *out_same: this event is in it. */
 static annal_status open_behind(struct streams *streams, struct stream *stream, bool *out_same,
                                 annal_error *err)
 {
@@ -242,7 +244,7 @@ static annal_status read_on(struct streams *streams, struct stream *stream, anna
         }
         if (status != ANNAL_OK)
             return status;
-        if (event.seq > stream->upto) { /* damage comes before it, and is returned first */
+        if (event.seq > stream->upto) { /* damage precedes it, and is returned first */
             annal__tail_stream_close(streams, stream);
             return ANNAL_END;
         }
@@ -269,7 +271,7 @@ annal_status annal__tail_stream_peek(struct streams *streams, struct stream *str
         status = read_on(streams, stream, err);
         if (status != ANNAL_END || stream->upto == UINT64_MAX || stream->next_seq > stream->upto)
             return status;
-        annal__tail_stream_close(streams, stream); /* a copy may be in the journal's place */
+        annal__tail_stream_close(streams, stream); /* a copy may have replaced the journal */
     }
     status = open_stream(streams, stream, err);
     if (status < 0)
@@ -290,16 +292,16 @@ void annal__tail_stream_advance(struct stream *stream)
 enum { REACH_FACTOR = 8 };
 
 /*
- * Look back from the end in pieces of growing length, so that what is read is a small multiple of
- * what is found, whatever the length of the session. fn says what an event means; false: this was
- * far enough back.
+ * A search from the end, in pieces of growing length, so that the bytes read are a small multiple
+ * of the bytes found, whatever the length of the session. fn examines an event; it returns false
+ * when the search has gone far enough.
  */
 struct look_back {
     struct streams *streams;
     struct stream *stream;
     uint64_t last_seq;
     uint64_t reach;
-    uint64_t from_seq; /* of the piece */
+    uint64_t from_seq; /* first event of the piece */
 };
 
 static bool reach_back(struct look_back *back)
@@ -313,7 +315,9 @@ static bool reach_back(struct look_back *back)
     return true;
 }
 
-/* The next event of the piece that *cursor, NULL at first, is in; ANNAL_END after the last. */
+/*
+ * Return the next event of the piece of *cursor, which is NULL at first; ANNAL_END after the last.
+ */
 static annal_status next_of_piece(const struct look_back *back, annal_cursor **cursor,
                                   annal_event *out_event, annal_error *err)
 {
@@ -322,7 +326,7 @@ static annal_status next_of_piece(const struct look_back *back, annal_cursor **c
         status = annal_cursor_open(back->streams->store, session_of(back->stream), back->from_seq,
                                    cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_END; /* deleted meanwhile */
+        return ANNAL_END; /* deleted in the meantime */
     do {
         if (status >= 0)
             status = annal__cursor_next_json(*cursor, out_event, err);
@@ -381,7 +385,10 @@ static void put_last(struct lasts *lasts, struct last last)
     heap[at] = last;
 }
 
-/* One piece: its last wanted events, into a ring. *out_far: nothing before it can be wanted. */
+/*
+ * Collect the last wanted events of one piece in a ring. *out_far: no event before it can be
+ * wanted.
+ */
 static annal_status collect_piece(const struct look_back *back, const struct lasts *lasts,
                                   struct last *ring, size_t *out_count, bool *out_far,
                                   annal_error *err)

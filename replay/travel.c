@@ -2,14 +2,14 @@
 /*
  * Travel: one state that moves to any event of a session's past, and back.
  *
- * (1) No event can be undone. So on the way to a place it leaves keyframes: states that stay as
- *     they are, one every KEYFRAME_EVENTS over the last WINDOW_EVENTS before that place, and, where
- *     the way there is long, FAR_KEYFRAMES spread over it. A keyframe is a database over the pages
- *     of the one below, and contains only what was written since; the state that is shown is over
- *     the top keyframe.
- * (2) To go to a place is to fold from the nearest of three: the state that is shown, the top
- *     keyframe that is not after the place, a snapshot. If one of the first two is within
- *     WINDOW_EVENTS, it is taken without looking for a snapshot.
+ * (1) No event can be undone. So on the way to a place, travel keeps keyframes: states that do not
+ *     change, one every KEYFRAME_EVENTS over the last WINDOW_EVENTS before that place, and, if the
+ *     way there is long, FAR_KEYFRAMES spread over it. A keyframe is a database over the pages of
+ *     the previous keyframe, and contains only what was written since; the shown state is over the
+ *     newest keyframe.
+ * (2) To move to a place is to fold from the nearest of three: the shown state, the newest keyframe
+ *     that is not after the place, a snapshot. If one of the first two is within WINDOW_EVENTS, no
+ *     snapshot is looked for.
  * (3) Keyframes after the place are dropped, so that they stay in order. Stepping back event by
  *     event folds at most KEYFRAME_EVENTS for each step, and more than that once in WINDOW_EVENTS
  *     steps; a leap back folds about the FAR_KEYFRAMES-th part of the way.
@@ -28,7 +28,7 @@ enum {
     KEYFRAME_EVENTS = 64,
     WINDOW_EVENTS = 512,
     NEAR_KEYFRAMES = WINDOW_EVENTS / KEYFRAME_EVENTS,
-    FAR_EVENTS = 2048, /* between two of FAR_KEYFRAMES, at least */
+    FAR_EVENTS = 2048, /* minimum between two of FAR_KEYFRAMES */
     FAR_KEYFRAMES = 8,
     KEYFRAMES_MAX = 2 * (NEAR_KEYFRAMES + FAR_KEYFRAMES)
 };
@@ -43,7 +43,7 @@ struct annal_travel {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_replay_options options;
     const annal_pack *core;
-    struct folding here; /* without a state: nowhere, after a failure */
+    struct folding here; /* without a state after a failure */
     uint64_t seq;
     struct keyframe keyframes[KEYFRAMES_MAX];
     size_t keyframe_count;
@@ -66,7 +66,7 @@ static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *
     return annal__state_page(arg, page, out, err);
 }
 
-/* Show a state over the top keyframe from now on. */
+/* Show a state over the newest keyframe from now on. */
 static annal_status show_keyframe(annal_travel *travel, annal_error *err)
 {
     const struct keyframe *keyframe = newest_keyframe(travel);
@@ -79,7 +79,7 @@ static annal_status show_keyframe(annal_travel *travel, annal_error *err)
     return status;
 }
 
-/* The state that is shown becomes a keyframe, and a new one over it is shown. */
+/* Turn the shown state into a keyframe, and show a new state over it. */
 static annal_status set_keyframe(annal_travel *travel, annal_error *err)
 {
     if (travel->keyframe_count == KEYFRAMES_MAX)
@@ -98,7 +98,7 @@ static void drop(annal_travel *travel, uint64_t seq, size_t keep)
         annal_state_free(travel->keyframes[--travel->keyframe_count].state);
 }
 
-/* ---- Going ---- */
+/* ---- Moving ---- */
 
 static annal_status fold_to(annal_travel *travel, uint64_t seq, annal_error *err)
 {

@@ -10,36 +10,37 @@
 #include <errno.h>
 #include <string.h>
 
-#define PIECE_BYTES  ((size_t)256 << 10) /* in which the body of a file is read and checked */
+/* pieces in which the body of a file is read and checked */
+#define PIECE_BYTES  ((size_t)256 << 10)
 #define CACHE_WAYS   4
-#define CACHE_DELTAS 2048 /* of one page: 8 MiB */
-#define CACHE_WHOLE  256  /* of up to four: 4 MiB */
-#define LAYERS_MAX   128  /* of any number; rule (3) needs 96 */
+#define CACHE_DELTAS 2048 /* frames of one page: 8 MiB */
+#define CACHE_WHOLE  256  /* frames of up to four pages: 4 MiB */
+#define LAYERS_MAX   128  /* for any number; rule (3) needs 96 */
 
 struct layer {
-    uint64_t id; /* used by no other layer that this chain ever had */
+    uint64_t id; /* unique among all layers that this chain ever had */
     struct snapshot_header header;
     struct snapshot_directory directory;
     const char *body; /* in row or bytes; NULL: in the file */
     annal_slice row;
     struct buf bytes;
-    int fd; /* -1: none */
+    int fd; /* -1: no file */
 };
 
 struct msgpack_value {
-    uint64_t layer; /* id; 0: empty */
+    uint64_t layer; /* id of a layer; 0: empty */
     uint32_t frame;
     uint32_t used; /* last use; see cache.now */
     char *pages;
 };
 
-/* a layer's id; 0: empty */
+/* id of a layer; 0: empty */
 struct cache {
     struct msgpack_value *frames; /* sets of CACHE_WAYS */
     size_t count;
-    size_t bytes; /* of one */
-    /* Frames that were unpacked recently. Pages that were stored one after the other have many
-     * bases in common, and a fold returns to pages for which SQLite's cache had no room. */
+    size_t bytes; /* bytes of one entry */
+    /* Frames that were unpacked recently. Adjacent pages of a body have many bases in common,
+     * and a fold returns to pages for which SQLite's cache had no room. */
     uint32_t now;
 };
 
@@ -70,7 +71,7 @@ static void cache_done(struct cache *cache)
     annal__free(cache->frames);
 }
 
-/* The pages of a frame, or NULL; *out_place is where they are to be put. */
+/* Return the pages of a frame, or NULL; *out_place is where to put them. */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
                               struct msgpack_value **out_place)
 {
@@ -91,7 +92,7 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
     return NULL;
 }
 
-/* Room for the pages of a frame, which are valid after cache_fill(); NULL: no memory. */
+/* Return room for the pages of a frame, which are valid after cache_fill(); NULL: no memory. */
 static char *cache_room(const struct cache *cache, struct msgpack_value *place)
 {
     place->layer = 0;
@@ -217,7 +218,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     return status;
 }
 
-/* The layer takes ownership of the row. */
+/* Open a layer, which takes ownership of the row. */
 static annal_status layer_open(const struct storage *shelf, struct shelf_row *row,
                                struct layer *layer, annal_error *err)
 {
@@ -258,7 +259,7 @@ annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *r
     return status;
 }
 
-/* The row of the snapshot that the last layer is stored against. */
+/* Find the row of the snapshot against which the last layer is stored. */
 static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)
 {
@@ -320,7 +321,7 @@ const struct snapshot_directory *annal__chain_directory(const struct chain *chai
     return &chain->layers[layer].directory;
 }
 
-/* The bytes of a frame: a slice of the body, or read into chain->frame. */
+/* Return the bytes of a frame: a slice of the body, or read into chain->frame. */
 static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
                                 const struct snapshot_frame *frame, const char **out_bytes,
                                 annal_error *err)
@@ -367,7 +368,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
 static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
                                 char *out, uint32_t *out_cost, annal_error *err);
 
-/* Each base costs less than the page, so the recursion ends. */
+/* Unpack a delta. Each base costs less than the page, so the recursion ends. */
 static annal_status unpack_delta(struct chain *chain, size_t at, const struct snapshot_frame *frame,
                                  char *out, annal_error *err)
 {
@@ -402,7 +403,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
     annal_status status = unpack_delta(chain, at, &layer->directory.frames[entry->frame], out, err);
     if (status < 0)
         return status;
-    /* Unpacking its bases may have used the place that was looked up before. */
+    /* Unpacking its bases may have used the slot that was found before. */
     char *room = NULL;
     if (cache_find(&chain->deltas, layer->id, entry->frame, &place) == NULL)
         room = cache_room(&chain->deltas, place);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot that is open: its pages are read on demand, through all the bodies that it is stored
- * against. Pages are counted from 0 here.
+ * An open snapshot: its pages are read on demand, through all bodies against which it is stored.
+ * Pages are counted from 0 here.
  */
 #ifndef SNAPSHOT_CHAIN_H
 #define SNAPSHOT_CHAIN_H
@@ -17,40 +17,48 @@ annal_status annal__chain_new(const struct storage *shelf, struct chain **out_ch
 
 /*
  * Open the snapshot of a row; the chain owns the row from now on, even after a failure. Every byte
- * that its pages are made of is read once and checked; directories, and bodies that are in rows,
- * stay in memory. ANNAL_ERR_CORRUPT if it is incomplete or damaged.
+ * that its pages depend on is read once and checked; directories, and bodies that are in rows, stay
+ * in memory. ANNAL_ERR_CORRUPT if it is incomplete or damaged.
  */
 annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
                                struct chain **out_chain, annal_error *err);
 
-/* Check a single row in this way, as if its base were sound. The caller keeps the row. */
+/* Check a single row in the same way, as if its base were undamaged. The caller keeps the row. */
 annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
                                 annal_error *err);
 
-/* One thread at a time, including all holders of references. chain may be NULL. */
+/*
+ * Add or drop a reference. One thread at a time, including all holders of references. chain may be
+ * NULL.
+ */
 struct chain *annal__chain_ref(struct chain *chain);
 void annal__chain_unref(struct chain *chain);
 
-/* A chain has layers: 0 is the snapshot itself, each other one the base of the layer before it. */
+/*
+ * Return the number of layers of a chain. Layer 0 is the snapshot itself, and each further layer is
+ * the base of the layer before it.
+ */
 size_t annal__chain_layers(const struct chain *chain);
 const struct snapshot_header *annal__chain_header(const struct chain *chain, size_t layer);
 const struct snapshot_directory *annal__chain_directory(const struct chain *chain, size_t layer);
 
-/* The page as it is in the snapshot of that layer, and how many frames are unpacked for it. */
+/* Read a page of the snapshot of that layer. *out_cost: how many frames were unpacked for it. */
 annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
                                uint32_t *out_cost, annal_error *err);
 
 /*
- * The snapshot with this header, which was just stored, becomes layer 0. Its base is the layer that
- * is now number base; with base = annal__chain_layers() it has none. The chain takes ownership of
- * body.
+ * Make the snapshot with this header, which was just stored, layer 0. Its base is the layer that
+ * currently has number base; with base = annal__chain_layers() it has no base. The chain takes
+ * ownership of body.
  */
 annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
                                const struct snapshot_header *header, struct buf *body, size_t base,
                                annal_error *err);
 
-/* The pages of layer 0 as a source for a state. Its close() is annal__chain_unref(): take a
- * reference before. */
+/*
+ * Return the pages of layer 0 as a source for a state. Its close() is annal__chain_unref(): take a
+ * reference before.
+ */
 annal__state_source annal__chain_source(struct chain *chain);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot: an image at one seq of one session, divided into pages, compressed, and bound to the
- * journal that it was made from. The image is a state (a SQLite database with pages of 4,096
- * bytes), or what a C reducer saved. A snapshot is the blob in snapshots.state: a header of 144
- * bytes, and a body.
+ * journal from which it was computed. The image is a state (a SQLite database with pages of 4,096
+ * bytes), or the data that a C reducer saved. A snapshot is the blob in snapshots.state: a header
+ * of 144 bytes, and a body.
  *
  *      0   8  magic "ANNALSN\n"
  *      8   4  version of this layout: 3
@@ -17,7 +17,7 @@
  *     72   8  bytes of the body
  *     80   8  bytes of the directory, which ends the body
  *     88   8  number
- *     96   8  stride: by how much the number exceeds that of the snapshot before
+ *     96   8  stride: difference to the number of the previous snapshot
  *    104   8  seq of the base; 0: none
  *    112   8  the base's header hash; 0: none
  *    120   8  XXH3-64 of the body, seed 0
@@ -30,26 +30,27 @@
  * count of its bases; if it has bases, its cost; then the number of each page and each base, as the
  * difference (zigzag) from the number before it in the directory, which is 0 at first.
  *
- * (1) A snapshot counts while its session's journal has this file id, and the line that ends at
- *     offset ends with h. As every h depends on all bytes before it, the journal up to there is
- *     then the one that the state was folded from. The packs must have the same texts, too.
+ * (1) A snapshot is valid if and only if its session's journal has this file id, the line that ends
+ *     at offset ends with h, and the packs have the same texts. As every h depends on all bytes
+ *     before it, the journal up to there is then the journal from which the state was folded.
  * (2) A body contains the pages that differ from the base's. A page is stored whole, in a frame of
  *     up to 4; or as a delta, in a frame that was compressed with some pages of the base as zstd
- *     prefix: the same page, and those from which it got rows, as pages of a B-tree are split and
- *     balanced. To read a delta its bases are read first; its cost is the number of frames that are
- *     unpacked in all, 16 at most. If a delta would cost more than 8, or would save little, we
- *     write the page whole, in a frame of its own: then reading this one page unpacks one frame.
- * (3) Snapshots of a session are numbered. The base of a number is that number with its last
+ *     prefix: the same page, and pages whose rows were moved into it when pages of a B-tree were
+ *     split and balanced. To read a delta, its bases are read first; its cost is the number of
+ *     frames that are unpacked in all, 16 at most. If a delta would cost more than 8, or would save
+ *     little, we write the page whole, in a frame of its own: then reading this one page unpacks
+ *     one frame.
+ * (3) Snapshots of a session are numbered. The base of a number is the same number with its last
  *     non-zero digit, in base 4, lowered by one (in base 4, 132 is stored against 131, 130 against
- *     120, 100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between
- *     two neighbours is stored at most once for each digit. The multiples of a power of 4 depend
- *     only on each other: all others may be deleted, and the session has a fourth of the snapshots
- *     left. See policy.h.
+ *     120, 100 whole). So opening number n needs at most 3 log4(n) bodies, and the changes between
+ *     two neighbours are stored at most once for each digit. The multiples of a power of 4 depend
+ *     only on each other: all others may be deleted, which leaves a fourth of the snapshots. See
+ *     policy.h.
  * (4) base_hash covers the base's header, and therefore its body and its own base: a snapshot is
  *     bound to every byte that it needs. All of them are checked when it is opened; later each
- *     frame is checked by its checksum. If a base is damaged or gone, the snapshots stored against
- *     it do not count either. Then an older one is used, or in the end none; numbering continues
- *     after the newest that counts.
+ *     frame is checked by its checksum. If a base is damaged or missing, the snapshots stored
+ *     against it are invalid, too. Then an older snapshot is used, or in the end none; numbering
+ *     continues after the newest valid snapshot.
  */
 #include "snapshot/container.h"
 
@@ -61,10 +62,11 @@
 #include <string.h>
 #include <zstd.h>
 
-#define MAGIC         "ANNALSN\n"
-#define VERSION       3u
-#define FLAG_IN_FILE  1u
-#define LEVEL_WHOLE   1 /* mostly ids and hashes: higher levels take longer and save a hundredth */
+#define MAGIC        "ANNALSN\n"
+#define VERSION      3u
+#define FLAG_IN_FILE 1u
+/* mostly ids and hashes: higher levels take longer and save only a hundredth */
+#define LEVEL_WHOLE   1
 #define LEVEL_DELTA   3
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
 #define PAGE          ((size_t)SNAPSHOT_PAGE_BYTES)
@@ -179,7 +181,7 @@ struct body_writer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last; /* the last number in the directory */
+    uint32_t last; /* last number in the directory */
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
@@ -219,7 +221,7 @@ static annal_status put_number(struct buf *out, uint64_t value)
     return annal__buf_append(out, bytes, count);
 }
 
-/* As the difference from the page before it in the directory. */
+/* Append a page number as the difference from the number before it in the directory. */
 static annal_status put_page(struct body_writer *packer, uint32_t page)
 {
     int64_t difference = (int64_t)page - (int64_t)packer->last;
@@ -228,7 +230,7 @@ static annal_status put_page(struct body_writer *packer, uint32_t page)
     return put_number(&packer->directory, coded);
 }
 
-/* Returns the number of bytes in packer->frame, or 0 if there is no memory. */
+/* Compress into packer->frame. Returns the number of bytes, or 0 if there is no memory. */
 static size_t compress(struct body_writer *packer, const char *raw, size_t len, size_t prefix)
 {
     size_t code = ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
@@ -326,7 +328,7 @@ static uint64_t next_number(struct numbers *numbers)
     return 0;
 }
 
-/* The number of a page, which is stored as the difference from last. */
+/* Read the number of a page, which is stored as the difference from last. */
 static uint32_t next_page(struct numbers *numbers, uint32_t *last)
 {
     uint64_t coded = next_number(numbers);
@@ -350,7 +352,7 @@ static bool is_good_frame(const struct snapshot_header *header, const struct sna
            frame->bytes <= SNAPSHOT_FRAME_BYTES_MAX && frame->bytes <= end - frame->offset;
 }
 
-/* One frame, its pages and its bases. There is room: each takes at least one byte. */
+/* Read one frame, its pages and its bases. There is room: each takes at least one byte. */
 static void read_frame(struct numbers *numbers, const struct snapshot_header *header,
                        struct snapshot_directory *directory, uint64_t *offset, uint32_t *last)
 {
@@ -404,8 +406,7 @@ annal_status annal__container_directory_read(const struct snapshot_header *heade
 {
     struct snapshot_directory directory = {0};
     struct numbers numbers = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
-    /* A frame takes at least three bytes, a page one, and a base one more than the three of its
-     * frame. */
+    /* A frame takes at least three bytes, and each further page or base one more. */
     directory.frames = annal__zalloc((bytes.len / 3 + 1) * sizeof *directory.frames);
     directory.entries = annal__zalloc((bytes.len + 1) * sizeof *directory.entries);
     directory.bases = annal__zalloc((bytes.len + 1) * sizeof *directory.bases);
@@ -481,8 +482,10 @@ void annal__container_body_reader_free(struct body_reader *unpacker)
     annal__free(unpacker);
 }
 
-/* Bytes that zstd would take for one of its own dictionaries; no page of a database begins like
- * that. */
+/*
+ * Return whether zstd would take the bytes for one of its own dictionaries; no page of a database
+ * begins like that.
+ */
 static bool is_dictionary(const char *prefix, size_t len)
 {
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;

@@ -9,13 +9,11 @@
 
 #define SNAPSHOT_HEADER_BYTES 144
 #define SNAPSHOT_PAGE_BYTES   4096
-#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; no snapshot of a larger state */
-#define SNAPSHOT_BLOCK_PAGES  4                   /* whole pages in one frame, at most */
-#define SNAPSHOT_BASES_MAX    3                   /* bases of one page, at most */
-#define SNAPSHOT_COST_MAX     16                  /* frames to unpack for one page, at most */
-/*
- * What is written stays below what may be read: fewer frames for one page, and one frame for each.
- */
+#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; larger states have no snapshots */
+#define SNAPSHOT_BLOCK_PAGES  4                   /* maximum of whole pages in one frame */
+#define SNAPSHOT_BASES_MAX    3                   /* maximum of bases of one page */
+#define SNAPSHOT_COST_MAX     16                  /* maximum of frames to unpack for one page */
+/* Limits of what is written; they are below the limits of what may be read. */
 #define SNAPSHOT_PACK_COST       8
 #define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20) /* a larger body goes to a file */
 #define SNAPSHOT_FILE_ID_BYTES   32                /* hex digits */
@@ -26,30 +24,30 @@
 struct snapshot_header {
     bool in_file;
     uint64_t seq;
-    uint64_t offset; /* where event seq + 1 begins */
-    uint64_t h;      /* of event seq */
+    uint64_t offset; /* offset at which event seq + 1 begins */
+    uint64_t h;      /* hash of event seq */
     char file[SNAPSHOT_FILE_ID_BYTES + 1];
     uint64_t pack_version;
-    uint64_t raw_bytes; /* of the image: its last page may be shorter than the others */
+    uint64_t raw_bytes; /* bytes of the image: its last page may be shorter than the others */
     uint64_t body_bytes;
-    uint64_t directory_bytes; /* at the end of the body */
+    uint64_t directory_bytes; /* bytes at the end of the body */
     uint64_t number;
-    uint64_t stride;    /* by how much its number exceeds that of the snapshot before */
-    uint64_t base_seq;  /* 0: none */
+    uint64_t stride;    /* difference to the number of the previous snapshot */
+    uint64_t base_seq;  /* or 0 */
     uint64_t base_hash; /* header_hash of the base */
     uint64_t body_hash;
     int64_t created_us;
     uint64_t header_hash; /* set by annal__container_header_write() and _read() */
 };
 
-/* The number of the snapshot that this number is stored against; 0: none. Rule (3). */
+/* Return the number of the snapshot against which this number is stored, or 0. Rule (3). */
 uint64_t annal__container_base_number(uint64_t number);
 
 uint64_t annal__container_pages(const struct snapshot_header *header);
 
 void annal__container_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
 
-/* NULL, or a phrase that says why this is not the header of a snapshot. */
+/* Read a header. Returns NULL, or a phrase that says why this is not the header of a snapshot. */
 const char *annal__container_header_read(annal_slice row, struct snapshot_header *out_header);
 
 /* ---- Writing a body ---- */
@@ -59,7 +57,7 @@ struct body_writer;
 annal_status annal__container_body_writer_new(struct body_writer **out_packer, annal_error *err);
 void annal__container_body_writer_free(struct body_writer *packer);
 
-/* A page of the base that another page may be stored against. */
+/* A page of the base against which another page may be stored. */
 struct packer_base {
     const char *bytes;
     uint32_t page;
@@ -67,8 +65,8 @@ struct packer_base {
 };
 
 /*
- * Add a page of SNAPSHOT_PAGE_BYTES as a delta against bases (up to SNAPSHOT_BASES_MAX; the one
- * that it shares most with should be last). If that takes more than `most` bytes or
+ * Add a page of SNAPSHOT_PAGE_BYTES as a delta against bases (up to SNAPSHOT_BASES_MAX; the base
+ * that shares most with it should be last). If that takes more than `most` bytes or
  * SNAPSHOT_PACK_COST frames, nothing is added and *out_added is false. Do not add a page twice.
  */
 annal_status annal__container_body_writer_delta(struct body_writer *packer, uint32_t page,
@@ -89,12 +87,12 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
 
 /* One zstd frame of a body: whole pages, or one delta. */
 struct snapshot_frame {
-    uint64_t offset; /* in the body */
+    uint64_t offset; /* offset in the body */
     uint32_t bytes;
-    uint32_t first_base; /* in directory.bases */
-    uint8_t pages;       /* in this frame */
-    uint8_t bases;       /* of a delta; 0: whole pages */
-    uint8_t cost;        /* 1 plus those of the bases */
+    uint32_t first_base; /* index in directory.bases */
+    uint8_t pages;       /* number of pages in this frame */
+    uint8_t bases;       /* number of bases of a delta; 0: whole pages */
+    uint8_t cost;        /* 1 plus the costs of the bases */
 };
 
 struct snapshot_entry {
@@ -103,24 +101,24 @@ struct snapshot_entry {
     uint32_t at; /* index of the page in the frame */
 };
 
-/* Which pages a body contains, and where. */
+/* The pages that a body contains, and their places. */
 struct snapshot_directory {
     struct snapshot_frame *frames;
     size_t frame_count;
-    struct snapshot_entry *entries; /* by page */
+    struct snapshot_entry *entries; /* sorted by page */
     size_t entry_count;
-    uint32_t *bases; /* pages of the base */
+    uint32_t *bases; /* page numbers in the base */
     size_t base_count;
 };
 
-/* bytes: the last directory_bytes of the body. */
+/* Read the directory. bytes: the last directory_bytes of the body. */
 annal_status annal__container_directory_read(const struct snapshot_header *header,
                                              annal_slice bytes,
                                              struct snapshot_directory *out_directory,
                                              annal_error *err);
 void annal__container_directory_done(struct snapshot_directory *directory);
 
-/* NULL: the body does not contain that page. */
+/* Find a page. NULL: the body does not contain it. */
 const struct snapshot_entry *
 annal__container_directory_find(const struct snapshot_directory *directory, uint32_t page);
 
@@ -130,7 +128,7 @@ annal_status annal__container_body_reader_new(struct body_reader **out_unpacker,
 void annal__container_body_reader_free(struct body_reader *unpacker);
 
 /*
- * Unpack the pages of a frame from its bytes; prefix is its bases, one after the other.
+ * Unpack the pages of a frame from its bytes; prefix is the concatenation of its bases.
  * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
 annal_status annal__container_body_read_frame(struct body_reader *unpacker,

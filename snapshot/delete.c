@@ -2,11 +2,12 @@
 /*
  * Deleting a session, in the only order that works:
  *
- * (1) Its words leave search.db first: only the journal can say which they are.
- * (2) Then the journal goes, durably. From here on the session is deleted, whatever fails.
- * (3) Snapshots and artifacts of it follow. Both would follow by themselves, later.
- * (4) Databases and commit logs are wiped once, after the last session. The commit logs come last,
- *     for there a process that is stopped is most likely waited for.
+ * (1) Its words are removed from search.db first: only the journal shows which words these are.
+ * (2) Then the journal is deleted, durably. From here on the session is deleted, whatever fails.
+ * (3) Its snapshots and artifacts are deleted next. If that fails, they are deleted automatically
+ *     later.
+ * (4) Databases and commit logs are wiped once, after the last session. The commit logs are last,
+ *     because wiping them may have to wait for a stopped process.
  */
 #include "snapshot/sys/delete.h"
 
@@ -64,7 +65,7 @@ void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t 
         tell(ANNAL_DELETE_LOGS, all, &why, fn, arg);
 }
 
-/* An annal_delete_fn for callers that have none: what remains goes to the log of the store. */
+/* Log a note: an annal_delete_fn for callers that have none. */
 static void log_note(void *arg, const annal_delete_note *note)
 {
     annal_store *store = arg;

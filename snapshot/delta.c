@@ -11,29 +11,32 @@
 
 #define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
 
-/* A delta against the page itself is used at once if it is no larger than this: a few rows are new
- * or changed. */
+/*
+ * Size up to which a delta against the page itself is used at once: a few rows are new or changed.
+ */
 #define OWN_BYTES_MAX 400
 
 /*
- * And against other pages, up to this size: stored whole, among others, a page takes about as much.
+ * Size up to which a delta against other pages is used: stored whole, among others, a page takes
+ * about as much.
  */
 #define DELTA_BYTES_MAX 1400
 
 struct page_set {
     uint8_t *bits;
-    uint64_t count; /* pages that may be in it */
+    uint64_t count; /* number of pages that may be in it */
 };
 
 struct packing {
     annal_state *state;
     struct chain *chain;
     size_t base;
-    uint64_t base_pages; /* of the base; 0: there is none */
+    uint64_t base_pages; /* pages of the base, or 0 */
     struct body_writer *packer;
     struct similar_pages *similar;
     struct page_set changed;
-    struct page_set moved; /* to be looked at again when all similar are known */
+    /* pages to look at again when similar pages of the whole base are known */
+    struct page_set moved;
     annal_error *err;
 };
 
@@ -94,9 +97,7 @@ static annal_status read_base(const struct packing *packing, uint32_t page, char
                              packing->err);
 }
 
-/*
- * Pages that hardly changed are packed; those that changed more, and new ones, are left for later.
- */
+/* Pack pages that hardly changed; leave new pages, and pages that changed more, for later. */
 static annal_status first_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_PAGE_BYTES];
@@ -120,8 +121,8 @@ static annal_status first_look(struct packing *packing, uint32_t page)
 }
 
 /*
- * The pages that a page may be stored against: itself, and those from which it got rows, the best
- * first, as long as this costs no more than a page may.
+ * Find the pages against which a page may be stored: itself, and pages whose rows were moved into
+ * it, the best first, as long as this costs no more than a page may.
  */
 static annal_status find_bases(struct packing *packing, uint32_t page, const char *now,
                                struct packer_base *bases, char *bytes, size_t *out_count)
@@ -136,7 +137,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
         found += annal__similar_pages_find(packing->similar, page, now, pages + found,
                                            SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
-        /* The best one goes last, where the others do not push it away. */
+        /* Put the best base last, where the others do not push it out of the window. */
         struct packer_base *base = &bases[SNAPSHOT_BASES_MAX - 1 - count];
         status = read_base(packing, pages[i], bytes + count * PAGE, base);
         if (status >= 0 && cost + base->cost <= SNAPSHOT_PACK_COST) {
@@ -148,7 +149,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
     return status;
 }
 
-/* Store it against some pages of the base, or else whole. */
+/* Store a page against some pages of the base, or else whole. */
 static annal_status second_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];

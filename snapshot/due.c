@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* A row of _reductions: the names under which C reducers save have no space. */
+/* Name of a row of _reductions: the names under which C reducers save have no space. */
 #define REFUSED ANNAL_SLICE("refused snapshot")
 
 static uint32_t version_of(annal_index *index)
@@ -53,7 +53,10 @@ static annal_status look_up_refused(annal_index *index, annal_slice session, str
     return ANNAL_OK;
 }
 
-/* An annal__snapshot_row_fn. Whether it counts is checked when the next one is taken. */
+/*
+ * Note a header: an annal__snapshot_row_fn. Whether the snapshot is valid is checked when the next
+ * snapshot is taken.
+ */
 static int note_header(void *arg, const annal__snapshot_row *row)
 {
     struct snapshot_header *header = arg;
@@ -64,7 +67,10 @@ static int note_header(void *arg, const annal__snapshot_row *row)
     return 0;
 }
 
-/* Imported events are as old as they say, but they wait only since their journal exists. */
+/*
+ * Find since when events have waited: imported events may be old, but they wait only since their
+ * journal exists.
+ */
 static annal_status look_up_since(annal_store *store, annal_slice session,
                                   const struct snapshot_header *header,
                                   const annal_session_info *info, int64_t *out_us, annal_error *err)
@@ -96,7 +102,7 @@ static bool passes(uint64_t distance, uint64_t grown, uint64_t end)
     return grown >= end || (end - grown) / distance != end / distance;
 }
 
-/* Whether the newest snapshot is worth a look into the index. */
+/* Return whether reading the newest snapshot from the index is worth it. */
 static bool may_be_due(const annal_snapshot_policy *policy, const struct due *due,
                        const struct snapshot_mark *grown, int64_t now_us)
 {
@@ -155,7 +161,7 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* ---- All that are due ---- */
+/* ---- All overdue snapshots ---- */
 
 struct overdue_call {
     annal_index *index;
@@ -164,7 +170,10 @@ struct overdue_call {
     void *arg;
 };
 
-/* An annal_session_fn. A journal that cannot be read is reported elsewhere. */
+/*
+ * Report a session that is overdue: an annal_session_fn. A journal that cannot be read is reported
+ * elsewhere.
+ */
 static int tell_overdue(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a snapshot of a session is due now, judged from outside: from its journal, its newest
- * snapshot and the clock alone, so that any process finds what others left.
+ * Whether a snapshot of a session is due now, judged from outside: only from its journal, its
+ * newest snapshot and the clock, so that any process finds what others left.
  */
 #ifndef SNAPSHOT_DUE_H
 #define SNAPSHOT_DUE_H
@@ -9,28 +9,29 @@
 #include "snapshot/policy.h"
 
 struct due {
-    struct snapshot_mark last; /* the newest snapshot, or the newest place where one did not fit */
-    struct snapshot_mark end;  /* of the journal */
+    struct snapshot_mark last; /* newest snapshot, or newest place where a snapshot did not fit */
+    struct snapshot_mark end;  /* end of the journal */
     uint64_t stride;           /* see policy.h */
     uint64_t patience;         /* see snapshot_write.h */
-    int64_t since_us;          /* UTC: since when there are events after last; 0: there are none */
-    /* last was looked up; if not, it is the beginning, and none is due */
+    int64_t since_us;          /* UTC: since when there are events after last, or 0 */
+    /* whether last was looked up; if not, it is the beginning, and no snapshot is due */
     bool known;
     bool now;
 };
 
 /*
- * policy has no zeros. grown (may be NULL) says by how much at most the session grew since a
- * process looked: if this passes no multiple of the distance, nothing is looked up in the index, so
- * that a process that appends a few events need not open it. ANNAL_ERR_NOTFOUND: no such session.
+ * Find out whether a snapshot is due. policy has no zeros. grown (may be NULL) is an upper bound of
+ * how much the session grew since a process looked: if this passes no multiple of the distance, the
+ * index is not read, so that a process that appends a few events need not open it.
+ * ANNAL_ERR_NOTFOUND: no such session.
  */
 annal_status annal__due_look(annal_index *index, annal_slice session,
                              const annal_snapshot_policy *policy, const struct snapshot_mark *grown,
                              struct due *out_due, annal_error *err);
 
 /*
- * Note for later processes that one did not fit here, and that the next attempt comes patience
- * times as far on. If this cannot be noted, it only costs them time.
+ * Note for later processes that a snapshot did not fit here, and that the next attempt is to be
+ * made patience times as far on. A failure to note it only costs them time.
  */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);

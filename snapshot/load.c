@@ -53,8 +53,8 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
 }
 
 /*
- * Load a state from a row, or say in *out_problem why it has none. A failure is one of ours, not of
- * the row. The row is freed in any case.
+ * Load a state from a row, or say in *out_problem why it has none. A failure is ours, and not
+ * caused by the row. The row is freed in any case.
  */
 static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
@@ -117,7 +117,10 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/* Go on to the ancestor that a session was forked from; shelf is one of annal__load_newest(). */
+/*
+ * Continue with the ancestor from which a session was forked; shelf is a copy of
+ * annal__load_newest().
+ */
 static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_BYTES_MAX + 1],
                              annal_error *err)
 {
@@ -130,14 +133,16 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
                : annal__fail(err, ANNAL_ERR_CORRUPT, "session '%s' begins after its fork", name);
 }
 
-/* Fork points get smaller from ancestor to ancestor, so this ends where the lineage does, and only
- * the last one can be that of the snapshot. */
+/*
+ * Fork points get smaller from ancestor to ancestor, so this ends at the end of the lineage, and
+ * only the last ancestor can have the snapshot.
+ */
 annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
                                 uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct storage at = *shelf;
-    annal_session_info fork = {0}; /* of what was looked at before; fork_session "": of nothing */
+    annal_session_info fork = {0}; /* the session examined before; fork_session "": none */
     struct loaded loaded = {0};
     annal_status status = ANNAL_ERR_NOTFOUND;
     for (;;) {
@@ -193,7 +198,8 @@ annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint
     if (status < 0)
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
-    bool of_core = shelf.pack_version == annal__packs_version(&shelf.core, 1); /* as all are */
+    /* as all snapshots are */
+    bool of_core = shelf.pack_version == annal__packs_version(&shelf.core, 1);
     if (at_most > 0 && of_core)
         found = annal__load_newest(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
@@ -228,8 +234,8 @@ static const struct shelf_item *find_item(const struct shelf_item *items, size_t
 }
 
 /*
- * Examine the last of these rows of one session. Those before it were examined: their problem says
- * whether they are sound.
+ * Examine the last of these rows of one session. The rows before it were examined: their problem
+ * says whether they are valid.
  */
 static annal_status examine(const struct storage *shelf, struct shelf_item *items, size_t count,
                             annal_error *err)
@@ -271,7 +277,7 @@ static annal_snapshot_info info_of(const struct shelf_item *item)
                                  .in_file = item->header.in_file};
 }
 
-/* The rows of one session, with its storage; found says whether the session exists. */
+/* Report the rows of one session, with its storage; found says whether the session exists. */
 static annal_status tell_session(const struct storage *shelf, annal_status found,
                                  struct shelf_item *items, size_t count, annal_snapshot_fn fn,
                                  void *arg, annal_error *err)
@@ -341,7 +347,7 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
         if (status >= 0)
             annal__storage_sweep(&shelf);
     }
-    /* Even if there are no rows: the index may have forgotten a session that was deleted. */
+    /* Even without rows: the index may have forgotten a session that was deleted. */
     if (status >= 0 && session.len > 0) {
         const struct storage shelf = {
             .index = index, .store = annal__index_store(index), .session = session};

@@ -5,24 +5,26 @@
 
 #include "snapshot/chain.h"
 
-/* A state, and the snapshot that it came from. */
+/* A state, and the snapshot from which it was loaded. */
 struct loaded {
-    annal_state *state;  /* the caller frees it, */
-    struct chain *chain; /* and unrefs this */
-    bool inherited;      /* it is the snapshot of an ancestor */
+    annal_state *state;  /* the caller frees it */
+    struct chain *chain; /* the caller drops this reference */
+    bool inherited;      /* whether it is the snapshot of an ancestor */
 };
 
 /*
- * The newest snapshot that counts and whose seq is at most at_most: one of the session, or, at or
- * before its fork point, one of an ancestor. With discard, rows of the session that do not count
- * are deleted on the way; each deletion waits up to wait_ms for other writers of the index.
- * ANNAL_ERR_NOTFOUND: there is none.
+ * Load the newest valid snapshot whose seq is at most at_most: of the session or, at or before its
+ * fork point, of an ancestor. With discard, invalid rows of the session are deleted on the way;
+ * each deletion waits up to wait_ms for other writers of the index. ANNAL_ERR_NOTFOUND: no valid
+ * snapshot.
  */
 annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
                                 uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
 
-/* A state of the session over source, or before its first event if that is NULL; of shelf->spare if
- * there is one. On success the state owns source. */
+/*
+ * Create a state of the session over source, or before its first event if source is NULL; reuse
+ * shelf->spare if possible. On success the state owns source.
+ */
 annal_status annal__load_state(const struct storage *shelf, const annal__state_source *source,
                                annal_state **out_state, annal_error *err);
 
@@ -30,7 +32,7 @@ annal_status annal__load_state(const struct storage *shelf, const annal__state_s
 annal_status annal__load_cursor(const struct storage *shelf, const struct loaded *loaded,
                                 annal_cursor **out_cursor, annal_error *err);
 
-/* How long a caller waits for other writers of the index; the keeper does not wait so long. */
+/* How long a caller waits for other writers of the index; the keeper waits less. */
 #define SNAPSHOT_WAIT_MS 10000
 
 #endif

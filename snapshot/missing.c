@@ -16,10 +16,11 @@
 #define PATH_LIMIT  8192
 #define TIME_DIGITS 20
 #define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
-#define SHARE       100        /* one part in so many of the time may be spent on looking */
-#define PAUSE_US    1000000    /* between two looks, at least */
-#define LOOKING_US  60000000   /* until others look, if this process dies */
-#define MISTAKEN_US 3600000000 /* a time later than this comes from a clock that was wrong */
+/* the share of the time that may be spent on looking is one SHARE-th */
+#define SHARE       100
+#define PAUSE_US    1000000    /* minimum between two looks */
+#define LOOKING_US  60000000   /* until other processes look, if this process dies */
+#define MISTAKEN_US 3600000000 /* a time later than this was written with a wrong clock */
 
 struct look {
     annal_index *index;
@@ -28,8 +29,8 @@ struct look {
     void *arg;
     int64_t us;
     int64_t stop_us;                           /* monotonic; 0: not begun */
-    char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the first to look at */
-    char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* where time ran out; "": it did not */
+    char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* first session to look at */
+    char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session where time ran out, or "" */
 };
 
 static int64_t monotonic_us(const struct look *look)
@@ -38,7 +39,7 @@ static int64_t monotonic_us(const struct look *look)
     return clock->monotonic_us(clock->arg);
 }
 
-/* What the file says. A torn one says nothing: look now, beginning with the first session. */
+/* Read the file. A torn file means: look now, beginning with the first session. */
 static void read_turn(const struct io *io, int fd, int64_t *out_due_us, char *out_from)
 {
     char line[LINE_LIMIT + 1];
@@ -75,7 +76,7 @@ static int open_turn(const annal_store *store, const struct io *io)
     return fd;
 }
 
-/* An annal_session_fn. */
+/* Look at a session: an annal_session_fn. */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
     struct look *look = arg;
@@ -84,7 +85,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     memcpy(id, session.ptr, session.len);
     if (strcmp(id, look->from) < 0)
         return 0;
-    /* At least one: making the list may have taken longer than that. */
+    /* At least one session: listing the sessions may have taken longer than that. */
     if (look->stop_us == 0)
         look->stop_us = monotonic_us(look) + look->us;
     else if (monotonic_us(look) >= look->stop_us) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots that other processes left untaken: those that only write journals, and those that died
- * or had no time.
+ * Snapshots that other processes did not take: processes that only write journals, and processes
+ * that died or had no time.
  *
  * Looking at every session costs a listing of events/ and a few reads for each, so processes take
- * turns. The file locks/snapshots is one line: the time when the next may look (microseconds UTC,
- * 20 digits), which is after a hundred times as long as the last look took, and at least a second;
+ * turns. The file locks/snapshots is one line: the time of the next look (microseconds UTC, 20
+ * digits), which is after a hundred times as long as the last look took, and at least a second;
  * then a space, and the session to begin with, where the last look ran out of time. The file may be
  * removed at any time. If it cannot be written, no process looks.
  */
@@ -15,7 +15,7 @@
 #include "snapshot/policy.h"
 
 /*
- * If it is time for a look, call fn for each session of which a snapshot is due; spend us
+ * Call fn for each session of which a snapshot is due, if it is time for a look. Spends us
  * microseconds, counted from the first session on, which is looked at in any case. policy has no
  * zeros. Errors are left for the next look.
  */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a snapshot is due, and which may be deleted. Pure functions: no clock, no disk.
+ * When a snapshot is due, and which snapshots may be deleted. Pure functions: no clock, no disk.
  *
- * Snapshots of a session are numbered, and each number is higher than the one before by the
- * session's stride: 1 at first. If all together take more bytes than they may, the stride becomes
- * four times as large: the numbers that are not multiples of it are deleted (container.c, rule 3:
- * nothing depends on them), and from then on one is due only after stride times as many events,
- * bytes or milliseconds. So the snapshots of a session of any length take a bounded share of its
- * own size, at equal distances.
+ * Snapshots of a session are numbered, and each number exceeds the number before by the session's
+ * stride: 1 at first. If all snapshots together take more bytes than they may, the stride becomes
+ * four times as large: the snapshots whose numbers are not multiples of it are deleted
+ * (container.c, rule 3: no other snapshot depends on them). From then on a snapshot is due only
+ * after stride times as many events, bytes or milliseconds. So the snapshots of a session of any
+ * length take a bounded share of its own size, at equal distances.
  *
  * The keeper hurries: while it is more than eight distances from the end, it skips every due place
  * that is less than half of the way to the end and less than 16,000 events after the last snapshot.
- * So a burst gets one snapshot every 16,000 events, then one after half of the rest and so on, then
- * those that are due near its end: soon the newest state is near, a process that ends early has not
- * worked in vain, and no state is so far from a snapshot that a person would wait for it. Skipped
- * places stay skipped, because numbers are in the order of seq. To get a snapshot at each place,
- * drop all of them and catch up by hand.
+ * So in a burst it takes a snapshot every 16,000 events, then after half of the rest and so on,
+ * then the snapshots that are due near its end. Soon the newest state is close to a snapshot, a
+ * process that ends early has done useful work, and no state is so far from a snapshot that a
+ * person would wait for it. Skipped places are never taken later, because numbers are in the order
+ * of seq. To get a snapshot at each place, drop all of them and catch up by hand.
  */
 #ifndef SNAPSHOT_POLICY_H
 #define SNAPSHOT_POLICY_H
@@ -28,27 +28,26 @@ struct snapshot_mark {
     uint64_t offset;
 };
 
-/* The policy with its zeros filled in; NULL yields all defaults. */
+/* Return the policy with its zeros replaced by defaults; policy may be NULL. */
 annal_snapshot_policy annal__policy_fill(const annal_snapshot_policy *policy);
 
 /* As above, with the distances multiplied by stride. */
 annal_snapshot_policy annal__policy_stretch(const annal_snapshot_policy *policy, uint64_t stride);
 
 /*
- * Whether here is so far from last (the last snapshot or due place, or all zero) that one is due.
+ * Return whether here is far enough from last (the last snapshot or due place, or all zero) that a
+ * snapshot is due.
  */
 bool annal__policy_is_due(const annal_snapshot_policy *policy, struct snapshot_mark last,
                           struct snapshot_mark here);
 
-/*
- * As above, by time: there are events after last, and the oldest of them has waited for waited_ms.
- */
+/* As above, by time: there are events after last, and the oldest has waited for waited_ms. */
 bool annal__policy_is_due_by_time(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                   struct snapshot_mark here, uint64_t waited_ms);
 
 /*
- * At a due place on the way to end: whether one is to be taken here. The newest place that is due
- * is always taken. An earlier one is skipped while the journal since the last snapshot is smaller
+ * Return whether to take a snapshot at a due place on the way to end. The newest due place is
+ * always taken. An earlier place is skipped while the journal since the last snapshot is smaller
  * than a quarter of the pages that changed since (changed_bytes): so during a burst, or after a
  * large import, writing snapshots costs no more than reading the journal.
  */
@@ -56,15 +55,15 @@ bool annal__policy_take_here(const annal_snapshot_policy *policy, struct snapsho
                              struct snapshot_mark here, struct snapshot_mark end,
                              uint64_t changed_bytes);
 
-/* Whether so much is left to fold that the keeper hurries. */
+/* Return whether so much is left to fold that the keeper hurries. */
 bool annal__policy_is_far_from_end(const annal_snapshot_policy *policy, struct snapshot_mark here,
                                    struct snapshot_mark end);
 
-/* Whether the keeper, in a hurry, skips a due place. */
+/* Return whether the keeper, in a hurry, skips a due place. */
 bool annal__policy_skips_in_hurry(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                   struct snapshot_mark here, struct snapshot_mark end);
 
-/* How many bytes the snapshots of a journal of this size may take. */
+/* Return how many bytes the snapshots of a journal of this size may take. */
 uint64_t annal__policy_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);
 
 #endif

@@ -15,7 +15,7 @@ enum { LEVEL = 3, EVERY_EVENTS = 1000, SHARE = 10 };
 
 /* ---- Loading ---- */
 
-/* data is one zstd frame with its size and a checksum; false: it is damaged. */
+/* Unpack data from one zstd frame with its size and a checksum. Returns false if it is damaged. */
 static bool unpack(annal_slice frame, annal_slice *out_data)
 {
     unsigned long long bytes = ZSTD_getFrameContentSize(frame.ptr, frame.len);
@@ -43,7 +43,7 @@ struct search {
     annal_error *err;
 };
 
-/* Whether the journal still has what this was made from. */
+/* Return whether the row is valid: the journal still has the event after which it was saved. */
 static bool counts(const struct search *search, const annal__reduction_row *row)
 {
     annal_cursor *cursor = NULL;
@@ -53,7 +53,7 @@ static bool counts(const struct search *search, const annal__reduction_row *row)
     return status >= 0;
 }
 
-/* An annal_lineage_fn. ANNAL_END: found. */
+/* Look for a row in a part of a lineage: an annal_lineage_fn. ANNAL_END: found. */
 static int look_in_part(void *arg, const annal_lineage_part *part)
 {
     struct search *search = arg;
@@ -95,7 +95,7 @@ annal_status annal__reduction_load(annal_index *index, annal_slice session, anna
 
 /* ---- Saving ---- */
 
-/* The caller frees the frame. */
+/* Pack data; the caller frees the frame. */
 static annal_status pack(annal_slice data, annal_slice *out_frame, annal_error *err)
 {
     size_t room = ZSTD_compressBound(data.len), code = 0;

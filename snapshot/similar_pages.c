@@ -10,7 +10,7 @@
 
 #define STRING_BYTES 8
 #define ONE_OF_BITS  5 /* one string of 32 is chosen */
-/* Room for this many; after that the table is full, and no more are remembered */
+/* Room for this many; when the table is full, no more strings are remembered */
 #define STRINGS_A_PAGE 96
 #define VOTES_MIN      3
 #define NO_PAGE        UINT32_MAX
@@ -55,7 +55,7 @@ void annal__similar_pages_free(struct similar_pages *similar)
     annal__free(similar);
 }
 
-/* The next chosen string from *at on; false: there is none. */
+/* Find the next chosen string from *at on. Returns false if there is none. */
 static bool next_string(const char *bytes, size_t *at, uint32_t *out_key)
 {
     while (*at + STRING_BYTES <= SNAPSHOT_PAGE_BYTES) {

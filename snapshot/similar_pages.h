@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the content of a page comes from: pages of the base that share text with it.
+ * Similar pages: pages of the base that share text with a page.
  *
- * If a page of a B-tree is full, its rows and those of its neighbours are redistributed over one
- * page more, so a page contains rows that were in other pages before. Of each page of the base some
+ * If a page of a B-tree is full, its rows and its neighbours' rows are redistributed over one page
+ * more, so a page contains rows that were in other pages before. Of each page of the base some
  * strings of eight bytes are remembered, chosen by their own content, so that the same rows yield
  * the same strings wherever they are. A string that is in two pages is ignored.
  */
@@ -14,7 +14,7 @@
 
 struct similar_pages;
 
-/* Create it for this many pages of the base. */
+/* Create a table for this many pages of the base. */
 annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_similar,
                                       annal_error *err);
 void annal__similar_pages_free(struct similar_pages *similar);
@@ -22,7 +22,10 @@ void annal__similar_pages_free(struct similar_pages *similar);
 /* Remember a page of the base. */
 void annal__similar_pages_add(struct similar_pages *similar, uint32_t page, const char *bytes);
 
-/* The pages that share most with bytes, except `page` itself, the best first. Returns how many. */
+/*
+ * Find the pages that share most with bytes, except `page` itself, the best first. Returns their
+ * number.
+ */
 size_t annal__similar_pages_find(const struct similar_pages *similar, uint32_t page,
                                  const char *bytes, uint32_t *out_pages, size_t most);
 

@@ -3,23 +3,24 @@
  * The keeper's task: take snapshots of the sessions that this store object appends to.
  *
  * For each such session it remembers the place of the newest snapshot and since when events have
- * waited for one; a session whose journal did not grow costs nothing. It works for a short while at
- * a time, only tries for the index, and comes back later: appends, checkpoints and the index
- * continue in between. If nobody appends and there is much to fold, it works for longer, and it
- * skips places on the way (policy.h), so that soon after a burst the newest state is near. However
- * much was appended meanwhile, a round looks at the end of the journal as it is then: nothing is
- * queued.
+ * waited for the next snapshot; a session whose journal did not grow costs nothing. The task works
+ * for a short while at a time, only tries to lock the index, and continues later: appends,
+ * checkpoints and the index run in between. If no thread appends and there is much to fold, it
+ * works for longer, and it skips places on the way (policy.h), so that soon after a burst the
+ * newest state is close to a snapshot. Each round works up to the current end of the journal:
+ * nothing is queued.
  *
- * The index goes first. While it is behind what this process appended, no snapshot is taken, for at
- * most a tenth of the time after which one is due in any case (30 seconds by default): then it
- * works beside the index, until the index has caught up once.
+ * The index has priority. While it lags behind what this process appended, no snapshot is taken,
+ * for at most a tenth of the time after which a snapshot is due in any case (30 seconds by
+ * default). After that the task works beside the index, until the index has caught up once.
  *
- * Now and then it looks for what other processes left (missing.h), and takes those snapshots, too.
+ * From time to time it looks for snapshots that other processes left (missing.h), and takes those,
+ * too.
  *
  * When it is closed it takes what is due, in rounds, with the keeper's other work in between. A
  * process that lived only for a moment works for CLOSING_US or until it has taken one snapshot, so
- * that a series of such processes makes progress. One that lived longer may have appended more, and
- * works for up to CLOSING_SHARE times as long as it lived. The next process continues.
+ * that a series of such processes makes progress. A process that lived longer may have appended
+ * more, and works for up to CLOSING_SHARE times as long as it lived. The next process continues.
  */
 #include "index/sys/open.h"
 #include "journal/sys/keeper_task.h"
@@ -40,23 +41,24 @@
 
 #define PERIOD_MS      1000
 #define BUDGET_US      50000
-#define HURRY_US       200000 /* much to fold, and nobody appends */
+#define HURRY_US       200000 /* when there is much to fold, and no thread appends */
 #define CLOSING_US     BUDGET_US
 #define CLOSING_SHARE  4
 #define CLOSING_MAX_US 5000000
 #define BUSY_PAUSE_US  2000 /* at close, while another process writes the index */
-#define PUT_OFF_SHARE  10   /* of every_ms: how long it waits for the index */
+#define PUT_OFF_SHARE  10   /* share of every_ms for which it waits for the index */
 
 struct entry {
     char *session;
-    struct snapshot_mark last; /* the newest snapshot, or the place of the last failed attempt */
+    struct snapshot_mark last; /* newest snapshot, or place of the last failed attempt */
     uint64_t stride;           /* see policy.h */
     uint64_t patience;         /* see snapshot_write.h */
-    struct snapshot_mark end;  /* of the journal, when last looked at */
-    bool known;                /* last has been looked up; if not, none can be due yet */
+    struct snapshot_mark end;  /* end of the journal at the last look */
+    /* whether `last` was looked up; if not, no snapshot can be due yet */
+    bool known;
     bool changed;
-    bool left;          /* left by another process: worth a look in any case */
-    int64_t waiting_us; /* monotonic: since when there are events after last; 0: there are none */
+    bool left;          /* whether another process left it: look at it in any case */
+    int64_t waiting_us; /* monotonic: since when there are events after last, or 0 */
 };
 
 struct annal_snapshots {
@@ -65,23 +67,26 @@ struct annal_snapshots {
     annal_snapshot_policy policy;
     uint64_t since; /* see annal__store_changed() */
     int64_t opened_us;
-    int64_t behind_since_us; /* monotonic: since when the index has been behind; 0: it is not */
+    int64_t behind_since_us; /* monotonic: since when the index has lagged, or 0 */
     _Atomic bool closing;
-    bool ends;                /* closing: it ran once more, because no other task does its work */
-    bool is_patient;          /* closing: this process lived long enough for much work */
-    int64_t patient_until_us; /* closing: it works until then, and after that until one is taken */
-    uint64_t taken;           /* snapshots taken by writers that are done */
-    bool is_due;              /* the last round left something that is due */
-    bool is_busy;             /* because another process writes the index */
-    struct entry *entries;    /* sorted by session */
+    /* at close: whether it ran once more, because no other task does its work */
+    bool ends;
+    bool is_patient; /* at close: whether this process lived long enough for much work */
+    /* at close: it works until then, and after that until it has taken one snapshot */
+    int64_t patient_until_us;
+    uint64_t taken;        /* snapshots taken by writers that have ended */
+    bool is_due;           /* whether the last round left a due snapshot */
+    bool is_busy;          /* whether that was because another process writes the index */
+    struct entry *entries; /* sorted by session */
     size_t count;
-    size_t next; /* the entry to look at next, so that all get a turn */
+    size_t next; /* index of the next entry to look at, so that all get a turn */
     struct snapshot_writer
-        *writer;        /* the writer that is working on a session, also between two rounds */
-    annal_state *spare; /* of the one before it, at rest: compiling the core pack takes long */
+        *writer; /* writer that is working on a session, also between two rounds */
+    /* released state of the previous writer: compiling the core pack takes long */
+    annal_state *spare;
 };
 
-/* ---- Which sessions ---- */
+/* ---- The sessions ---- */
 
 static size_t find(const annal_snapshots *snapshots, const char *session)
 {
@@ -125,7 +130,7 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool l
     return ANNAL_OK;
 }
 
-/* Two functions of type annal_session_fn. */
+/* Note a session that changed; like the next function, an annal_session_fn. */
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -138,11 +143,11 @@ static int note_left(void *arg, annal_slice session, uint64_t bytes)
     return note(arg, session, true);
 }
 
-/* ---- Whether one is due ---- */
+/* ---- Due snapshots ---- */
 
 /*
- * The first look at a session. A process that ends after a moment may leave looking to others
- * (missing.h), except for what it appended itself.
+ * Look at a session for the first time. A process that ends after a moment may leave looking to
+ * others (missing.h), except for what it appended itself.
  */
 static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
@@ -179,7 +184,7 @@ static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, 
         return status;
     entry->end = (struct snapshot_mark){info.last_seq, info.end_offset};
     if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
-        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* another journal by now */
+        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* it has another journal by now */
     if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
         entry->waiting_us = annal__monotonic_us();
     return ANNAL_OK;
@@ -202,7 +207,7 @@ static annal_status look_at(annal_snapshots *snapshots, struct entry *entry, ann
     return status;
 }
 
-/* ---- At work ---- */
+/* ---- Working ---- */
 
 static annal_status begin(annal_snapshots *snapshots, const struct entry *entry, bool by_time,
                           annal_error *err)
@@ -215,10 +220,10 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
         annal__snapshot_write_init(writer, snapshots->index, annal_slice_of(entry->session),
                                    &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
-        /* In so little time, half of the way is too far. */
+        /* Without patience there is too little time to skip half of the way. */
         writer->hurries = !snapshots->closing || snapshots->is_patient;
         writer->patience = entry->patience;
-        /* A place that was refused is not tried again from there on. */
+        /* A refused place is not tried again from there on. */
         if (entry->patience > 1 && entry->last.seq > writer->due.seq)
             writer->due = entry->last;
     }
@@ -234,8 +239,8 @@ static void put_away(annal_snapshots *snapshots)
 }
 
 /*
- * The writer has ended. If it failed, or if what it took does not count, the session waits for the
- * same distance again before the next attempt.
+ * Handle the end of the writer. If it failed, or if its snapshot is invalid, the session waits for
+ * the same distance again before the next attempt.
  */
 static void finish(annal_snapshots *snapshots, annal_status status)
 {
@@ -255,21 +260,21 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     put_away(snapshots);
 }
 
-/* Whether closing may take longer. */
+/* Return whether closing may take longer. */
 static bool may_go_on(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);
     return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
-/* Whether this round must end. At close it is never needed elsewhere. */
+/* Return whether this round must end. At close the keeper is never needed elsewhere. */
 static bool is_over(const annal_snapshots *snapshots, int64_t stop_us)
 {
     return annal__monotonic_us() >= stop_us ||
            (!snapshots->closing && annal__keeper_is_needed(snapshots->store));
 }
 
-/* ANNAL_END: the time is over, or another process writes the index. */
+/* Work on a session. ANNAL_END: the time is over, or another process writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
@@ -438,7 +443,7 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     annal_status status = annal__index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
-    /* If the keeper has no room for it, the store works without this task. */
+    /* If the keeper has no room for the task, the store works without it. */
     if (!annal__store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_task(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal__index_on_close(index, close_default, snapshots);
@@ -457,7 +462,7 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
     annal_status status = open_task(index, policy, false, out_snapshots, err);
     annal_snapshots *usual = status < 0 ? NULL : annal__index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        annal__keeper_task_remove(store, usual); /* it gave way, and will not run again */
+        annal__keeper_task_remove(store, usual); /* that task made way, and will not run again */
         free_snapshots(usual);
     }
     return status;

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #define STEP_EVENTS    256
-#define STEP_BYTES     ((uint64_t)1 << 18) /* of journal */
+#define STEP_BYTES     ((uint64_t)1 << 18) /* of the journal */
 #define PATIENCE_MAX   ((uint64_t)1 << 20)
 #define PUT_AWAY_BYTES ((size_t)16 << 20) /* of pages that changed since the last snapshot */
 
 /* ---- Beginning ---- */
 
-/* The newest snapshot, or NULL. */
+/* Return the newest snapshot, or NULL. */
 static const struct snapshot_header *newest(const struct snapshot_writer *writer)
 {
     return writer->chain == NULL || annal__chain_layers(writer->chain) == 0
@@ -27,8 +27,8 @@ static const struct snapshot_header *newest(const struct snapshot_writer *writer
 }
 
 /*
- * A fork's own snapshots come after its fork point. So marks begin there, and what comes before is
- * only folded, from a snapshot of an ancestor if there is one.
+ * Begin to fold. A fork's own snapshots are after its fork point. So marks begin there, and earlier
+ * events are only folded, from a snapshot of an ancestor if possible.
  */
 static annal_status begin_fold(struct snapshot_writer *writer, annal_error *err)
 {
@@ -105,9 +105,9 @@ void annal__snapshot_write_done(struct snapshot_writer *writer)
     *writer = (struct snapshot_writer){0};
 }
 
-/* ---- Packing one ---- */
+/* ---- Packing a snapshot ---- */
 
-/* The layer that a snapshot with this number is stored against, or the number of layers: none. */
+/* Return the layer against which a snapshot with this number is stored, or the number of layers. */
 static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
 {
     size_t count = annal__chain_layers(writer->chain);
@@ -118,7 +118,7 @@ static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
     return at;
 }
 
-/* Number the snapshot, and pack its body. *out_base is the layer that it is stored against. */
+/* Number the snapshot, and pack its body. *out_base: the layer against which it is stored. */
 static annal_status pack(const struct snapshot_writer *writer, struct snapshot_header *header,
                          struct buf *body, size_t *out_base, annal_error *err)
 {
@@ -137,7 +137,7 @@ static annal_status pack(const struct snapshot_writer *writer, struct snapshot_h
 
 /* ---- Staying within the limit of bytes ---- */
 
-/* Without those whose number is not a multiple of stride. */
+/* Add up the bytes without snapshots whose number is not a multiple of stride. */
 static uint64_t total_of(const struct shelf_list *list, uint64_t stride)
 {
     uint64_t total = 0;
@@ -158,8 +158,8 @@ static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
 }
 
 /*
- * Raise the stride until the snapshots that stay leave room for one of this size, or until none
- * stays. *out_fits: there is room.
+ * Raise the stride until the remaining snapshots leave room for one of this size, or until none
+ * remains. *out_fits: there is room.
  */
 static annal_status make_room(struct snapshot_writer *writer, uint64_t bytes, bool *out_fits,
                               annal_error *err)
@@ -188,8 +188,8 @@ static annal_status make_room(struct snapshot_writer *writer, uint64_t bytes, bo
 }
 
 /*
- * Pack, and make room. With a larger stride it is stored against an older snapshot, takes more
- * bytes, and needs room again. If it does not even fit alone, the existing ones stay.
+ * Pack, and make room. With a larger stride the snapshot is stored against an older one, takes more
+ * bytes, and needs room again. If it does not even fit alone, the existing snapshots stay.
  */
 static annal_status pack_to_fit(struct snapshot_writer *writer, struct snapshot_header *header,
                                 struct buf *body, size_t *out_base, bool *out_fits,
@@ -218,7 +218,10 @@ static bool is_leftover(void *arg, const struct shelf_item *item)
     return item->problem != NULL || item->header.number % writer->stride != 0;
 }
 
-/* Nothing needs them any more. If another process writes the index, the next step tries again. */
+/*
+ * Remove snapshots that no other snapshot needs any more. If another process writes the index, the
+ * next step tries again.
+ */
 static annal_status remove_leftovers(struct snapshot_writer *writer, annal_error *err)
 {
     struct shelf_list list = {0};
@@ -235,11 +238,12 @@ static annal_status remove_leftovers(struct snapshot_writer *writer, annal_error
     return status;
 }
 
-/* ---- Taking one ---- */
+/* ---- Taking a snapshot ---- */
 
 /*
- * Another process may have taken one at this place meanwhile. Then that one stays: its state is the
- * same, but later snapshots may be stored against its bytes, which may differ from ours.
+ * Find out whether another process has taken a snapshot at this place in the meantime. Then its
+ * snapshot stays: its state is the same, but later snapshots may be stored against its bytes, which
+ * may differ from ours.
  */
 static annal_status is_taken(const struct snapshot_writer *writer, bool *out_taken,
                              annal_error *err)
@@ -258,7 +262,7 @@ static annal_status is_taken(const struct snapshot_writer *writer, bool *out_tak
     return status;
 }
 
-/* The snapshot is stored: the state continues over it. */
+/* Continue the state over the snapshot that was just stored. */
 static annal_status go_on_over(struct snapshot_writer *writer, const struct snapshot_header *header,
                                struct buf *body, size_t base, annal_error *err)
 {
@@ -272,7 +276,7 @@ static annal_status go_on_over(struct snapshot_writer *writer, const struct snap
     return status;
 }
 
-/* It is stored. */
+/* Note that the snapshot was stored. */
 static void note_taken(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
     writer->last = writer->due = writer->here;
@@ -281,7 +285,10 @@ static void note_taken(struct snapshot_writer *writer, const struct snapshot_hea
     writer->total_bytes += SNAPSHOT_HEADER_BYTES + header->body_bytes;
 }
 
-/* It is larger than all together may be: four times as far from here one may fit, or be smaller. */
+/*
+ * Note that the snapshot is larger than all together may be: four times as far from here a snapshot
+ * may fit, or be smaller.
+ */
 static void note_refused(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
     writer->due = writer->here;
@@ -321,7 +328,7 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
     if (status >= 0 && fits)
         status = annal__storage_put(&writer->shelf, &header, base_of(writer, base),
                                     annal__buf_slice(&body), writer->wait_ms, err);
-    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt: use what it has */
+    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt: use its current rows */
         annal__buf_done(&body);
         end_fold(writer);
         return begin_fold(writer, err);
@@ -343,12 +350,13 @@ static int count_changed(void *arg, uint64_t page)
     return 0;
 }
 
-/* At a due place: whether a snapshot is taken here. */
+/* Decide whether a snapshot is taken at a due place. */
 static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snapshot_policy *policy,
                                 bool *out_take, annal_error *err)
 {
     const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
-    /* The first snapshot of a fork is whole, and those of its ancestors are near: no hurry. */
+    /* The first snapshot of a fork is stored whole, and its ancestors' snapshots are near: no
+     * hurry. */
     bool whole = writer->shelf.info.fork_seq > 0 && newest(writer) == NULL;
     uint64_t changed = 0;
     *out_take = false;
@@ -361,7 +369,7 @@ static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snap
     return status;
 }
 
-/* Take one here if it is due. If that fails, the next step tries here again. */
+/* Take a snapshot here if it is due. If that fails, the next step tries here again. */
 static annal_status take_if_due(struct snapshot_writer *writer, annal_error *err)
 {
     annal_status status = remove_leftovers(writer, err);

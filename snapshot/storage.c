@@ -18,7 +18,7 @@
 #define SUFFIX     ".zst"
 #define OTHER_SEQ  "it is of another seq than its row"
 
-/* An annal_lineage_fn: the last part is the root. */
+/* Note the root: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct storage *shelf = arg;
@@ -53,7 +53,7 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
 
 /* ---- Files ---- */
 
-/* STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst if seq is not 0. */
+/* Compose STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst if seq is not 0. */
 static annal_status path_of(const struct storage *shelf, uint64_t seq, struct buf *out,
                             annal_error *err)
 {
@@ -76,7 +76,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     struct buf path = {0};
     annal_status status = path_of(shelf, header->seq, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
-    /* A missing file is damage; one that cannot be opened at the moment is not. */
+    /* A missing file is damage; a file that cannot be opened at the moment is not. */
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
                      ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is gone", path.ptr)
@@ -296,7 +296,7 @@ void annal__storage_sweep(const struct storage *shelf)
     annal_session_info info;
     struct sweep sweep = {.shelf = shelf};
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
-    /* Without a session no row counts. */
+    /* Without a session no row is valid. */
     if (status != ANNAL_ERR_NOTFOUND)
         status = annal__storage_list(shelf->index, shelf->session, &sweep.rows, NULL);
     if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)

@@ -2,29 +2,29 @@
 /*
  * Backup: everything in a store that cannot be rebuilt.
  *
- * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none points
- *     after the end of a journal), and of packs/ the list of packs that are on and the user's
- *     packs. Not the index, the snapshots and the tables of packs, which are made from these; not
- *     the commit logs: what is durable is in the journals too, or is waited for (rule 4); not
- *     locks/.
+ * (1) A backup contains events/ (the journals), artifacts/, cursors/ (first, so that none points
+ *     after the end of a journal), and of packs/ the list of enabled packs and the user's packs. It
+ *     contains neither the index, the snapshots and the tables of packs, which are built from
+ *     these, nor the commit logs (every durable event is in the journals too, or is waited for:
+ *     rule 4), nor locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
- *     file, h the XXH3-64 of its bytes, and {"files","bytes","h"}, h that of the manifest up to
- *     there. It is written when all files and directories are synced. No other file of a backup is
- *     ever written twice.
- * (3) A journal only grows, so a prefix that ends with a whole event is a journal. What follows the
- *     last event that proves itself is a piece of an append that is being written, and is left out;
- *     damage is copied. The journal may be replaced (deleted, converted) while it is copied:
- *     afterwards it must still be the same file, otherwise it is copied again.
- * (4) A journal has what was acknowledged once its bytes could be written (an append returns after
- *     that). If a process could not write them yet, because the disk is full, they are only in its
- *     commit log; then the backup waits, and in the end refuses.
- * (5) What the sqlite3 shell wrote into tables of packs becomes events before the journals are
- *     copied: the packs are caught up first. One that fails is left out: a backup is needed most
+ *     file, where h is the XXH3-64 of its bytes, and {"files","bytes","h"}, where h is the hash of
+ *     the manifest before this line. It is written when all files and directories are synced. No
+ *     other file of a backup is ever written twice.
+ * (3) A journal only grows, so a prefix that ends with a whole event is a journal. Bytes after the
+ *     last valid event belong to an append that is being written, and are skipped; damage is
+ *     copied. The journal may be replaced (deleted, converted) while it is copied: if it is not the
+ *     same file afterwards, it is copied again.
+ * (4) A journal contains what was acknowledged once its bytes could be written (an append returns
+ *     after that). If a process could not write them yet, because the disk is full, they are only
+ *     in its commit log; then the backup waits, and in the end refuses.
+ * (5) Rows that the sqlite3 shell wrote into tables of packs become events before the journals are
+ *     copied: the packs are caught up first. A pack that fails is skipped: a backup is needed most
  *     when something is broken.
- * (6) Artifacts are copied after the journals, with a hold on them, so that every one that a copied
- *     event names is there.
- * (7) Journals of forks are copied before those that they point at: see backup_order.h.
- * (8) A store is restored beside its place, and gets its name when it is whole: one rename.
+ * (6) Artifacts are copied after the journals, with a hold on them, so that every artifact of a
+ *     copied event exists.
+ * (7) Journals of forks are copied before the journals of their parents: see backup_order.h.
+ * (8) A store is restored beside its final path, and renamed when it is complete.
  */
 #include "index/backup/backup.h"
 
@@ -47,8 +47,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define DRAIN_MS 600000 /* for what was written into tables of packs */
-#define TRIES    10     /* of a journal that is replaced again and again */
+#define DRAIN_MS 600000 /* wait for rows that were written into tables of packs */
+#define TRIES    10     /* tries for a journal that is replaced repeatedly */
 
 struct backup {
     annal_index *index;
@@ -57,7 +57,7 @@ struct backup {
     struct copying copying;
     struct buf manifest, from, to;
     annal_backup_result result;
-    annal_status failed; /* in an io_list_fn, whose result says only that it stopped */
+    annal_status failed; /* status of an io_list_fn, whose result says only that it stopped */
     annal_error *err;
 };
 
@@ -89,7 +89,7 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
 
 /* ---- Journals, rule (3) ---- */
 
-/* Whether the session's journal is still the one that was looked at. */
+/* Return whether the session's journal is still the same file. */
 static bool is_same(annal_store *store, annal_slice session, const annal_session_info *before)
 {
     annal_session_info now;
@@ -108,7 +108,7 @@ static annal_status copy_journal(struct backup *backup, struct backup_session *e
     *out_again = false;
     annal_status status = annal_session_info_get(backup->store, session, &info, backup->err);
     if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && info.fork_seq > entry->fork_seq))
-        return ANNAL_OK; /* deleted meanwhile */
+        return ANNAL_OK; /* deleted in the meantime */
     if (status >= 0)
         status = annal__backup_note_parent(backup->store, &info, entry, backup->err);
     if (status < 0)
@@ -157,7 +157,7 @@ static annal_status copy_sessions(struct backup *backup)
 
 /* ---- Artifacts and packs ---- */
 
-/* An annal_artifact_fn. */
+/* Copy an artifact: an annal_artifact_fn. */
 static int copy_artifact(void *arg, const annal_artifact_info *info)
 {
     struct backup *backup = arg;
@@ -165,7 +165,7 @@ static int copy_artifact(void *arg, const annal_artifact_info *info)
     snprintf(file.path, sizeof file.path, "artifacts/%s/%s.zst", info->session, info->sha256);
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* swept; only if there can be no hold, because nobody may write */
+        return ANNAL_OK; /* swept; only without a hold, because the store is read-only */
     if (status == ANNAL_OK) {
         backup->result.artifacts++;
         status = write_down(backup, &file);
@@ -188,18 +188,18 @@ static int copy_named(struct backup *backup, const char *folder, const char *nam
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_OK)
         status = write_down(backup, &file);
-    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* it was just removed */
+    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* just removed */
     return backup->failed != ANNAL_OK;
 }
 
-/* An io_list_fn: a file of a user in packs/. */
+/* Copy a file of a user in packs/: an io_list_fn. */
 static int copy_pack(void *arg, const char *name)
 {
     return strcmp(name, "enabled") == 0 || ends_with(name, ".sql") ? copy_named(arg, "packs", name)
                                                                    : 0;
 }
 
-/* An io_list_fn: a named cursor. */
+/* Copy a named cursor: an io_list_fn. */
 static int copy_cursor(void *arg, const char *name)
 {
     return ends_with(name, ".json") ? copy_named(arg, "cursors", name) : 0;
@@ -222,7 +222,7 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- All steps ---- */
 
 static int add_bytes(void *arg, annal_slice session, uint64_t bytes)
 {
@@ -271,7 +271,7 @@ static annal_status finish(struct backup *backup)
     return status;
 }
 
-/* Artifacts' directories are synced one by one: there is one for each session. */
+/* Sync the directories of artifacts one by one: each session has its own. */
 static int sync_artifacts_of(void *arg, const char *name)
 {
     struct backup *backup = arg;
@@ -358,7 +358,7 @@ static annal_status restore_file(struct copying *copying, const char *directory,
         status = annal__backup_join(&to, target, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__backup_make_parents(copying->io, target, file->path, err);
-    if (status >= 0) /* one byte more, to see that the file ends there */
+    if (status >= 0) /* one byte more, to check that the file ends there */
         status = annal__backup_copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
                                          file->bytes + 1, &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -416,7 +416,7 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
             break;
         *strrchr(file.path, '/') = '\0';
         if (strcmp(file.path, last) == 0)
-            continue; /* they come in order */
+            continue; /* the files are sorted */
         memcpy(last, file.path, sizeof last);
         status = annal__backup_join(&path, target, file.path, err);
         if (status >= 0)
@@ -451,7 +451,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         goto done;
     }
     status = annal__make_private_dir(io, target.ptr, err);
-    if (status >= 0) /* it is what makes a directory a store */
+    if (status >= 0) /* it makes a directory a store */
         status = annal__backup_make_parents(io, target.ptr, "events/", err);
     if (status >= 0)
         status = restore_files(copying, manifest, directory, target.ptr, result, err);

@@ -9,7 +9,7 @@
 #include <annal/backup.h>
 
 #define BACKUP_MANIFEST "manifest"
-#define BACKUP_PATH_MAX 512 /* of a file within a backup */
+#define BACKUP_PATH_MAX 512 /* length of a file's path within a backup */
 
 struct backup_file {
     char path[BACKUP_PATH_MAX];
@@ -25,15 +25,15 @@ annal_status annal__backup_manifest_end(struct buf *out, uint64_t files, uint64_
 
 struct manifest {
     struct buf text;
-    const char *at; /* the next line */
-    uint64_t files; /* as its last line says */
+    const char *at; /* next line */
+    uint64_t files; /* numbers in its last line */
     uint64_t bytes;
 };
 
-/* Read and prove it; directory is also for messages. */
+/* Read and check the manifest; directory is also for messages. */
 annal_status annal__backup_manifest_open(struct manifest *manifest, const struct io *io,
                                          const char *directory, annal_error *err);
-/* The next file; ANNAL_END after the last. */
+/* Return the next file; ANNAL_END after the last. */
 annal_status annal__backup_manifest_next(struct manifest *manifest, struct backup_file *out,
                                          annal_error *err);
 void annal__backup_manifest_done(struct manifest *manifest);
@@ -52,26 +52,26 @@ annal_status annal__backup_copying_init(struct copying *copying, const struct io
 void annal__backup_copying_done(struct copying *copying);
 
 /*
- * Copy the first bytes of one file (all if UINT64_MAX) to another, which must not exist, and sync
- * it; if `to` is NULL only read. Fewer bytes are not a failure: see out->bytes. ANNAL_ERR_NOTFOUND
- * if from does not exist.
+ * Copy the first bytes of a file (all if UINT64_MAX) to another, which must not exist, and sync it;
+ * if `to` is NULL only read. Fewer bytes are not a failure: see out->bytes. ANNAL_ERR_NOTFOUND if
+ * from does not exist.
  */
 annal_status annal__backup_copy_file(struct copying *copying, const char *from, const char *to,
                                      uint64_t bytes, struct backup_file *out, annal_error *err);
 
-/* Create directories below root for path, a file in it, and sync what was created. */
+/* Create the directories below root for path, a file in it, and sync what was created. */
 annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
                                         annal_error *err);
 
-/* root/path in out, which is cleared first. */
+/* Write root/path into out, which is cleared first. */
 annal_status annal__backup_join(struct buf *out, const char *root, const char *path,
                                 annal_error *err);
 
-/* ANNAL_ERR_CONFLICT if there is something at path that is not an empty directory. */
+/* Check that path is an empty directory or does not exist; else ANNAL_ERR_CONFLICT. */
 annal_status annal__backup_must_be_empty(const struct io *io, const char *path, bool *out_there,
                                          annal_error *err);
 
-/* annal_restore() and annal_backup_check() (path NULL) with another struct io. */
+/* Run annal_restore(), or annal_backup_check() (path NULL), with another struct io. */
 annal_status annal__restore(const struct io *io, const char *directory, const char *path,
                             const annal_backup_options *options, annal_backup_result *out_result,
                             annal_error *err);

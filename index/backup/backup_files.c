@@ -100,7 +100,7 @@ done:
     return status;
 }
 
-/* No path that leads out of the backup, or into what is not ours. */
+/* Return whether a path stays in the backup, and names something of ours. */
 static bool is_path(const char *path)
 {
     return (strncmp(path, "events/", 7) == 0 || strncmp(path, "artifacts/", 10) == 0 ||

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What SQL that is not ours may use: a user's question, a pack, an event that extends a schema.
+ * What SQL that is not ours may use: a user's query, a pack, an event that extends a schema.
  *
- * (1) It may use what is named here. What SQLite has besides, now or in a later version, or was
- *     built with, is refused until somebody has looked at it and added its name.
+ * (1) It may use only the names in this file. Anything else that SQLite offers, now, in a later
+ *     version or in a special build, is refused until a person has reviewed it and added its name.
  * (2) No function here reads or writes a file, takes or returns an address, or changes SQLite.
- * (3) A pragma reads the schema. None tells where a file is.
- * (4) The virtual tables are those that connect.c leaves, and ours.
- * (5) EXPLAIN prints addresses (EXPLAIN QUERY PLAN does not), so it is refused in db.c.
+ * (3) A pragma reads the schema. No pragma here tells where a file is.
+ * (4) The virtual tables are ours and those that connect.c keeps.
+ * (5) EXPLAIN prints addresses (EXPLAIN QUERY PLAN does not), so db.c refuses it.
  */
 #include "index/db/allowed.h"
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of strcmp(). */
+/* Sorted by strcmp(). */
 static const char *const functions[] = {"->",
                                         "->>",
                                         "abs",
@@ -221,7 +221,7 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
     case SQLITE_SELECT:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    case SQLITE_READ: /* SQLite asks nothing about a pragma when such a table runs it */
+    case SQLITE_READ: /* SQLite does not call the authorizer for a pragma that such a table runs */
         if (sqlite3_strnicmp(first, pragma, sizeof pragma - 1) != 0 ||
             annal__allowed_pragma(first + sizeof pragma - 1)) {
             allowed->counts = allowed->counts || sqlite3_stricmp(first, "event_index") == 0 ||
@@ -235,7 +235,8 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
         return refuse(allowed, "the function ", second);
     case SQLITE_PRAGMA:
         return annal__allowed_pragma(first) ? SQLITE_OK : refuse(allowed, "PRAGMA ", first);
-    case SQLITE_UPDATE: /* declaring a virtual table looks like this; a real one is not read-only */
+    /* declaring a virtual table looks like an update; a real update is not read-only */
+    case SQLITE_UPDATE:
         if (sqlite3_stricmp(first, "sqlite_master") == 0)
             return SQLITE_OK;
         break;

@@ -7,19 +7,23 @@
 
 bool annal__allowed_function(const char *name);
 
-/* Of PRAGMA name, and of the table pragma_name. */
+/* Return whether PRAGMA name, and the table pragma_name, are allowed. */
 bool annal__allowed_pragma(const char *name);
 
-/* For one statement that only reads, from its compilation to its end. */
+/* The restrictions of one statement that only reads, from its compilation to its end. */
 struct allowed {
-    /* further functions, each ended by \0, and the list by another; NULL: none */
+    /* further functions, each ended by \0, with another \0 after the last; or NULL */
     const char *functions;
     bool refused;
-    bool counts; /* it reads the rows or the number of indexed events, without the table events */
-    char what[120]; /* was refused, if there is a name for it; empty: writing was */
+    /* whether it reads the rows or the number of indexed events, without the table events */
+    bool counts;
+    char what[120]; /* name of what was refused; empty: a write was refused */
 };
 
-/* While it is compiled and runs: sqlite3_set_authorizer(db, annal__allowed_select, allowed). */
+/*
+ * Check an action while the statement is compiled and runs: sqlite3_set_authorizer(db,
+ * annal__allowed_select, allowed).
+ */
 int annal__allowed_select(void *allowed, int action, const char *first, const char *second,
                           const char *database, const char *trigger);
 

@@ -10,13 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INSTRUCTIONS 1000   /* of SQLite's, between two looks at clock and memory */
-#define LOOK_US      100000 /* between two looks at the temporary files */
-/* a value may take this share of the memory: functions hold several at once */
+#define INSTRUCTIONS 1000   /* instructions of SQLite between two looks at clock and memory */
+#define LOOK_US      100000 /* time between two looks at the temporary files */
+/* share of the memory that a value may take: functions hold several values at once */
 #define VALUE_SHARE 4
 
 /*
- * SQLite's temporary files have no name any more, but the link of their descriptor still shows one.
+ * Add up the bytes of SQLite's temporary files. They have no name any more, but the link of their
+ * descriptor still shows one.
  */
 static uint64_t temporary_bytes(void)
 {
@@ -37,7 +38,7 @@ static uint64_t temporary_bytes(void)
     return bytes;
 }
 
-/* A progress handler: not 0 stops the statement. */
+/* Check the limits: a progress handler, whose result other than 0 stops the statement. */
 static int look(void *arg)
 {
     struct bound *bound = arg;

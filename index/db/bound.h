@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of what a user's SQL may cost: time, memory, room for temporary files.
+ * Limits for a user's SQL: time, memory, room for temporary files.
  *
  * Time between steps does not count, so a slow reader does not use up the time of its query. The
- * memory that counts is what SQLite has in this process beyond what it had at the beginning, and
- * the temporary files are all that SQLite has open in this process: other queries at the same time
+ * memory that counts is what SQLite uses in this process beyond its use at the beginning, and the
+ * temporary files are all that SQLite has open in this process: other queries at the same time
  * count, too.
  */
 #ifndef INDEX_DB_BOUND_H
@@ -17,25 +17,26 @@
 struct bound {
     sqlite3 *db;
     annal_limits limits;
-    bool each_row; /* the limit of time is for each row, not for all rows together */
+    bool each_row; /* whether the time limit is for each row, not for all rows together */
     int64_t left_us;
-    int64_t begun_us; /* of the step */
+    int64_t begun_us; /* begin of the step */
     int64_t looked_us;
-    int64_t memory;   /* of SQLite at the beginning */
-    int length;       /* limit of the length of values, before */
-    const char *what; /* the option whose limit was exceeded, in words; NULL: none */
+    int64_t memory;   /* memory of SQLite at the beginning */
+    int length;       /* previous limit of the length of values */
+    const char *what; /* name of the option whose limit was exceeded, or NULL */
 };
 
-/*
- * From the first call to the second, statements of db that annal__bound_step() steps are limited.
- */
+/* Begin to limit statements of db that annal__bound_step() steps, until annal__bound_end(). */
 void annal__bound_begin(struct bound *bound, sqlite3 *db, const annal_limits *limits);
 void annal__bound_end(struct bound *bound);
 
-/* sqlite3_step() within the limits. */
+/* Call sqlite3_step() within the limits. */
 int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt);
 
-/* If rc comes from a limit, fill err and return its status; else ANNAL_OK. what: "SQL". */
+/*
+ * Fill err and return its status if rc was caused by a limit; otherwise return ANNAL_OK. what:
+ * "SQL".
+ */
 annal_status annal__bound_fail(const struct bound *bound, int rc, const char *what,
                                annal_error *err);
 

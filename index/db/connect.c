@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where each connection of ours to SQLite begins.
+ * The only place that opens connections to SQLite.
  *
- * (1) A database file may have been written by another program, and a statement may be a user's.
- *     Neither may reach what SQLite offers to the program itself.
+ * (1) Another program may have written a database file, and a statement may be a user's. Neither
+ *     may use what SQLite offers to the program itself.
  * (2) fts3_tokenizer() returns a pointer and takes one from its caller, which SQLite then calls.
  *     SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER does not turn it off for a bound value, so a function
- *     that only fails replaces it. It must be replaced before rule 3 frees what it points to.
- * (3) A connection has the virtual tables that we use, and no others: no statement, and no table
- *     of a file, can name one of SQLite's that we do not know.
- * (4) A schema is not trusted: its views, triggers and columns call only functions that SQLite or
- *     we have marked as harmless. Before 3.41 SQLite does not mark its JSON functions, which our
- *     views call. There the schema stays trusted, with rules 2 and 3, and without
- *     load_extension(), which no connection of ours turns on.
+ *     that only fails replaces it. It must be replaced before rule 3 frees the data that it points
+ *     to.
+ * (3) A connection has the virtual tables that we use, and no others: no statement, and no table of
+ *     a file, can name a virtual table of SQLite that we do not know.
+ * (4) A schema is not trusted: its views, triggers and columns can call only functions that SQLite
+ *     or we have marked as harmless. Before 3.41 SQLite does not mark its JSON functions, which our
+ *     views call. There the schema is trusted, with rules 2 and 3, and without load_extension(),
+ *     which no connection of ours turns on.
  */
 #include "index/db/connect.h"
 

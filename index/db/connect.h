@@ -6,8 +6,8 @@
 #include <sqlite3.h>
 
 /*
- * The only caller of sqlite3_open_v2(), whose flags and result these are; also after a failure
- * *out_db must be closed. vfs NULL: the default one.
+ * Call sqlite3_open_v2(), with its flags and result; nothing else calls it. *out_db must be closed
+ * even after a failure. vfs NULL: the default VFS.
  */
 int annal__db_connect(const char *vfs, const char *name, int flags, sqlite3 **out_db);
 

@@ -38,7 +38,7 @@ static annal_status status_of(int rc)
     }
 }
 
-/* Why a file could not be used; 0: it may have been deleted meanwhile. */
+/* Find out why a file could not be used; 0: it may have been deleted in the meantime. */
 static int errno_of(sqlite3 *db, int rc)
 {
     switch (rc) {
@@ -144,7 +144,10 @@ done:
     return status;
 }
 
-/* Append the text of a question about the functions of db; known NULL: it has no parameter. */
+/*
+ * Run a query about the functions of db, and append its text. known NULL: the query has no
+ * parameter.
+ */
 static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf *known,
                                   struct buf *out, annal_error *err)
 {
@@ -176,7 +179,8 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
         db, "SELECT json_group_array(DISTINCT name) FROM pragma_function_list", NULL, &known, err);
     if (status < 0)
         goto done;
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL); /* by call, not by SQL */
+    /* for the C call, not for SQL */
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
     int rc = sqlite3_load_extension(db, path, NULL, &why);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
     if (rc != SQLITE_OK) {
@@ -280,7 +284,7 @@ static annal_status refuse(const struct allowed *allowed, annal_error *err)
                        "the tables are made from the journals; append an event instead");
 }
 
-/* EXPLAIN alone: see allowed.c, rule 5. */
+/* Return whether the statement only reads, and is not a plain EXPLAIN: see allowed.c, rule 5. */
 static bool is_reading(sqlite3_stmt *stmt)
 {
     return stmt == NULL || (sqlite3_stmt_readonly(stmt) && sqlite3_stmt_isexplain(stmt) != 1);

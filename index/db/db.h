@@ -10,10 +10,10 @@
 
 #include <sqlite3.h>
 
-/* Marks the file as ours. */
-#define INDEX_APPLICATION_ID 0x416e6e6c /* "Annl" */
+/* Marks the file as ours: "Annl". */
+#define INDEX_APPLICATION_ID 0x416e6e6c
 
-/* Raise it when applier.c or indexer.c do something different with the same events. */
+/* Raise it when applier.c or indexer.c handle the same events differently. */
 #define INDEX_CODE_VERSION 3
 
 extern const char annal__sql_schema[];
@@ -22,26 +22,26 @@ extern const char annal__sql_packs_schema[];
 
 /*
  * Fill err with what was tried and SQLite's reason, and return the status for the result code rc.
- * For a lock of another program the message tells the user what to do.
+ * If another program holds a lock, the message tells the user what to do.
  */
 annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *format, ...)
     ANNAL_PRINTF(4, 5);
 
 /*
- * Why a row could not be written, in our words and never in SQLite's, for a caller that appended
- * the event and does not know our tables. rc is an extended result code, and the failure is the
- * last of db. The sentence of a trigger of the pack is left as it is.
+ * Describe why a row could not be written, in our words and never in SQLite's, for a caller that
+ * appended the event and does not know our tables. rc is an extended result code, and the failure
+ * is the last of db. A sentence from a trigger of the pack is kept unchanged.
  */
 void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
 
 /*
- * Open a database of ours by annal__db_connect(): with our SQL functions, extended result codes, no
- * checkpoint on close (only the holder of the index lock may checkpoint). flags as for
+ * Open a database of ours with annal__db_connect(): with our SQL functions, extended result codes,
+ * no checkpoint on close (only the holder of the index lock may checkpoint). flags as for
  * sqlite3_open_v2().
  */
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err);
 
-/* As above, on the VFS with this name; NULL: the default one. */
+/* As above, on the VFS with this name; NULL: the default VFS. */
 annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sqlite3 **out_db,
                                annal_error *err);
 
@@ -50,8 +50,8 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err);
 
 /*
- * Load an extension of SQLite; its functions replace ours of the same name. *out_functions gets the
- * names that it added, as allowed.functions needs them.
+ * Load an extension of SQLite; its functions replace ours of the same name. *out_functions: the
+ * names that it added, in the form of allowed.functions.
  */
 annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_functions,
                             annal_error *err);
@@ -63,9 +63,9 @@ annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_
                                annal_error *err);
 
 /*
- * Prepare one statement that only reads. The text is a user's, so anything else is refused with a
- * sentence, and so is what allowed.c does not name. After success db stays restricted to it, and
- * *allowed in use, until annal__db_end_select().
+ * Prepare one statement that only reads. Since the text is a user's, any other statement is refused
+ * with a sentence, and so is every name that allowed.c does not list. After success db stays
+ * restricted to this statement, and *allowed in use, until annal__db_end_select().
  */
 annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allowed *allowed,
                                       sqlite3_stmt **out_stmt, annal_error *err);
@@ -74,24 +74,25 @@ void annal__db_end_select(sqlite3 *db);
 /* Step a statement that returns no rows, and reset it. */
 annal_status annal__db_run(sqlite3_stmt *stmt, annal_error *err);
 
-/* The first column of the first row, as an integer; 0 if there is no row. */
+/* Return the first column of the first row as an integer, or 0 if there is no row. */
 annal_status annal__db_integer(sqlite3 *db, const char *sql, int64_t *out, annal_error *err);
 
 /* Bind a slice as text; it must stay valid until the statement is reset. */
 void annal__db_bind_text(sqlite3_stmt *stmt, int column, annal_slice text);
 
-/* A column as a slice; valid until the next step. */
+/* Return a column as a slice, valid until the next step. */
 annal_slice annal__db_column(sqlite3_stmt *stmt, int column);
 annal_value annal__db_value(sqlite3_stmt *stmt, int column);
 
 /*
  * Run one statement that only reads, with options->params and ->columns, and pass each row to fn. A
- * statement that would write is refused. If fn returns a value that is not 0, that is returned.
+ * statement that would write is refused. If fn returns a value other than 0, that value is
+ * returned.
  */
 annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                               annal_row_fn fn, void *arg, annal_error *err);
 
-/* The same with a statement of annal__db_prepare_select(), which is finalized and ended. */
+/* As above, with a statement of annal__db_prepare_select(), which is finalized and ended. */
 annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
                                    annal_row_fn fn, void *arg, annal_error *err);
 

@@ -3,25 +3,26 @@
  * How a derived database is opened, created and rebuilt.
  *
  * (1) Only the holder of its lock writes or checkpoints (index_lock.h). The writer's connection
- *     stays open between transactions; before each, it asks SQLite whether the file was moved or
- *     deleted.
- * (2) A reader opens the file for each question, so it never reads a deleted one.
+ *     stays open between transactions; before each transaction it asks SQLite whether the file was
+ *     moved or deleted.
+ * (2) A reader opens the file for each query, so it never reads a deleted file.
  * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
  *     WAL of the file that replaced it.
- * (4) A new file is created only after the -wal and -shm of an old one are gone: SQLite finds them
- *     by name.
+ * (4) A new file is created only after the -wal and -shm of the old file are removed: SQLite finds
+ *     them by name.
  * (5) The file, -wal and -shm may be deleted one by one, and a new file may appear in between. So
- *     the writer compares all three with what it opened, and if only a part is gone, removes the
- *     rest, too. A reader compares the stamp of what it opened with that of what was caught up.
- * (6) A file that is ours by application_id and user_version is kept. One of ours with another
- *     version, or found corrupt (page_proof.h), is deleted. Any other file belongs to somebody
- *     else, and is moved to <name>.foreign.
- * (7) A link in the place of a database is refused, not followed: its target is not ours. (Not by
+ *     the writer compares all three with the files that it opened, and if only some of them were
+ *     deleted, removes the rest, too. A reader compares the stamp of the database that it opened
+ *     with the stamp of the database that was caught up.
+ * (6) A file that is ours by application_id and user_version is kept. A file of ours with another
+ *     version, or found corrupt (page_proof.h), is deleted. Any other file belongs to another
+ *     program, and is moved to <name>.foreign.
+ * (7) A link with the name of a database is refused, not followed: its target is not ours. (Not by
  *     SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
- * (8) If other programs write the file too, there is no WAL (in SQLite before 3.51.3 two
- *     connections that write and checkpoint at once can corrupt the file), and nothing is deleted,
- *     only moved aside. Another program may switch to WAL nevertheless: then -wal and -shm come and
- *     go, and say nothing about the file.
+ * (8) If other programs write the file too, it has no WAL (in SQLite before 3.51.3 two connections
+ *     that write and checkpoint at once can corrupt the file), and nothing is deleted, only moved
+ *     aside. Another program may switch to WAL nevertheless: then -wal and -shm appear and
+ *     disappear, and prove nothing about the file.
  */
 #include "index/db/derived_file.h"
 
@@ -87,12 +88,12 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
                                                  flags | SQLITE_OPEN_READWRITE, &derived->db, err);
     if (status < 0)
         return status;
-    /* The statement journal is kept in memory: otherwise SQLite writes it into a file, page by
+    /* Keep the statement journal in memory. Otherwise SQLite writes it into a file, page by
      * page, from the first 64 KiB of a transaction on. */
     char sql[160];
     snprintf(sql, sizeof sql,
              "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
-             "PRAGMA secure_delete = ON", /* nothing of a deleted session may stay */
+             "PRAGMA secure_delete = ON", /* no byte of a deleted session may stay */
              derived->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     if (!derived->private && !derived->rollback)
         (void)annal__page_proof_reserve(derived->db);
@@ -100,15 +101,17 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
     return annal__db_exec(derived->db, sql, err);
 }
 
-/* Delete a file that cannot be used. If other programs write to it, it contains their data: move it
- * aside instead. */
+/*
+ * Delete a file that cannot be used. If other programs write to it, it contains their data: move it
+ * aside instead.
+ */
 static annal_status take_away(const struct derived *derived, annal_error *err)
 {
     return derived->rollback ? annal__files_move_aside(derived_io(derived), derived->path, err)
                              : annal__files_remove(derived_io(derived), derived->path, err);
 }
 
-/* A file that exists: keep it, or move it out of the way. */
+/* Keep an existing file, or move it out of the way. */
 static annal_status open_existing(struct derived *derived, enum whose *out_whose, annal_error *err)
 {
     annal_error why = {0};
@@ -152,7 +155,7 @@ static enum moved was_moved(const struct derived *derived)
                : TORN_APART;
 }
 
-/* The stamp, read on the writer's connection, which does this in each transaction. */
+/* Read the stamp on the writer's connection, which does so in each transaction. */
 static annal_status read_own_stamp(struct derived *derived, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -185,7 +188,7 @@ annal_status annal__derived_renew(struct derived *derived, annal_error *err)
     return status;
 }
 
-/* Under the lock: open the writer, on a file that is ours and in its place. */
+/* Open the writer, under the lock, on the file that is ours and has its name. */
 static annal_status ensure_writer(struct derived *derived, annal_error *err)
 {
     enum whose whose = EMPTY;
@@ -223,25 +226,29 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
             derived, annal__derived_read_stamp(derived->db, "main", &derived->stamp, err), err);
     if (status < 0) {
         close_writer(derived);
-        if (fills && status == ANNAL_ERR_IO && !derived->private) /* full disk: no empty file */
+        /* full disk: leave no empty file */
+        if (fills && status == ANNAL_ERR_IO && !derived->private)
             (void)annal__files_remove(derived_io(derived), derived->path, NULL);
         return status;
     }
     derived->wal =
-        annal__file_id(derived_io(derived), derived->path, "-wal"); /* reading has opened them */
+        annal__file_id(derived_io(derived), derived->path, "-wal"); /* the read has opened them */
     derived->shm = annal__file_id(derived_io(derived), derived->path, "-shm");
     return ANNAL_OK;
 }
 
 /* ---- Transactions ---- */
 
-/* The store whose directory has the lock file; a private database needs none. */
+/*
+ * Return the store whose directory has the lock file; NULL for a private database, which needs no
+ * lock file.
+ */
 static const char *lock_place(const struct derived *derived)
 {
     return derived->private ? NULL : annal_store_path(derived->store);
 }
 
-/* Wait until the deadline, but no longer than the store may wait at all. */
+/* Wait for the lock until the deadline, but no longer than the store may wait at all. */
 static annal_status take_lock(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     int64_t begun_us = annal__monotonic_us();
@@ -260,7 +267,7 @@ static bool gives_up(const struct derived *derived, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(derived->store, 1) <= 0;
 }
 
-/* SQLite may have done it already, because of what failed. */
+/* Roll back, unless SQLite already did so because of the failure. */
 static void roll_back(struct derived *derived)
 {
     if (derived->ops->undone != NULL)
@@ -269,7 +276,7 @@ static void roll_back(struct derived *derived)
         (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
 }
 
-/* Begin a transaction on a file that is ours; its stamp is read in it. */
+/* Begin a transaction on a file that is ours, and read its stamp in it. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
     annal_status status = ensure_writer(derived, err);
@@ -311,7 +318,7 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
         return status;
     annal__patience_limit(&derived->patience, &limit, deadline_us);
     status = begin_transaction(derived, err);
-    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from the beginning */
+    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: try once more, from the beginning */
         close_writer(derived);
         status = take_away(derived, err);
         if (status >= 0)
@@ -348,8 +355,8 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
 }
 
 /*
- * With a rollback journal a COMMIT waits for readers that are reading at that moment; new readers
- * are kept out meanwhile. Giving up would roll back rows that are in a journal already.
+ * Commit. With a rollback journal a COMMIT waits for current readers; new readers are kept out in
+ * the meantime. Giving up would roll back rows that are in a journal already.
  */
 static annal_status commit(struct derived *derived, annal_error *err)
 {
@@ -404,7 +411,7 @@ void annal__derived_release(struct derived *derived)
     annal__index_lock_give(&derived->lock);
 }
 
-/* A database in memory exists as long as a connection to it is open: keep is that connection. */
+/* Open the connection that keeps a database in memory alive. */
 static annal_status open_keep(struct derived *derived, annal_error *err)
 {
     annal__db_close(derived->keep);
@@ -499,7 +506,7 @@ annal_status annal__derived_make_private(struct derived *derived, annal_error *e
     return open_keep(derived, err);
 }
 
-/* Leave only a short WAL. */
+/* Shorten the WAL. */
 static void tidy(struct derived *derived)
 {
     if (derived->db != NULL && !derived->private && !derived->rollback &&
@@ -524,7 +531,7 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    close_writer(derived); /* no thread uses it any more, even if another process has the lock */
+    close_writer(derived); /* no thread uses it any more, even if another process holds the lock */
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);
     annal__patience_done(&derived->patience);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A derived database: one SQLite file of a store that is made from its journals, so that it may be
- * deleted at any time. sessions.db is one, each pack database another. The rules in derived.c say
- * how such a file is opened, created and rebuilt.
+ * A derived database: one SQLite file of a store that is built from its journals, so that it may be
+ * deleted at any time. sessions.db is a derived database, and so is each pack database. The rules
+ * in derived.c say how such a file is opened, created and rebuilt.
  */
 #ifndef INDEX_DB_DERIVED_H
 #define INDEX_DB_DERIVED_H
@@ -16,42 +16,45 @@
 
 #include <sqlite3.h>
 
-/* The database that a connection reads, and up to which transaction; see _stamp in schema.sql. */
+/* The database that a connection reads, and its last transaction; see _stamp in schema.sql. */
 struct stamp {
     int64_t id;
     int64_t commits;
 };
 
-/* The functions of a kind of derived database; each gets the arg of the database. */
+/* The functions of a kind of derived database. Each is called with the arg of the database. */
 struct derived_ops {
-    /* create the tables of a new file, in a transaction */
+    /* Create the tables of a new file, in a transaction. */
     annal_status (*make)(void *arg, sqlite3 *db, annal_error *err);
-    /* Called after the writer's connection was opened, under the lock, without a transaction. */
+    /* Prepare the writer's connection after it was opened, under the lock, without a
+     * transaction. */
     annal_status (*opened)(void *arg, sqlite3 *db, annal_error *err);
     /*
-     * Whether the tables are what this program makes; if not, the writer's connection is opened
-     * again. db is a reader's connection, on any thread, or NULL for the writer's. If this is NULL
-     * they always are.
+     * Find out whether the tables are those that this program creates; if not, the writer's
+     * connection is opened again. db is a reader's connection, on any thread, or NULL for the
+     * writer's. Without this function the tables always count as current.
      */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
     /* Called after a transaction has begun. May be NULL. */
     annal_status (*begun)(void *arg, annal_error *err);
-    void (*closing)(void *arg); /* it will be closed: finalize statements on it */
-    void (*undone)(void *arg);  /* a transaction was rolled back; may be NULL */
+    /* finalizes statements on the writer's connection before it is closed */
+    void (*closing)(void *arg);
+    void (*undone)(void *arg); /* called after a rollback; may be NULL */
 };
 
 struct derived {
     annal_store *store;
     uint32_t wait_ms;
-    char *path;             /* what SQLite opens: STORE/sessions.db, or a database in memory */
-    size_t root_bytes;      /* this much of it is the store's path, which is never created */
-    size_t given_bytes;     /* this much of it was given by a user; no link is followed below it */
-    int32_t application_id; /* of a file of this kind, */
-    int64_t user_version;   /* and of this version */
-    /* other programs write it, too: a rollback journal, synced in full, no WAL */
+    char *path;             /* path for SQLite: STORE/sessions.db, or a database in memory */
+    size_t root_bytes;      /* length of the store's path in it, which is never created */
+    size_t given_bytes;     /* length of the part that a user gave; no link is followed below it */
+    int32_t application_id; /* of a file of this kind */
+    int64_t user_version;   /* current version of such a file */
+    /* whether other programs write it, too: then it has a rollback journal, synced in full, and
+     * no WAL */
     bool rollback;
-    bool frozen;  /* a read-only store that has such a file: never written */
-    bool private; /* in memory, and kept there by keep */
+    bool frozen;  /* whether a read-only store has such a file: it is never written */
+    bool private; /* whether it is in memory, kept alive by `keep` */
     sqlite3 *keep;
     const struct derived_ops *ops;
     void *arg;
@@ -61,11 +64,11 @@ struct derived {
 
     /* The connection that writes. Used only while the lock is held. */
     sqlite3 *db;             /* NULL: not open */
-    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, like the next one */
+    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, like the next statement */
     sqlite3_stmt *count_commit;
-    struct stamp stamp;      /* when the transaction began */
-    struct file_id wal, shm; /* when db was opened */
-    int wal_pages;           /* after the last commit */
+    struct stamp stamp;      /* stamp when the transaction began */
+    struct file_id wal, shm; /* identities when db was opened */
+    int wal_pages;           /* pages of the WAL after the last commit */
 };
 
 /*
@@ -79,7 +82,7 @@ void annal__derived_done(struct derived *derived);
 /* Use a database in memory instead of the file. */
 annal_status annal__derived_make_private(struct derived *derived, annal_error *err);
 
-/* For a read-only store: its file as it is, or one in memory. */
+/* Open the database of a read-only store: its file unchanged, or a database in memory. */
 annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err);
 
 /*
@@ -89,27 +92,27 @@ annal_status annal__derived_open_read_only(struct derived *derived, annal_error 
 annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, annal_error *err);
 
 /*
- * If keep, commit and count that in the stamp, else roll back; checkpoint the WAL if it has grown;
+ * Commit if keep, and count that in the stamp, else roll back; checkpoint the WAL if it has grown;
  * release the lock.
  */
 annal_status annal__derived_end(struct derived *derived, bool keep, annal_error *err);
 
-/* As above, but the lock is held until annal__derived_release(). */
+/* As above, but keep the lock until annal__derived_release(). */
 annal_status annal__derived_finish(struct derived *derived, bool keep, annal_error *err);
 
 /*
- * For work on the file as a whole: take the lock and open the writer, without a transaction. Does
- * not create the file: ANNAL_ERR_NOTFOUND if there is none. After ANNAL_OK call
+ * Take the lock and open the writer, without a transaction, for work on the file as a whole. Does
+ * not create the file: ANNAL_ERR_NOTFOUND if it does not exist. After ANNAL_OK call
  * annal__derived_release().
  */
 annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, annal_error *err);
 void annal__derived_release(struct derived *derived);
 
-/* If the WAL has this many pages after a commit, the writer checkpoints. */
+/* Pages of the WAL from which the writer checkpoints after a commit. */
 #define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, like SQLite's own limit */
 /*
  * Move the content of the WAL into the file and remove the WAL. The caller has called
- * annal__derived_hold(). ANNAL_ERR_BUSY: at the deadline it was still being read.
+ * annal__derived_hold(). ANNAL_ERR_BUSY: the WAL was still being read at the deadline.
  */
 annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_us,
                                       annal_error *err);
@@ -121,20 +124,24 @@ void annal__derived_rest(struct derived *derived);
 annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us, annal_error *err);
 
 /*
- * A reader found the file corrupt: delete it. True if the next catch-up rebuilds it, so that asking
- * again helps.
+ * Delete a file that a reader found corrupt. Returns true if the next catch-up rebuilds it, so that
+ * trying again helps.
  */
 bool annal__derived_heal(struct derived *derived);
 
-/* Whether the file exists; does not create it. */
+/* Return whether the file exists; does not create it. */
 bool annal__derived_exists(const struct derived *derived);
 
-/* Read the whole file, and delete it if SQLite finds that it is corrupt: then returns true. */
+/*
+ * Read the whole file, and delete it if SQLite finds that it is corrupt. Returns whether it was
+ * deleted.
+ */
 bool annal__derived_heal_if_corrupt(struct derived *derived);
 
 /*
- * Read the whole file as it is. ANNAL_DAMAGE: *out_damage says what is wrong with it; the next
- * annal__derived_begin() deletes it, unless other programs write it. A missing file is sound.
+ * Read the whole file in its current state. ANNAL_DAMAGE: *out_damage says what is wrong; the next
+ * annal__derived_begin() deletes the file, unless other programs write it. A missing file counts as
+ * undamaged.
  */
 annal_status annal__derived_prove(struct derived *derived, annal_error *out_damage,
                                   annal_error *err);
@@ -142,40 +149,42 @@ annal_status annal__derived_prove(struct derived *derived, annal_error *out_dama
 /*
  * Open a connection that only reads; the caller closes it with annal__db_close(). Creates the file
  * if it is missing. Waits up to wait_ms for other programs, but no longer than the database's own
- * wait_ms, which is also what each statement waits later: a caller with less time sets a limit for
- * those (patience.h, rule 3).
+ * wait_ms, which is also the limit of each later statement. A caller with less time sets a limit
+ * for those (patience.h, rule 3).
  */
 annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
 
 /*
- * As above, but reuses a connection that was returned; the caller returns it with
- * annal__derived_give(). clean: it is in the state in which it was lent (readers.h, rule 2). db may
- * be NULL.
+ * As above, but reuse a returned connection if possible; the caller returns it with
+ * annal__derived_give(). clean: the connection is in the state in which it was lent (readers.h,
+ * rule 2). db may be NULL.
  */
 annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
 void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 
-/* As annal__derived_reader(), but a connection that was returned is used first. */
+/* As annal__derived_reader(), but reuse a returned connection if possible. */
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
 
 /*
- * In a transaction that emptied tables: make it a different database from now on, so that plans
- * that were made before are rejected, and readers see that what they caught up is gone.
+ * Assign a new database id, which invalidates existing plans and what readers caught up. Call it in
+ * a transaction that emptied tables.
  */
 annal_status annal__derived_renew(struct derived *derived, annal_error *err);
 
-/* Whether a failure means that trying again is useless: no space, no permission. */
+/* Return whether a failure means that trying again is useless: no space, no permission. */
 bool annal__index_is_hopeless(const annal_error *why);
 
-/* The stamp of a database that is attached to db under this name ("main": db itself). */
+/* Read the stamp of a database that is attached to db under this name ("main": db itself). */
 annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
                                        annal_error *err);
 
-/* Whether the opened database has what was caught up: the same database, not before that
- * transaction. */
+/*
+ * Return whether the opened database contains what was caught up: it is the same database, and not
+ * older than that transaction.
+ */
 bool annal__stamp_holds(struct stamp opened, struct stamp caught_up);
 
 #endif

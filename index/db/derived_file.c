@@ -56,7 +56,7 @@ annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, 
         *out = version == derived->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
-    if (*out != FOREIGN && !annal__page_proof_holds(db)) /* of an older program */
+    if (*out != FOREIGN && !annal__page_proof_holds(db)) /* written by an older program */
         *out = STALE;
     return ANNAL_OK;
 }
@@ -115,8 +115,10 @@ annal_status annal__derived_or_corrupt(const struct derived *derived, annal_stat
                : status;
 }
 
-/* The process that has a lock on the database, as far as is known: SQLite's locks of a WAL are on
- * its -shm. */
+/*
+ * Return the process that has a lock on the database, if it is known: SQLite's locks of a WAL are
+ * on its -shm.
+ */
 static uint32_t holder_of(const struct derived *derived)
 {
     static const char *const suffixes[] = {"", "-shm"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a derived database, as its writer (derived.c) and its readers (derived_read.c) see
- * it: whether it is ours, which stamp it has, and what a failure of SQLite means.
+ * The file of a derived database, for its writer (derived.c) and its readers (derived_read.c):
+ * whether it is ours, which stamp it has, and what a failure of SQLite means.
  */
 #ifndef INDEX_DB_DERIVED_FILE_H
 #define INDEX_DB_DERIVED_FILE_H
@@ -9,7 +9,7 @@
 #include "index/db/derived.h"
 #include "journal/sys/seam.h"
 
-/* While a file is deleted and created by others, this many tries. */
+/* Number of tries while other processes delete and create the file. */
 #define DERIVED_IO_ATTEMPTS 5
 
 static inline const struct io *derived_io(const struct derived *derived)
@@ -20,7 +20,7 @@ static inline const struct io *derived_io(const struct derived *derived)
 annal_status annal__derived_open_db(struct derived *derived, const char *uri, int flags,
                                     sqlite3 **out_db, annal_error *err);
 
-/* Whether somebody found damage in it (page_proof.h, rule 3). */
+/* Return whether a process marked the file as damaged (page_proof.h, rule 3). */
 bool annal__derived_is_marked(const struct derived *derived);
 
 enum whose { OURS, STALE, EMPTY, FOREIGN };
@@ -28,7 +28,7 @@ enum whose { OURS, STALE, EMPTY, FOREIGN };
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
                                     annal_error *err);
 
-/* Whether the tables are what this program makes; db as in derived_ops. */
+/* Find out whether the tables are those that this program creates; db as in derived_ops. */
 annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *db, bool *out,
                                        annal_error *err);
 
@@ -37,13 +37,16 @@ annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *ou
                                annal_error *err);
 
 /*
- * Turns ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in one
+ * Turn ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in one
  * means that a table was dropped or altered. Returns any other status unchanged.
  */
 annal_status annal__derived_or_corrupt(const struct derived *derived, annal_status status,
                                        annal_error *err);
 
-/* ANNAL_ERR_BUSY: another program, which is named if it is known, keeps the database locked. */
+/*
+ * Fail with ANNAL_ERR_BUSY: another program, which the message names if it is known, keeps the
+ * database locked.
+ */
 annal_status annal__derived_fail_locked(const struct derived *derived, annal_error *err);
 
 #endif

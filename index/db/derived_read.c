@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The readers of a derived database: connections that are opened, and those that are kept. Rules 2
- * and 5 of derived.c say what a reader makes sure of.
+ * The readers of a derived database: connections that are opened, and connections that are kept.
+ * Rules 2 and 5 of derived.c say what a reader makes sure of.
  */
 #include "index/db/derived_file.h"
 
@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A walk through an index reads the pages of its table again and again; a connection that is kept
- * for long gets a smaller cache. */
+/*
+ * A walk through an index reads the pages of its table repeatedly; a connection that is kept for
+ * long gets a smaller cache.
+ */
 #define READER_CACHE_KIB 32768
 #define KEPT_CACHE_KIB   4096
 
@@ -92,7 +94,7 @@ static annal_status open_frozen(struct derived *derived, sqlite3 **out_db, struc
 {
     struct buf uri = {0};
     annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
-    if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
+    if (status != ANNAL_ERR_IO) /* a file that other programs lock or write is not immutable */
         return status;
     status = immutable_uri(derived, &uri, err);
     if (status >= 0)
@@ -111,7 +113,8 @@ static annal_status reader_until(struct derived *derived, int64_t deadline_us, s
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= DERIVED_IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
-        /* Missing, foreign, not current, or just deleted: make sure that it exists. */
+        /* The file is missing, foreign, not current, or was just deleted: make sure that it
+         * exists. */
         status = annal__derived_begin(derived, deadline_us, err);
         if (status >= 0)
             status = annal__derived_end(derived, true, err);
@@ -133,8 +136,8 @@ annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sq
 }
 
 /*
- * Whether a column NOT NULL of a table holds NULL. typeof() reads the value; IS NULL is answered
- * from the declaration.
+ * Find out whether a NOT NULL column of a table holds NULL. typeof() reads the value; IS NULL is
+ * answered from the declaration.
  */
 static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 {
@@ -160,10 +163,10 @@ static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 }
 
 /*
- * A page that is read must prove itself (page_proof.h); without proofs the rows are compared with
- * the indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID whose
- * key is not its first columns, and report a NULL that does not exist: each such report is checked
- * against the rows.
+ * Check each page as it is read by its hash (page_proof.h); without hashes the rows are compared
+ * with the indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID
+ * whose key is not its first columns, and report a NULL that does not exist: each such report is
+ * checked against the rows.
  */
 static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)
 {
@@ -204,7 +207,7 @@ bool annal__derived_heal_if_corrupt(struct derived *derived)
     return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
 }
 
-/* Open the file as it is: nothing is created, deleted or moved. */
+/* Open the file in its current state: nothing is created, deleted or moved. */
 static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum whose *out_whose,
                                annal_error *err)
 {
@@ -253,7 +256,7 @@ annal_status annal__derived_prove(struct derived *derived, annal_error *out_dama
     return status;
 }
 
-/* The tables are looked at again only if the schema has changed. */
+/* Compare the tables again only if the schema has changed. */
 static bool is_still_current(struct derived *derived, struct reader *reader)
 {
     int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);

@@ -22,7 +22,7 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
-/* Agents write where databases of runs are, and may create links there. */
+/* Check the folders: agents write where databases of runs are, and may create links there. */
 static annal_status check_folders(const struct io *io, const char *database, size_t root_bytes,
                                   annal_error *err)
 {
@@ -98,7 +98,7 @@ annal_status annal__files_remove(const struct io *io, const char *database, anna
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-/* The first of .foreign, .foreign2, … that does not exist. */
+/* Find the first of .foreign, .foreign2, … that does not exist. */
 static annal_status find_free_name(const struct io *io, const char *database, struct buf *out,
                                    annal_error *err)
 {
@@ -130,7 +130,8 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
 {
     struct buf to = {0};
     annal_status status = find_free_name(io, database, &to, err);
-    /* The database last: after a crash in between the same name is free, and the rest follows. */
+    /* The database last: after a crash in between, the same name is free, and the other files
+     * follow. */
     if (status >= 0)
         status = move_file(io, database, to.ptr, "-wal", err);
     if (status >= 0)

@@ -127,7 +127,7 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
 
 static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    /* A parent comes before its sub-agents, whose ids are its own, a dot, and more. */
+    /* A parent precedes its sub-agents, whose ids are its id, a dot, and more. */
     static const char select[] =
         "WITH found AS (SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(0x10ffff)) "
         "SELECT id, id = ?1 OR NOT EXISTS (SELECT 1 FROM found WHERE id <> least AND "

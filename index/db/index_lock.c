@@ -111,10 +111,10 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
 
 /* ---- Waiters, rule 6 ---- */
 
-#define WORD_AT      4096 /* in the lock's file */
+#define WORD_AT      4096 /* offset in the lock's file */
 #define STAY_AWAY_MS 25
 
-/* It only influences how soon the lock is free. */
+/* Write the time of this wait. It only influences how soon the lock is free. */
 static void leave_word(const struct index_lock *lock)
 {
     const struct io *io = lock->io;
@@ -228,7 +228,7 @@ bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note)
     return true;
 }
 
-/* Truncating it needs no room on a full disk. */
+/* Truncate the note, which needs no room on a full disk. */
 void annal__lock_note_wipe(struct index_lock *lock)
 {
     const struct io *io = lock->io;

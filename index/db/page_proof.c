@@ -13,17 +13,19 @@
 
 enum pages { UNKNOWN, PROVEN, PLAIN };
 
-/* Behind the file of the VFS. */
+/* Placed after the file of the VFS in memory. */
 struct proof {
-    sqlite3_io_methods methods; /* those of the file, except for two */
+    sqlite3_io_methods methods; /* the file's methods, except for two */
     const sqlite3_io_methods *own;
     const char *name;
-    enum pages pages; /* as its header says; while it is not known, a page must prove itself */
+    /* whether its pages have hashes, according to its header; while that is unknown, a page must
+     * match its hash */
+    enum pages pages;
 };
 
 static struct proof *proof_of(const sqlite3_file *file)
 {
-    return (struct proof *)(void *)(uintptr_t)file->pMethods; /* its first member */
+    return (struct proof *)(void *)(uintptr_t)file->pMethods; /* methods is the first member */
 }
 
 static void put_tag(char tag[PROOF_TAG_BYTES], const char *page, sqlite3_int64 at)
@@ -41,7 +43,7 @@ static bool proves(const char *page, sqlite3_int64 at)
     return memcmp(tag, page + PROOF_PAGE_BYTES - PROOF_TAG_BYTES, sizeof tag) == 0;
 }
 
-/* Without SQLite's first words it is damaged, or is no database. */
+/* Read the header. Without SQLite's first words the file is damaged, or is not a database. */
 static void note_header(struct proof *proof, const char *header)
 {
     bool fits =
@@ -50,7 +52,10 @@ static void note_header(struct proof *proof, const char *header)
         proof->pages = fits ? PROVEN : PLAIN;
 }
 
-/* Rule (3). On a read-only medium there is no mark, and each reader finds the damage again. */
+/*
+ * Rule (3): mark the file as damaged. On a read-only medium there is no mark, and each reader finds
+ * the damage again.
+ */
 static void mark(const char *name)
 {
     char path[4096];
@@ -61,8 +66,10 @@ static void mark(const char *name)
         close(fd);
 }
 
-/* A file without SQLite's first words is ours if its second page proves itself; else SQLite finds
- * that it is not a database. */
+/*
+ * Return whether the file is not ours. A file without SQLite's first words is ours if its second
+ * page matches its hash; else SQLite finds that it is not a database.
+ */
 static bool is_foreign(const struct proof *proof, sqlite3_file *file)
 {
     char page[PROOF_PAGE_BYTES];
@@ -114,7 +121,7 @@ void annal__page_proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const c
 {
     struct proof *proof = (struct proof *)(void *)((char *)file + room_before(vfs));
     *proof = (struct proof){.methods = *file->pMethods, .own = file->pMethods, .name = name};
-    proof->methods.iVersion = 2; /* no pages that are mapped into memory */
+    proof->methods.iVersion = 2; /* no pages mapped into memory */
     proof->methods.xRead = read_page;
     proof->methods.xWrite = write_page;
     file->pMethods = &proof->methods;

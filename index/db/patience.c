@@ -12,7 +12,7 @@
 
 #define PAUSE_MS_MOST 20
 
-/* The deadline of this thread. */
+/* Return the deadline of this thread. */
 static int64_t deadline_of(struct patience *patience)
 {
     int64_t deadline_us = INT64_MAX;
@@ -24,7 +24,7 @@ static int64_t deadline_of(struct patience *patience)
     return deadline_us;
 }
 
-/* At most us of the time that is left since begun; 0 if time is up. */
+/* Return the time that is left since begun, at most us; 0 if time is up. */
 static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
 {
     int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* The period of the last call: most rows come by time. */
+/* The period of the last call: most rows are sorted by time. */
 struct last {
     enum period period;
-    int64_t begin_us, end_us; /* equal: there is none */
+    int64_t begin_us, end_us; /* equal: no period is known */
     char name[PERIOD_NAME_BYTES];
     char begin[ANNAL_TIME_BYTES];
 };
@@ -44,7 +44,7 @@ static void find(struct last *last, enum period period, int64_t time_us)
     annal_time_format(last->begin_us, last->begin);
 }
 
-/* NULL: the time is none, or an error was reported. */
+/* Find the period of the time; NULL if it is not a time, or an error was reported. */
 static const struct last *period_of(sqlite3_context *context, sqlite3_value **values)
 {
     struct last *last = sqlite3_user_data(context);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STATEMENTS_MAX 16 /* that a connection keeps */
+#define STATEMENTS_MAX 16 /* statements that a connection keeps */
 
 annal_status annal__readers_init(struct readers *readers)
 {
@@ -70,7 +70,7 @@ static bool stands(const struct reader *reader, const struct io *io, const char 
            annal__file_is_same(annal__file_id(io, path, "-shm"), reader->shm);
 }
 
-/* Marked as lent, so that no other thread touches it. */
+/* Pick a reader and mark it as lent, so that no other thread touches it. */
 static struct reader *pick(struct readers *readers, bool filled)
 {
     struct reader *found = NULL;
@@ -86,7 +86,7 @@ static struct reader *pick(struct readers *readers, bool filled)
     return found;
 }
 
-/* With its connection, or (NULL) as a free place. */
+/* Put a reader back with its connection, or (NULL) as a free slot. */
 static void put_back(struct readers *readers, struct reader *reader, sqlite3 *db)
 {
     pthread_mutex_lock(&readers->mutex);
@@ -118,7 +118,7 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
         return;
     int moved = 1;
     reader->current_at = -1;
-    reader->wal = annal__file_id(io, path, "-wal"); /* reading has opened them */
+    reader->wal = annal__file_id(io, path, "-wal"); /* the read has opened them */
     reader->shm = annal__file_id(io, path, "-shm");
     bool known = reader->wal.inode != 0 && reader->shm.inode != 0 &&
                  io->stat(io->arg, path, &reader->file) == 0 &&

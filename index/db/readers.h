@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that read a derived database, kept for the next question: opening one, and preparing
- * its statements, takes longer than most questions do.
+ * Connections that read a derived database, kept for the next query: opening a connection, and
+ * preparing its statements, takes longer than most queries do.
  *
- * (1) A kept connection is used again only while the name still belongs to the file that it opened,
+ * (1) A kept connection is reused only while the name still belongs to the file that it opened,
  *     with the same size and times, and -wal and -shm likewise: any of them may be deleted, or
  *     overwritten by another file. Otherwise it is closed, and the file is opened again.
- * (2) It is returned as it was lent: no transaction, nothing in temp, nothing attached. A caller
- *     that left anything else says so, and it is closed.
- * (3) In a child of fork() nothing of it is touched, not even closed: it belongs to the parent.
+ * (2) A connection is returned in the state in which it was lent: no transaction, nothing in temp,
+ *     nothing attached. If the caller reports anything else, it is closed.
+ * (3) In a child of fork() no connection is touched, not even closed: they belong to the parent.
  */
 #ifndef INDEX_DB_READERS_H
 #define INDEX_DB_READERS_H
@@ -22,11 +22,11 @@
 #define READERS_MAX 8
 
 struct reader {
-    sqlite3 *db; /* NULL: this place is free */
+    sqlite3 *db; /* NULL: this slot is free */
     bool lent;
     sqlite3_stmt *get_stamp;
-    /* when the tables were last found to be current: how often SQLite had prepared get_stamp again,
-     * which it does if the schema changed; -1: never */
+    /* how often SQLite had prepared get_stamp again when the tables were last found to be
+     * current, which it does if the schema changed; -1: never */
     int current_at;
     struct stat file;
     struct file_id wal, shm;
@@ -40,28 +40,32 @@ struct readers {
 
 annal_status annal__readers_init(struct readers *readers);
 
-/* Close those that are not lent. */
+/* Close the connections that are not lent. */
 void annal__readers_rest(struct readers *readers);
 
-/* As above, at the end; none is lent. */
+/* Close all connections, at the end, when none is lent. */
 void annal__readers_done(struct readers *readers);
 
-/* One for which rule (1) holds; NULL: there is none. */
+/* Take a connection for which rule (1) holds, or return NULL. */
 struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path);
 
-/* Add one that was just opened, and has read: it is lent from now on. If there is no room the
- * caller keeps it. */
+/*
+ * Add a connection that was just opened, and has read: it counts as lent. If there is no room the
+ * caller keeps it.
+ */
 void annal__readers_add(struct readers *readers, const struct io *io, const char *path,
                         sqlite3 *db);
 
-/* Return one that is lent; close any other. clean: rule (2). db may be NULL. */
+/* Return a lent connection; any other connection is closed. clean: rule (2). db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);
 
-/* Give up one that is lent: the caller closes it. Its statements are finalized. */
+/* Give up a lent connection: the caller closes it. Its statements are finalized. */
 void annal__readers_let_go(struct readers *readers, sqlite3 *db);
 
-/* An idle statement of the connection with this text, or a new one. Do not finalize it:
- * annal__readers_give() does. */
+/*
+ * Return an idle statement of the connection with this text, or a new one. Do not finalize it:
+ * annal__readers_give() does.
+ */
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                     annal_error *err);
 

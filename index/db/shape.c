@@ -4,7 +4,7 @@
 #include "index/db/db.h"
 #include "journal/base/hash.h"
 
-/* A file that an older version made has no such table. */
+/* A file of an older version does not have this table. */
 static const char make_sql[] = "CREATE TABLE IF NOT EXISTS _shape (owner TEXT NOT NULL, type TEXT "
                                "NOT NULL, name TEXT NOT NULL,"
                                " sql TEXT, PRIMARY KEY(owner, type, name)) WITHOUT ROWID";
@@ -44,7 +44,10 @@ annal_status annal__shape_note_pack(sqlite3 *db, const char *pack, annal_error *
     return status;
 }
 
-/* A key for the database and its schema; 0 if they cannot be read, which is never remembered. */
+/*
+ * Compute a key for the database and its schema; 0, which is never remembered, if they cannot be
+ * read.
+ */
 static uint64_t key_of(sqlite3 *db)
 {
     int64_t parts[2] = {0, 0};
@@ -54,7 +57,7 @@ static uint64_t key_of(sqlite3 *db)
     return annal__hash(parts, sizeof parts, 0);
 }
 
-/* If one of ours is missing, this statement cannot even be prepared. */
+/* If a table of ours is missing, this statement cannot even be prepared. */
 static annal_status compare(sqlite3 *db, const char *owner, bool *out_holds, annal_error *err)
 {
     static const char select[] =

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* What an aggregate has seen. Memory is SQLite's, so that it counts against the limit of a
- * query. */
+/*
+ * The values that an aggregate has seen. SQLite allocates the memory, so that it counts against the
+ * limit of a query.
+ */
 struct numbers {
     double *all;
     sqlite3_uint64 count, room;
@@ -85,7 +87,10 @@ static void give_percentile(sqlite3_context *context)
         sqlite3_free(numbers->all);
 }
 
-/* In two passes: the mean first, so that large values which differ little keep their difference. */
+/*
+ * Compute the deviation in two passes: the mean first, so that large values with small differences
+ * keep these differences.
+ */
 static void give_deviation(sqlite3_context *context)
 {
     struct numbers *numbers = sqlite3_aggregate_context(context, 0);

@@ -14,7 +14,7 @@
 
 #include <sqlite3.h>
 
-/* Returns a result code of SQLite's. */
+/* Add the aggregates to a connection. Returns a result code of SQLite. */
 int annal__statistics_add(sqlite3 *db);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The title of a session: what its log calls it, or else the first thing that its user said.
+ * The title of a session: the title in its log, or else the first words of its user.
  *
- * (1) A title is one line of at most TITLE_CHARS characters; what is longer is cut between words
+ * (1) A title is one line of at most TITLE_CHARS characters; a longer title is cut between words
  *     where it has words, never within a character or before a mark that belongs to one.
- * (2) What agents add to a message of the user is not what the user said. An importer knows these
- *     texts; "said" in the data then has what follows them. Tags are dropped, what is in them
- *     stays.
- * (3) A command is what the user said, too, with what follows its name (/review 36). Alone (/clear)
- *     it says nothing about the session: the core pack replaces such a title by what is said next.
+ * (2) Text that agents add to a message of the user does not count. An importer knows these texts;
+ *     "said" in the data then has the text after them. Tags are dropped, their content is kept.
+ * (3) A command counts, with the text that follows its name (/review 36). Alone (/clear) it does
+ *     not describe the session: the core pack replaces such a title by the next message.
  */
 #include "index/db/title.h"
 
@@ -41,7 +40,7 @@ static annal_slice skip_space(annal_slice text)
     return text;
 }
 
-/* What follows the first occurrence of this; empty if it does not occur. */
+/* Return the text after the first occurrence of `what`; empty if it does not occur. */
 static annal_slice behind(annal_slice text, const char *what)
 {
     const char *found = text.len > 0 ? memmem(text.ptr, text.len, what, strlen(what)) : NULL;
@@ -50,7 +49,7 @@ static annal_slice behind(annal_slice text, const char *what)
     return after(text, (size_t)(found - text.ptr) + strlen(what));
 }
 
-/* The bytes of the character at the beginning of text, and its code. */
+/* Decode the character at the beginning of text: returns its number of bytes, and its code. */
 static size_t decode(annal_slice text, unsigned *out_code)
 {
     unsigned char c = (unsigned char)text.ptr[0];
@@ -62,7 +61,10 @@ static size_t decode(annal_slice text, unsigned *out_code)
     return len == 0 ? 1 : len;
 }
 
-/* Whether it belongs to the character before it: an accent, a skin tone, half a flag, a joiner. */
+/*
+ * Return whether the character belongs to the one before it: an accent, a skin tone, half a flag, a
+ * joiner.
+ */
 static bool joins(unsigned code)
 {
     return (code >= 0x300 && code <= 0x36f) || (code >= 0x1ab0 && code <= 0x1aff) ||
@@ -76,12 +78,12 @@ static bool joins(unsigned code)
 struct line {
     struct buf text;
     size_t chars;
-    size_t word_end;  /* bytes up to the end of the last whole word */
-    size_t whole_end; /* up to the last character that may be the last one */
-    bool joined;      /* the character before was a joiner */
+    size_t word_end;  /* length up to the end of the last whole word */
+    size_t whole_end; /* length up to the last character that may be the last one */
+    bool joined;      /* whether the character before was a joiner */
 };
 
-/* False: the line is full, and was cut. */
+/* Append a character. Returns false if the line is full, and was cut. */
 static bool put(struct line *line, const char *bytes, size_t len, unsigned code)
 {
     if (!line->joined && !joins(code))
@@ -117,14 +119,14 @@ static void put_line(struct line *line, annal_slice text)
     }
 }
 
-/* ---- What was said ---- */
+/* ---- The words of the user ---- */
 
 struct tag {
     annal_slice name;
-    size_t len; /* of the tag itself */
+    size_t len; /* length of the tag itself */
 };
 
-/* <name> or <name attribute="…">, where a name has more than a letter or two of prose. */
+/* Read a tag, <name> or <name attribute="…">, whose name has more than a letter or two of prose. */
 static bool take_tag(annal_slice text, struct tag *out)
 {
     size_t len = 1;
@@ -148,7 +150,7 @@ static bool take_tag(annal_slice text, struct tag *out)
     return true;
 }
 
-/* What follows </name>; empty if the block does not end. */
+/* Return the text after </name>; empty if the block does not end. */
 static annal_slice behind_block(annal_slice text, annal_slice name, annal_slice *out_inside)
 {
     char end[TAG_BYTES_MAX + 4];
@@ -160,7 +162,10 @@ static annal_slice behind_block(annal_slice text, annal_slice name, annal_slice 
     return rest;
 }
 
-/* The wrapper of a command: its name, and what follows it. True: text was moved over a part. */
+/*
+ * Read the wrapper of a command: its name, and the text after it. Returns true if text was moved
+ * past a part.
+ */
 static bool take_command(annal_slice *text, const struct tag *tag, annal_slice *command)
 {
     annal_slice inside;
@@ -183,7 +188,7 @@ static annal_slice skip_marks(annal_slice text)
     return text;
 }
 
-/* What the user said in a text, from its first word on; empty: nothing. */
+/* Return the user's own words in a text, from the first on; empty if there are none. */
 static annal_slice said_in(annal_slice text, annal_slice *command)
 {
     struct tag tag;
@@ -213,7 +218,7 @@ static bool put_said(struct line *line, annal_slice raw)
     return line->chars > 0;
 }
 
-/* A block of content: a text, or an object with one. */
+/* Append a block of content: a text, or an object with a text. */
 static bool put_block(struct line *line, annal_slice block)
 {
     static const char *const members[] = {"text", "instruction", "content"};

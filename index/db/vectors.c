@@ -59,7 +59,7 @@ static bool parse_numbers(annal_slice text, struct vector *vector)
 
 static const char no_memory[] = "out of memory";
 
-/* What is wrong with it, or NULL. */
+/* Parse the text. Returns what is wrong with it, or NULL. */
 static const char *read_text(const char *text, struct vector *out)
 {
     struct vector vector = {0};
@@ -115,7 +115,7 @@ static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
     (void)count;
     struct vector vector = {0};
     const char *why = read_vector(values[0], &vector);
-    if (why == no_memory) /* not NULL: that would be stored */
+    if (why == no_memory) /* not NULL, which would be stored */
         sqlite3_result_error_nomem(context);
     else if (why == NULL)
         sqlite3_result_blob64(context, vector.values, vector.count * sizeof(float),
@@ -133,7 +133,7 @@ static void fail_vector(sqlite3_context *context, const char *which, const char 
     sqlite3_free(message);
 }
 
-/* Read both arguments; false if the result is an error already. */
+/* Read both arguments. Returns false if the result is an error already. */
 static bool take_pair(sqlite3_context *context, sqlite3_value **values, struct vector *a,
                       struct vector *b)
 {

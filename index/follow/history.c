@@ -58,7 +58,7 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
 static int compare_slices(const void *a, const void *b)
 {
     const annal_slice *left = a, *right = b;
-    return strcmp(left->ptr, right->ptr); /* names in the parts, which end with a NUL */
+    return strcmp(left->ptr, right->ptr); /* names in the parts, each with a NUL at its end */
 }
 
 /* The slices point into the parts, which must not move from now on. */
@@ -102,7 +102,7 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
     return ANNAL_OK;
 }
 
-/* A session that was named twice counts once; its own part comes before what it shares. */
+/* A session that was given twice counts once; its own part precedes what it shares. */
 static annal_status insert_parts(const struct history *history, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *insert = NULL;

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The indexer: brings a follower (sessions.db, or one pack) up to date with the journals.
+ * The indexer: it updates a follower (sessions.db, or one pack) from the journals.
  *
  * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction
- *     that moves it, together with the rows that belong to it. Two indexers cannot apply an event
- *     twice.
- * (2) An event that proves itself always gets its row, whatever its payload. What a pack cannot
- *     accept becomes a finding, and so does (in sessions.db) damage; then the next event is read.
- * (3) If the journal does not agree with the cursor it is another journal: the rows of this session
- *     are deleted, and it is read from its first event.
- * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever comes
- *     first: large enough to be fast, short enough that others get the lock. If others asked for
- *     the lock, it is left alone for a moment (index_lock.h, rule 6). The keeper's ends earlier if
- *     a batch or a checkpoint is due.
+ *     that moves it, together with the rows that belong to it. So two indexers cannot apply an
+ *     event twice.
+ * (2) An event whose hash is right always gets its row, whatever its payload. An event that a pack
+ *     cannot accept becomes a finding, and so does damage (in sessions.db); then the next event is
+ *     read.
+ * (3) A journal that does not agree with the cursor is another journal: the rows of this session
+ *     are deleted, and the journal is read from its first event.
+ * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first:
+ *     large enough to be fast, short enough that other processes get the lock. If others asked for
+ *     the lock, this process does not take it for a moment (index_lock.h, rule 6). The keeper's
+ *     transaction ends earlier if a batch or a checkpoint is due.
  * (5) A journal that cannot be read (permission, a format of a newer version) does not stop the
- *     others: its session stays as it is, all others are done, and then the failure is reported.
- * (6) Only what is in a session's own journal is indexed: of a fork, the events after its fork
+ *     others: the rows of its session stay unchanged, all other sessions are indexed, and then the
+ *     failure is reported.
+ * (6) Only events in a session's own journal are indexed: for a fork, the events after its fork
  *     point. So no event has two rows, and sums over sessions are right; the table forks says where
  *     the rest of a history is.
  * (7) Work is planned without the lock; see plan.h.
- * (8) Long sessions take turns: in the index by type and time, events of sessions that ran at the
- *     same time are neighbours. One session after the other would touch all pages again for each.
+ * (8) Long sessions take turns, because in the index by type and time, events of sessions that ran
+ *     at the same time are neighbours. Indexing one session after the other would touch all pages
+ *     again for each.
  * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end that a
- *     session's journal had when this was planned. So a long session settles once, and not once for
- *     each transaction: otherwise a rebuild would grow faster than the journal. Until then _cursor
- *     keeps up to where the session was settled before, with seq 0 if it never was, so that verify
- *     can make the same tables.
+ *     session's journal had when the plan was made. So a long session settles once, and not once
+ *     for each transaction: otherwise the time of a rebuild would grow faster than the journal.
+ *     Until then _cursor keeps up to where the session was settled before, with seq 0 if it never
+ *     was, so that verify can build the same tables.
  */
 #include "index/db/db.h"
 #include "index/follow/plan.h"
@@ -43,7 +46,7 @@
 #define BYTES_MAX      (64u << 20)
 #define SLICE_MS       500
 #define ATTEMPTS_MAX   5
-#define ROWS_PER_CLOCK 256 /* how often the clock is read */
+#define ROWS_PER_CLOCK 256 /* rows between two looks at the clock */
 #define ROWS_PER_TURN  512
 #define ROWS_PER_YIELD 4
 
@@ -56,7 +59,7 @@ struct batch {
     bool in_task;
     uint64_t rows;
     uint64_t bytes;
-    uint64_t turn_rows; /* where the turn of the current session ends; rule 8 */
+    uint64_t turn_rows; /* rows at which the turn of the current session ends; rule 8 */
     annal_error unreadable;
 };
 
@@ -75,7 +78,9 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
     return annal__follower_finding(batch->follower, &finding, err);
 }
 
-/* A task makes way only after some rows, so that each call makes progress. */
+/*
+ * Return whether to end: a task makes way only after some rows, so that each call makes progress.
+ */
 static bool must_end(const struct batch *batch)
 {
     return annal__deadline_passed(batch->deadline_us) ||
@@ -92,7 +97,10 @@ static bool batch_full(struct batch *batch)
            (batch->rows % ROWS_PER_CLOCK == 0 && must_end(batch));
 }
 
-/* Rule 5. Whether a failure of a journal may be noted and skipped; any other goes to err. */
+/*
+ * Rule 5. Return whether a failure of a journal may be noted and skipped; copy any other failure to
+ * err.
+ */
 static bool pass_over(struct batch *batch, const annal_error *why, annal_error *err)
 {
     if (why->status == ANNAL_ERR_NOMEM) {
@@ -105,7 +113,10 @@ static bool pass_over(struct batch *batch, const annal_error *why, annal_error *
     return true;
 }
 
-/* A file that is not a journal of this session counts as none: see journal/stray.h. */
+/*
+ * Open a cursor. A file that is not a journal of this session counts as missing: see
+ * journal/stray.h.
+ */
 static annal_status open_at(annal_store *store, annal_slice session, const annal_position *from,
                             annal_cursor **out_cursor, annal_error *err)
 {
@@ -116,8 +127,8 @@ static annal_status open_at(annal_store *store, annal_slice session, const annal
 }
 
 /*
- * Rules 1 and 3. *out_cursor is NULL if there is no such journal any more, or if it cannot be read.
- * *out_fresh: there are no rows of it.
+ * Rules 1 and 3. *out_cursor is NULL if the journal does not exist any more or cannot be read.
+ * *out_fresh: it has no rows yet.
  */
 static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, bool *out_fresh, annal_error *err)
@@ -157,7 +168,7 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     return status;
 }
 
-/* Read the next line. *out_done if there is none now. */
+/* Read the next line. *out_done if there is no further line now. */
 static annal_status index_next(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                bool *out_damaged, bool *out_done, annal_error *err)
 {
@@ -176,7 +187,10 @@ static annal_status index_next(struct batch *batch, annal_slice session, annal_c
     return batch->follower->ops->event(batch->follower, session, &event, err);
 }
 
-/* Never stops after damage: only a line that proves itself can be found again. */
+/*
+ * Index events up to target. Never stops after damage: only a line whose hash is right can be found
+ * again.
+ */
 static annal_status index_events(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                  uint64_t target, bool *out_done, annal_error *err)
 {
@@ -269,13 +283,14 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     annal_status status = annal__derived_begin(derived, lock_until_us, err);
     if (status < 0)
         return status;
-    if (follower->get_cursor == NULL) { /* pack_database.c said why when it opened the database */
+    /* pack_database.c reported why when it opened the database */
+    if (follower->get_cursor == NULL) {
         (void)annal__derived_end(derived, false, NULL);
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
     }
     if (must_match && derived->stamp.id != plan->stamp.id) {
         (void)annal__derived_end(derived, false, NULL);
-        return ANNAL_ERR_CONFLICT; /* never leaves this file */
+        return ANNAL_ERR_CONFLICT; /* does not leave this file */
     }
     int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
@@ -313,7 +328,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
             annal__follower_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
-        if (progress.bytes_total < progress.bytes_done) /* journals have grown since */
+        if (progress.bytes_total < progress.bytes_done) /* the journals have grown since */
             progress.bytes_total = progress.bytes_done;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
             return ANNAL_END;
@@ -329,7 +344,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
     return plan->unreadable.status;
 }
 
-/* Whether the database was deleted, rebuilt, found corrupt or found to be unusable. */
+/* Return whether the database was deleted, rebuilt, found corrupt or found to be unusable. */
 static bool is_about_database(struct derived *derived, annal_status status, const struct plan *plan)
 {
     if (status == ANNAL_ERR_CONFLICT)
@@ -357,7 +372,7 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        follower->began_anew = false; /* this plan is made after that */
+        follower->began_anew = false; /* this plan is newer than that */
         status = annal__plan_make(follower, sessions, count, journals, plan_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);

@@ -43,7 +43,7 @@ struct merge {
     const struct follower *follower;
     struct plan *plan;
     sqlite3_stmt *cursors;
-    int rc; /* of its last step */
+    int rc; /* result of its last step */
 };
 
 static int compare(annal_slice a, annal_slice b)
@@ -64,7 +64,7 @@ static void merge_step(struct merge *merge)
     merge->rc = sqlite3_step(merge->cursors);
 }
 
-/* Cursors up to session (all if it is NULL) have no journal. */
+/* Plan the cursors up to session (all if it is NULL): they have no journal. */
 static annal_status merge_gone(struct merge *merge, const annal_slice *session)
 {
     annal_status status = ANNAL_OK;
@@ -152,7 +152,10 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
     return status;
 }
 
-/* A single session is checked closely: even a journal of the same size may be another one. */
+/*
+ * Plan a single session, and check it closely: even a journal of the same size may be another
+ * journal.
+ */
 static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal_slice session,
                              struct plan *plan, annal_error *err)
 {
@@ -187,8 +190,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
 }
 
 /*
- * A journal whose end does not prove itself stays longer than its cursor, and a stray never gets a
- * cursor: look before locking.
+ * Return whether there is anything to read, before the lock is taken: a journal whose end is not
+ * valid stays longer than its cursor, and a stray never gets a cursor.
  */
 static bool has_more(const struct follower *follower, annal_slice session,
                      const struct plan_entry *entry)

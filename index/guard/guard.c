@@ -2,36 +2,37 @@
 /*
  * Appending through the packs: artifacts, fills, guards, and then the event.
  *
- * (1) The tables of every pack that guards or fills one of these types are locked, and brought up
- *     to the end of the event's own session and of the sessions in the section's `reads`. Databases
+ * (1) The tables of every pack that guards or fills one of these types are locked, and updated to
+ *     the end of the event's own session and of the sessions in the section's `reads`. Databases
  *     are locked in the order of their paths, so that two appends never wait for each other.
  * (2) The events are filled, and tried in a savepoint, one after the other; each sees the rows of
- *     those before it. Then the savepoint is rolled back: the tables get what is read from the
+ *     the events before it. Then the savepoint is rolled back: the tables are filled from the
  *     journal, as always. But one event is not applied twice: its rows stay if the next event that
- *     each of the tables reads in the journal (5) is, byte for byte, the one that was tried, and
- *     trying it left nothing out. If it is another one, the savepoint is rolled back then.
+ *     each of the tables reads in the journal (5) equals, byte for byte, the event that was tried,
+ *     and trying it left nothing out. Otherwise the savepoint is rolled back then.
  * (3) If a guard refuses, nothing was written anywhere, and its sentence is the answer, unless
- *     events of this process were still on their way to the journal: then this begins again at (2),
- *     with those events in the tables.
+ *     events of this process were not in the journal yet: then this begins again at (2), with those
+ *     events in the tables.
  * (4) Otherwise they are appended at level sync, on the condition that the session still ends where
- *     the tables are. If another process appended in between, without asking any guard, this begins
- *     again at (2), with those events in the tables.
+ *     the tables end. If another process appended in between, without any guard, this begins again
+ *     at (2), with those events in the tables.
  * (5) Then the tables catch up and commit, and the locks are released. A crash, or a full disk,
  *     between (4) and (5) costs nothing: the event is a fact, and the tables catch up when they are
  *     next used. So the answer of (4) is the answer.
- * (6) An event's time is chosen before its guard is asked, and is the one in the journal: a guard
+ * (6) An event's time is chosen before its guard is checked, and is stored in the journal: a guard
  *     that compares times decides the same about both.
  * (7) A retry is answered with its first seq, even if the guard would refuse by now, because the
- *     first one happened: guard_retry.c.
- * (8) What users wrote into the session's own database goes first, even before an event that no
- *     pack asks for: what they saw is then in the journal before what they did. If that fails, the
- *     log says so, and the rows stay where they are.
- * (9) A pack whose file has an error cannot be asked. The types that it guards or fills, as far as
- *     the file can be read, and those that it guarded when it was last sound (kept_guards.c), are
- *     refused until it is mended; if neither is known, every type is.
+ *     first append happened: guard_retry.c.
+ * (8) Rows that users wrote into the session's own database are appended first, even before an
+ *     event that no pack guards: what they saw is then in the journal before what they did. If that
+ *     fails, the failure is logged, and the rows stay in the database.
+ * (9) The guards of a pack whose file has an error cannot be checked. Two sets of types are refused
+ *     until the file is repaired: those that it guards or fills, as far as the file can be read,
+ *     and those that it guarded when it was last valid (kept_guards.c). If neither is known, every
+ *     type is refused.
  *
  * guard_decide.c describes what happens between (2) and (4) if several stores share the session;
- * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
+ * guard_tables.c describes how the tables are updated, and what the append waits for.
  */
 #include "index/guard/guard.h"
 #include "index/pack/applier.h"
@@ -53,7 +54,7 @@
 
 #define ATTEMPTS_MAX 100
 
-/* ---- Which packs are asked ---- */
+/* ---- Which packs take part ---- */
 
 bool annal__guard_is_of_interest(const struct pack_section *section, bool artifacts)
 {
@@ -76,7 +77,7 @@ bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, b
     return false;
 }
 
-/* Pack number i of those that are on; the last one is core. */
+/* Return pack number i of those that are enabled; the last is core. */
 static const annal_pack *pack_at(const struct guard_call *call, size_t i)
 {
     return i < call->set->slot_count ? call->set->slots[i].pack : call->index->core;
@@ -167,7 +168,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* The data to be appended: the caller's own bytes, unless the packs changed them. */
+/* Choose the data to be appended: the caller's own bytes, unless the packs changed them. */
 static void choose_data(struct guard_call *call, size_t draft, annal_slice data)
 {
     const annal_draft *given = &call->given[draft];
@@ -177,7 +178,7 @@ static void choose_data(struct guard_call *call, size_t draft, annal_slice data)
     call->drafts[draft].data_format = is_given ? given->data_format : ANNAL_FORMAT_JSON;
 }
 
-/* The drafts' data as JSON, without what is too large for an event. */
+/* Write the drafts' data as JSON, without what is too large for an event. */
 static annal_status make_plain(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -244,7 +245,7 @@ static annal_status ask_guards(struct guard_call *call, const annal_event *event
     return status;
 }
 
-/* The event that a draft will become; its data is not filled yet. */
+/* Return the event that a draft will become; its data is not filled yet. */
 static annal_event event_of(const struct guard_call *call, size_t draft, int64_t now_us)
 {
     const annal_draft *given = &call->given[draft];
@@ -275,7 +276,7 @@ static annal_status take_back(struct guard_call *call, annal_error *err)
     return all_databases(call, "ROLLBACK TO guard; RELEASE guard", err);
 }
 
-/* If call->whole, the savepoint is still open. */
+/* Try all drafts. If call->whole, the savepoint is still open afterwards. */
 static annal_status try_all(struct guard_call *call, annal_error *err)
 {
     annal_session_info info = {.last_ts_us = INT64_MIN};
@@ -305,7 +306,7 @@ static bool is_expected(const struct guard_call *call)
            call->head == (options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0);
 }
 
-/* Rules 2 to 4, once. ANNAL_ERR_CONFLICT may mean that another process appended in between. */
+/* Run rules 2 to 4 once. ANNAL_ERR_CONFLICT may mean that another process appended in between. */
 static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     const annal_append_options options = {
@@ -325,7 +326,7 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     return undone < 0 ? annal__fail(err, undone, "take back what was tried") : status;
 }
 
-/* The tables are locked and caught up. */
+/* Append, with the tables locked and caught up. */
 static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     annal_error why = {0};
@@ -334,11 +335,11 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     for (unsigned tries = 0; retry && tries < ATTEMPTS_MAX; tries++) {
         uint64_t head = call->head;
         if (call->decision != NULL)
-            call->decision->overtaken = false; /* of the attempt before */
+            call->decision->overtaken = false; /* of the previous attempt */
         status = attempt(call, out_seq, &why);
         if ((status != ANNAL_ERR_CONFLICT && status != ANNAL_ERR_REFUSED) || !is_expected(call))
             break;
-        /* Events of this process may be on their way to the journal; a guard must see them. */
+        /* Events of this process may not be in the journal yet; a guard must see them. */
         annal_status brought = annal_sync(call->index->store, err);
         if (brought >= 0)
             brought = annal__guard_bring_up(call, err);
@@ -354,8 +355,10 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     return status;
 }
 
-/* Give the followers that were asked the event that was tried (NULL: none). True: none has it
- * still. */
+/*
+ * Give the followers the event that was tried (NULL: none). Returns true if no follower has it any
+ * more.
+ */
 static bool set_tried(struct guard_call *call, const annal_event *tried)
 {
     bool none = true;
@@ -372,7 +375,7 @@ static bool set_tried(struct guard_call *call, const annal_event *tried)
     return none;
 }
 
-/* Rule 2: the rows that were tried stay, or are rolled back. */
+/* Rule 2: keep the rows that were tried, or roll them back. */
 static annal_status keep_tried(struct guard_call *call, bool *out_kept, annal_error *err)
 {
     (void)set_tried(call, &call->tried);
@@ -414,8 +417,9 @@ static annal_status through_tables(struct guard_call *call, uint64_t *out_seq, a
 }
 
 /*
- * No pack fills or guards these, but something may have been moved out. Then a sweep must find the
- * event as soon as the hold ends: at level batch it would not be in the journal yet.
+ * Append events that no pack fills or guards, although large fields may have been moved out. A
+ * sweep must find the event as soon as the hold ends: at level batch it would not be in the journal
+ * yet.
  */
 static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
@@ -428,7 +432,8 @@ static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, anna
 }
 
 /*
- * The data of the last draft, which the call does not need any more: after an append nothing fails.
+ * Return the data of the last draft, which the call does not need any more: nothing may fail after
+ * an append.
  */
 static void hand_out(struct guard_call *call, uint64_t seq, annal_appended *out)
 {
@@ -445,7 +450,7 @@ static void hand_out(struct guard_call *call, uint64_t seq, annal_appended *out)
     }
 }
 
-/* Nothing is asked. The copy is made before: after an append nothing fails. */
+/* Append without packs. The copy is made first: nothing may fail after an append. */
 static annal_status append_unasked(const struct guard_call *call, annal_appended *out,
                                    annal_error *err)
 {
@@ -491,7 +496,7 @@ static bool any_cares(const struct guard_call *call)
     return false;
 }
 
-/* Rule 8. If a database is asked, its transaction begins in this way anyway. */
+/* Rule 8. The transaction of a database that takes part begins in this way anyway. */
 static void drain_own(struct guard_call *call)
 {
     for (size_t i = 0; i < call->set->slot_count; i++) {

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Appending to a session that several stores share: whoever all of them reach decides.
+ * Appending to a session that several stores share. The decider (annal_index_options.decider),
+ * which all of them reach, orders the events.
  *
- * (1) First what was decided and is not here yet is brought, so that guards are asked over all of
- *     the session.
- * (2) After the guards (guard.c, rule 2), and unless events with these ids are there, the events
- *     are encoded, with seq, time and hash, and the decider commits them if the session ends there
- *     as it does here. They have ids, which are made here if the caller gave none: so no two stores
- *     ever decide the same event, and one whose outcome is not known can be looked for.
- * (3) Then these events are appended, and no others: the append is told the hash of the last. A
- *     process that dies before leaves events that the next append, or a pull, brings.
- * (4) If another store was first, or the session was released meanwhile, all begins again at (1)
- *     after a pause by chance, with the same ids; most often a guard refuses then.
+ * (1) First, events that the decider has committed and that are missing locally are fetched, so
+ *     that guards are checked against the complete session.
+ * (2) After the guards (guard.c, rule 2), and unless events with these ids exist, the events are
+ *     encoded, with seq, time and hash, and the decider commits them if its session ends where the
+ *     local session ends. They have ids, which are generated here if the caller gave none. So no
+ *     two stores ever commit the same event, and an event whose outcome is unknown can be searched
+ *     for.
+ * (3) Then exactly these events are appended: the append is given the hash of the last one. If a
+ *     process dies before, its committed events are fetched by the next append or pull.
+ * (4) If another store was first, or the session was released in the meantime, all begins again at
+ *     (1) after a random pause, with the same ids; most often a guard refuses then.
  * (5) A session is shared if its lease says so, or if a pack does (`scope cluster`) and the store
  *     belongs to a cluster: it has the file `cluster`. Then the decider shares the session before
- *     its first append here, whatever the event. A store that has it alone, with a lease that
- *     holds, decides itself.
- * (6) Sessions of a section's `reads` that are shared are brought, too, and the events are
- *     committed only if these end there as they did when the guards were asked. Of `name*` this is
- *     not done.
+ *     its first append here, whatever the event. A store with a valid lease on the session, which
+ *     no other store shares, decides itself.
+ * (6) Shared sessions in a section's `reads` are fetched, too, and the events are committed only if
+ *     these sessions still end where they ended when the guards were checked. This does not apply
+ *     to `name*`.
  */
 #include "index/guard/guard.h"
 
@@ -82,7 +84,7 @@ annal_status annal__guard_is_shared(annal_index *index, annal_slice session, boo
     return is_named ? has_cluster(index->store, out, err) : ANNAL_OK;
 }
 
-/* What annal__guard_is_shared() said of it may be the word of a pack. */
+/* Share the session; annal__guard_is_shared() may have relied on a pack only. */
 static annal_status share(const annal_index *index, annal_slice session, annal_error *err)
 {
     annal_lease lease = {0};
@@ -99,7 +101,7 @@ static annal_status share(const annal_index *index, annal_slice session, annal_e
 
 /* ---- Rule 6 ---- */
 
-/* Of a journal that is not here, only its name. */
+/* Find the end of a session; without a local journal, only its name is known. */
 static annal_status find_end(const annal_index *index, annal_slice session, annal_session_info *out,
                              annal_error *err)
 {
@@ -181,10 +183,10 @@ annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err)
 /* ---- Rules 2 and 3 ---- */
 
 struct decided {
-    annal_session_info end; /* of the journal, before them */
-    bool is_new;            /* they are the first: there is no journal */
+    annal_session_info end; /* end of the journal before them */
+    bool is_new;            /* whether they are the first events: no journal exists */
     annal_event *events;
-    struct buf *data; /* of each of them */
+    struct buf *data; /* data of each event */
 };
 
 static annal_status encode(struct guard_call *call, struct decided *decided, annal_error *err)
@@ -205,7 +207,10 @@ static annal_status encode(struct guard_call *call, struct decided *decided, ann
     return status;
 }
 
-/* A journal that begins elsewhere is brought, because an append would begin another one. */
+/*
+ * Append the first events. A journal that begins elsewhere is fetched, because an append would
+ * begin another one.
+ */
 static annal_status append_first(const struct guard_call *call, const struct decided *decided,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -220,8 +225,10 @@ static annal_status append_first(const struct guard_call *call, const struct dec
     return status;
 }
 
-/* Rule 3, with the data that was decided: msgpack can be spelled in several ways, and the hash is
- * of one. What fails here does not undo the decision. */
+/*
+ * Rule 3, with the committed data: msgpack has several encodings of the same data, and the hash is
+ * of one encoding. A failure here does not undo the decision.
+ */
 static annal_status append_decided(struct guard_call *call, const struct decided *decided,
                                    uint64_t *out_seq, annal_error *err)
 {
@@ -247,8 +254,9 @@ static annal_status append_decided(struct guard_call *call, const struct decided
 }
 
 /*
- * Whether the events can be appended and are not there yet: ANNAL_ERR_REFUSED. No event has this
- * hash, so nothing is appended. Those that got their ids here can only be after the end.
+ * Find out whether the events can be appended and do not exist yet: ANNAL_ERR_REFUSED. No event has
+ * this hash, so nothing is appended. Events whose ids were generated here can only be after the
+ * end.
  */
 static annal_status find_earlier(struct guard_call *call, const annal_append_options *options,
                                  uint64_t last_seq, uint64_t *out_seq, annal_error *err)
@@ -316,7 +324,7 @@ annal_status annal__guard_write(struct guard_call *call, const annal_append_opti
 
 /* ---- Rules 1 and 4 ---- */
 
-/* Rule 2: drafts that all have ids; texts is what the new ones are in. */
+/* Rule 2: give ids to all drafts; texts holds the new ids. */
 static annal_status name_drafts(struct guard_call *call, annal_draft **out_drafts, char **out_texts,
                                 annal_error *err)
 {
@@ -351,7 +359,7 @@ static void pause_by_chance(annal_store *store, unsigned tries)
     annal__store_wait(store, 1 + (int64_t)(random % ((uint32_t)PAUSE_US << doubled)));
 }
 
-/* It may have been released since the last try. */
+/* Share the session again: it may have been released since the last try. */
 static annal_status share_again(const struct guard_call *call, annal_error *err)
 {
     bool is_shared = false;

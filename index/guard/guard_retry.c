@@ -2,10 +2,10 @@
 /*
  * Guarded appends that are sent a second time.
  *
- * A retry (the same id, type, cause and data except for what a fill added) is answered with its
- * first seq. It is looked up if a guard refuses or the append is a conflict, among the session's
- * last COPIES_MAX events. What a fill added is taken from the event in the journal: the draft is
- * filled with it, and then both must be the same.
+ * A retry (the same id, type, cause and data, except for values of fills) is answered with its
+ * first seq. If a guard refuses or the append is a conflict, it is looked up among the session's
+ * last COPIES_MAX events. The values of fills are taken from the event in the journal: the draft is
+ * filled with them, and then both must be equal.
  */
 #include "index/guard/guard.h"
 
@@ -36,7 +36,7 @@ static annal_status same_data(struct guard_call *call, annal_slice a, annal_slic
     return ANNAL_OK;
 }
 
-/* Whether a draft is the one that became this event. */
+/* Return whether this event was made from this draft. */
 static annal_status is_copy(struct guard_call *call, size_t draft, const annal_event *event,
                             bool *out, annal_error *err)
 {
@@ -52,7 +52,7 @@ static annal_status is_copy(struct guard_call *call, size_t draft, const annal_e
     return same_data(call, annal__buf_slice(&call->filled[draft]), event->data, out, err);
 }
 
-/* Whether the events from seq on are the drafts. */
+/* Return whether the events from seq on are the drafts. */
 static annal_status compare_from(struct guard_call *call, uint64_t seq, bool *out, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -69,7 +69,7 @@ static annal_status compare_from(struct guard_call *call, uint64_t seq, bool *ou
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* The seq of the newest event with this id; 0: none of those that are looked at has it. */
+/* Find the seq of the newest event with this id; 0: no event that was searched has it. */
 static annal_status find_id(const struct guard_call *call, annal_slice id, uint64_t *out_seq,
                             annal_error *err)
 {
@@ -80,7 +80,8 @@ static annal_status find_id(const struct guard_call *call, annal_slice id, uint6
     annal_status status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status >= 0 && from < info.first_seq) /* ids of events that a fork shares are free in it */
+    /* a fork may reuse ids of the events that it shares */
+    if (status >= 0 && from < info.first_seq)
         from = info.first_seq;
     if (status >= 0)
         status = annal_cursor_open(call->index->store, call->session, from, &cursor, err);

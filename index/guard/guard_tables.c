@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables that a guarded append asks: locked, brought up to date, released (guard.c, rules 1 and
- * 5).
+ * The tables that a guarded append reads: locked, updated, released (guard.c, rules 1 and 5).
  *
  * (1) While it waits for a lock, this process may own the session that the lock's holder wants to
- *     append to. The keeper releases it; in a store without one, the waiting thread does.
- * (2) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
- *     tables before anybody else is answered, with three exceptions: its process died between the
- *     append and the commit of the tables, a power cut removed the transaction, or the pack was not
- *     on. The note of the database's lock shows them (index_lock.h, rule 5): what may be missing is
- *     caught up first, in slices like every catch-up, until nothing is missing under the lock. In
- *     all other cases this costs reading the note, and writing it before and after the append. A
- *     journal that cannot be read is logged and skipped, as in every catch-up.
- * (3) Much may be missing: a pack was switched on, its tables were dropped, or a large import
- *     bypassed the guards. A guard that is asked over tables that lack sessions would allow what it
- *     forbids, and SQL does not say which rows of others it looks at. So the append works on what
- *     is missing for a twentieth of the time that it may wait; if more than a MiB is left it is
- *     refused, with how far the tables are: the next try gets further, and nobody waits for
- *     minutes.
+ *     append to. The keeper releases it; in a store without a keeper, the waiting thread does.
+ * (2) Guards read rows of other sessions, too. An event that was appended through guards is in the
+ *     tables before any other append is answered, with three exceptions: its process died between
+ *     the append and the commit of the tables, a power cut removed the transaction, or the pack was
+ *     not enabled. The note of the database's lock shows these cases (index_lock.h, rule 5): what
+ *     may be missing is caught up first, in slices like every catch-up, until nothing is missing
+ *     under the lock. In all other cases this costs reading the note, and writing it before and
+ *     after the append. A journal that cannot be read is logged and skipped, as in every catch-up.
+ * (3) Much may be missing: a pack was enabled, its tables were dropped, or a large import bypassed
+ *     the guards. A guard over tables that lack sessions would allow what it forbids, and SQL does
+ *     not say which rows of other sessions it reads. So the append catches up for a twentieth of
+ *     the time that it may wait. If more than a MiB is left, it is refused, with how far the tables
+ *     are: the next try gets further, and no caller waits for minutes.
  */
 #include "index/guard/guard.h"
 
@@ -31,11 +29,11 @@
 #include <string.h>
 
 #define PATIENCE_MS    20 /* rule 1 */
-#define ROUNDS_MAX     5  /* rule 2: then it is done in one transaction */
+#define ROUNDS_MAX     5  /* rule 2: after these rounds it is done in one transaction */
 #define MUCH_BYTES     (1u << 20)
 #define PATIENCE_PARTS 20 /* rule 3: half a second of ten */
 
-/* ---- What guards and fills look at ---- */
+/* ---- What guards and fills read ---- */
 
 static annal_status catch_up(const struct guard_call *call, const struct guard_database *database,
                              annal_slice session, annal_error *err)
@@ -45,7 +43,9 @@ static annal_status catch_up(const struct guard_call *call, const struct guard_d
     return annal__follower_catch_up(&call->index->follower, session, err);
 }
 
-/* All sessions that have this prefix and whose journals are longer than the tables know. */
+/*
+ * Catch up all sessions that have this prefix and whose journals are longer than the tables know.
+ */
 static annal_status read_many(const struct guard_call *call, const struct guard_database *database,
                               struct follower *follower, annal_slice prefix, annal_error *err)
 {
@@ -82,7 +82,7 @@ annal_status annal__guard_named(annal_slice data, const char *item, struct buf *
                                                                            : ANNAL_ERR_NOTFOUND;
 }
 
-/* If the field names no session, there is nothing to read. */
+/* Catch up the session that the field names, if any. */
 static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
                                const char *item, annal_slice data, annal_error *err)
 {
@@ -120,7 +120,7 @@ static const annal_pack *pack_of(const struct guard_call *call,
     return database->packs == NULL ? call->index->core : database->packs->fills[i].slot->pack;
 }
 
-/* Everything that the database's guards and fills will look at. */
+/* Catch up everything that the database's guards and fills will read. */
 static annal_status read_all(const struct guard_call *call, const struct guard_database *database,
                              annal_error *err)
 {
@@ -159,7 +159,7 @@ static annal_status begin(struct guard_call *call, struct guard_database *databa
         status = annal__derived_begin(
             database->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
         if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
-            patient = true; /* it will not get better */
+            patient = true; /* waiting will not help */
     } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
     database->begun = status >= 0;
     return status;
@@ -198,7 +198,7 @@ annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *e
     return status;
 }
 
-/* The least that any of the tables knows of the session. */
+/* Find the smallest seq of the session that one of the tables knows. */
 static annal_status find_head(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -238,7 +238,7 @@ static void find_missing(const struct guard_call *call, const struct guard_datab
     out->any = out->all || out->session.len > 0;
 }
 
-/* Under the lock: whether journals have more than the tables. */
+/* Return, under the lock, whether journals have more than the tables. */
 static annal_status is_behind(const struct guard_call *call, const struct guard_database *database,
                               const struct missing *missing, bool *out, annal_error *err)
 {
@@ -263,8 +263,8 @@ static annal_status is_behind(const struct guard_call *call, const struct guard_
 }
 
 /*
- * Rule 3: time was up. If much is left, say how far the tables are, and what is in the way if there
- * was no progress meanwhile; a little is worth waiting for.
+ * Rule 3: time was up. If much is left, report how far the tables are, and what prevents progress
+ * if there was none in the meantime; a little is worth waiting for.
  */
 static annal_status refuse_behind(const struct guard_call *call, const struct follower *follower,
                                   uint64_t left_before, const annal_error *why, annal_error *err)
@@ -283,7 +283,7 @@ static annal_status refuse_behind(const struct guard_call *call, const struct fo
                        left < left_before ? "" : why->message);
 }
 
-/* Catch up one follower, without the lock, in slices, but not for long. */
+/* Catch up one follower, without the lock, in slices, for a short time. */
 static annal_status run_one_behind(const struct guard_call *call, struct follower *follower,
                                    const struct missing *missing, annal_error *err)
 {
@@ -299,7 +299,7 @@ static annal_status run_one_behind(const struct guard_call *call, struct followe
         annal__plan_look_ahead(follower, &plan, &left);
     bool any = plan.count > 0;
     annal__plan_done(&plan);
-    /* another process creates the database: see what is missing then */
+    /* another process creates the database: check then what is missing */
     if (status == ANNAL_ERR_BUSY)
         return ANNAL_OK;
     if (status < 0 || !any)
@@ -314,7 +314,7 @@ static annal_status run_one_behind(const struct guard_call *call, struct followe
     return status;
 }
 
-/* *out_unreadable: a journal was skipped. */
+/* Catch up the followers that lag. *out_unreadable: a journal was skipped. */
 static annal_status run_behind(const struct guard_call *call, const struct guard_database *database,
                                const struct missing *missing, bool *out_unreadable,
                                annal_error *err)
@@ -341,7 +341,8 @@ static annal_status run_behind(const struct guard_call *call, const struct guard
 }
 
 /*
- * Rule 3: a process that fills tables has their lock most of the time, so this is asked before it.
+ * Rule 3: find out before taking the lock, because a process that fills tables holds it most of the
+ * time.
  */
 static bool may_lack_much(const struct guard_call *call, const struct guard_database *database)
 {
@@ -397,9 +398,9 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
     }
 }
 
-/* ---- All of it ---- */
+/* ---- All steps ---- */
 
-/* Whether tables were rebuilt meanwhile: then they have only what was asked for. */
+/* Return whether tables were rebuilt in the meantime: then they have only what was requested. */
 static bool any_wiped(const struct guard_call *call)
 {
     for (size_t i = 0; i < call->database_count; i++)

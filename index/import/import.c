@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h describes
- * what an importer file looks like and what it finds.
+ * the format of an importer file and the tables that it finds.
  *
  * (1) It makes no difference where a batch ends. Lines are inserted one by one and importers keep
- *     state between them in triggers, so a line is seen after all lines before it and before all
- *     lines after it.
+ *     state between them in triggers, so a line is processed after all lines before it and before
+ *     all lines after it.
  * (2) A line is skipped only in import_lines.c, and only if it is blank or its bytes were in the
  *     file before. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to
  *     disk when it grows: memory does not grow with the file.
  * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
- *     value, or so deep that wrapping it would exceed the depth limit, arrives as text.
+ *     value, or so deep that wrapping it would exceed the depth limit, is passed as text.
  * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
- * (5) What was appended after a power cut follows the zero bytes that it left, on the same line:
- *     the zeros are a row, and the value after them is another.
- *     A record that was torn is a row as it is, and so is a whole one that follows it on its line.
+ * (5) What was appended after a power cut follows the zero bytes that the power cut left, on the
+ *     same line: the zeros are one row, and the value after them is another. A torn record is a row
+ *     of its own, and so is a complete record that follows it on its line.
  * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
- *     another hash: what the trigger had done before it failed may stay, and hides nothing.
- * (7) Preparing an importer takes longer than a small log, so it is used for the next one too, with
- *     its tables emptied and what its section once does, except creating, done again.
+ *     another hash: changes that the trigger made before it failed may stay, and hide nothing.
+ * (7) Preparing an importer takes longer than a small log, so it is used for the next log too: its
+ *     tables are emptied, and its section once is run again, except for statements that create
+ *     something.
  */
 #include "index/import/import.h"
 
@@ -43,7 +44,7 @@ annal_status annal__import_fail(annal_import *import, annal_error *err, const ch
 
 /* ---- Sections ---- */
 
-/* Whether a statement creates something, which stays. */
+/* Return whether a statement creates something, which stays. */
 static bool creates(sqlite3_stmt *statement)
 {
     const char *sql = sqlite3_sql(statement);
@@ -225,7 +226,7 @@ static bool may_repeat(const annal_import_source *source)
     return source->container != NULL && strcmp(source->container, "lines") != 0;
 }
 
-/* Open it with our tables, functions and statements, but without those of the importer. */
+/* Open the database with our tables, functions and statements, but without the importer's. */
 static annal_status open_ours(const annal_import_source *source, annal_import **out_import,
                               annal_error *err)
 {
@@ -237,7 +238,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
     import->may_repeat = may_repeat(source);
     take_owner(import, source);
 
-    /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
+    /* An empty name is a private database; what exceeds its cache goes to a temporary file. */
     if (annal__db_connect(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
             SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
@@ -278,7 +279,8 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     annal_status status = open_ours(source, &import, err);
     if (status >= 0)
         status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
-    /* One transaction to the end: nothing outlives the import, and ending one walks all pages. */
+    /* One transaction for the whole import: its result is not kept, and ending a transaction
+     * walks all pages. */
     if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         status = annal__import_fail(import, err, "importer");
     if (status >= 0)
@@ -293,7 +295,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
-/* Whether triggers follow a statement, which is an EXPLAIN. */
+/* Return whether triggers follow a statement, which is an EXPLAIN. */
 static bool has_triggers(sqlite3_stmt *explain)
 {
     bool has = false;
@@ -303,7 +305,7 @@ static bool has_triggers(sqlite3_stmt *explain)
     return has;
 }
 
-/* Prepare what empties each table. ANNAL_END: a trigger would follow. */
+/* Prepare the statements that empty each table. ANNAL_END: a trigger would follow. */
 static annal_status prepare_emptying(annal_import *import, annal_error *err)
 {
     static const char explain[] = "EXPLAIN ";
@@ -399,7 +401,7 @@ static void note_event(struct batch *batch, uint64_t number)
         batch->rows[low].gave = true;
 }
 
-/* An id that no event may have is replaced by its hash. */
+/* Return the id, or its hash if no event may have this id. */
 static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
 {
     bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__is_utf8(id);
@@ -493,7 +495,7 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
 
 /* ---- Detecting ---- */
 
-/* *out NULL: the importer has no such section. */
+/* Prepare the section detect. *out is NULL if the importer has none. */
 static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite3_stmt **out,
                                    annal_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an importer finds in its database, as import.c puts it there. */
+/* The functions and tables that import.c provides for an importer in its database. */
 #ifndef INDEX_IMPORT_IMPORT_H
 #define INDEX_IMPORT_IMPORT_H
 
@@ -9,21 +9,23 @@
 
 #include <sqlite3.h>
 
-/* Add the functions that annal/import.h lists. A SQLite result code. */
+/* Add the functions that annal/import.h lists. Returns a SQLite result code. */
 int annal__import_functions(sqlite3 *db);
 bool annal__import_function_exists(const char *name);
 
-/* Add said(). A SQLite result code. */
+/* Add said(). Returns a SQLite result code. */
 int annal__import_said(sqlite3 *db);
 
 /*
- * The text after the next line that is this mark ("-- rows"), up to the next mark. Begin with *at =
- * 0; ptr is NULL if there are no more.
+ * Return the text after the next line that is this mark ("-- rows"), up to the next mark. Begin
+ * with *at = 0; ptr is NULL if there are no more.
  */
 annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at);
 
-/* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is not one value, or is nested too
- * deep. */
+/*
+ * Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is not one value, or is nested too
+ * deep.
+ */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 annal_status annal__import_otlp(struct buf *out, annal_slice value); /* JSON */
 

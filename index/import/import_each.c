@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_each() for importers. Rows of an array or an object come from its tokens; for everything
- * else SQLite's own json_each() is asked (rule 2 of import_json.h), and a row is one of its.
+ * json_each() for importers. Rows of an array or an object are made from its tokens; for everything
+ * else SQLite's own json_each() is called (rule 2 of import_json.h), and its rows are passed on.
  */
 #include "index/import/import_json.h"
 
@@ -28,11 +28,11 @@ struct each {
     sqlite3_vtab_cursor base;
     struct json_place place;    /* the array or object */
     annal_slice json;           /* the text */
-    struct json_tokens own;     /* of a text that is no line */
-    sqlite3_value *text, *root; /* what own and path are made of; root may be NULL */
+    struct json_tokens own;     /* tokens of a text that is not a line */
+    sqlite3_value *text, *root; /* arguments for the columns own and path; root may be NULL */
     sqlite3_stmt *asked;        /* SQLite's rows; NULL: ours */
     bool is_object, at_end;
-    uint32_t at; /* a token: the item, or the name of the member */
+    uint32_t at; /* token of the item, or of the name of the member */
     sqlite3_int64 row;
 };
 
@@ -60,7 +60,7 @@ static int disconnect_each(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* The arguments of the function are conditions on hidden columns. */
+/* Plan a scan: the arguments of the function are conditions on hidden columns. */
 static int plan_each(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     int found[2] = {-1, -1};
@@ -227,7 +227,7 @@ static int is_at_end(sqlite3_vtab_cursor *base)
     return ((struct each *)base)->at_end;
 }
 
-/* A name that is a word needs no quotes. */
+/* Return the full key. A name that is a word needs no quotes. */
 static void give_fullkey(sqlite3_context *context, const struct each *each)
 {
     annal_slice raw = annal__json_token_raw(each->place.text, each->at);

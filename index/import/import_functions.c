@@ -24,8 +24,8 @@ static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv
 }
 
 /*
- * An id that does not fit is cut, and gets the hash of the whole id at its end, so that two
- * different ones stay different.
+ * Cut an id that is too long, and append the hash of the whole id, so that two different ids stay
+ * different.
  */
 static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -51,7 +51,7 @@ static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **a
     sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
 }
 
-/* Pass the buffer's memory to SQLite: what is built here can be tens of megabytes. */
+/* Pass the buffer's memory to SQLite: the result can be tens of megabytes. */
 static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
 {
     if (status == ANNAL_ERR_LIMIT)

@@ -24,14 +24,20 @@ static annal_status append_bytes(struct buf *out, annal_slice bytes)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
-/* A run of zero bytes, as a power cut leaves it, is kept as its length. */
+/*
+ * Return whether bytes are a run of zero bytes, as a power cut leaves it, which is kept as its
+ * length.
+ */
 static bool is_zeros(annal_slice bytes)
 {
     return bytes.len >= ZEROS_MIN && bytes.ptr[0] == '\0' &&
            memcmp(bytes.ptr, bytes.ptr + 1, bytes.len - 1) == 0;
 }
 
-/* Escaped, a control character takes six bytes: then base64 is shorter. */
+/*
+ * Return whether bytes are kept as text: an escaped control character takes six bytes, so base64
+ * may be shorter.
+ */
 static bool is_text(annal_slice bytes)
 {
     size_t escapes = 0;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Texts that are no lines are remembered too, but not many. */
+/* Texts that are not lines are remembered too, but only a few. */
 #define RECENT 8
 
 #define JSON_SUBTYPE 'J'
@@ -23,7 +23,7 @@ struct import_json {
         struct json_tokens text;
     } * lines; /* of the batch, in the order of rows */
     size_t line_count;
-    size_t line; /* the last that was asked for */
+    size_t line; /* index of the last line that was used */
     struct json_tokens recent[RECENT];
     char *recent_bytes[RECENT];
     size_t next_recent;
@@ -54,7 +54,7 @@ static bool is_text(const struct json_tokens *text, annal_slice bytes)
            (text->json.ptr == bytes.ptr || memcmp(text->json.ptr, bytes.ptr, bytes.len) == 0);
 }
 
-/* The value whose bytes these are, if they are a part of the line. */
+/* Find the value with these bytes, if they are a part of the line. */
 static bool find_part(const struct json_tokens *line, annal_slice bytes, uint32_t *out_token)
 {
     uintptr_t begin = (uintptr_t)line->json.ptr, at = (uintptr_t)bytes.ptr;
@@ -73,7 +73,7 @@ static bool find_part(const struct json_tokens *line, annal_slice bytes, uint32_
            line->tokens[low].len == bytes.len;
 }
 
-/* Statements ask for lines in their order, and for parts of the one that they asked for last. */
+/* Statements use lines in their order, and parts of the line that they used last. */
 bool annal__import_json_line_of(struct import_json *json, annal_slice bytes,
                                 struct json_place *out_place)
 {
@@ -100,7 +100,7 @@ static bool find_recent(struct import_json *json, annal_slice bytes, struct json
     return false;
 }
 
-/* Most questions are about the line that the last one was about. */
+/* Return whether it is the last line: most calls are about the same line as the call before. */
 static bool is_same_line(const struct import_json *json, annal_slice bytes,
                          struct json_place *out_place)
 {
@@ -111,7 +111,10 @@ static bool is_same_line(const struct import_json *json, annal_slice bytes,
     return line->json.ptr == bytes.ptr && line->json.len == bytes.len;
 }
 
-/* False: it is not JSON, or there is no memory. SQLite then says what it thinks of it. */
+/*
+ * Find the tokens of a text. Returns false if it is not JSON, or memory is short; SQLite then
+ * reports what is wrong.
+ */
 static bool find_text(struct import_json *json, sqlite3_value *value, struct json_place *out_place)
 {
     annal_slice bytes = {NULL, 0};
@@ -147,7 +150,7 @@ sqlite3 *annal__import_json_sqlite(struct import_json *json)
     return json->sqlite;
 }
 
-/* Return what a SELECT of ?1, ?2, … returns. */
+/* Return the result of SQLite for a SELECT of ?1, ?2, … */
 static void ask_sqlite(struct import_json *json, sqlite3_context *context, const char *sql,
                        int count, sqlite3_value **values, annal_slice raw)
 {
@@ -193,7 +196,7 @@ static void give_slice(sqlite3_context *context, const struct json_place *place,
                           place->stays ? SQLITE_STATIC : SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-/* Append JSON, if it is spaced without the white space between its tokens. */
+/* Append JSON; if spaced, without the white space between its tokens. */
 static annal_status put_compact(struct buf *out, bool spaced, annal_slice json)
 {
     const char *at = json.ptr, *end = at + json.len;
@@ -221,7 +224,7 @@ static void give_json(sqlite3_context *context, const struct json_place *place, 
         give_slice(context, place, raw);
 }
 
-/* False: SQLite must be asked. */
+/* Return a string. The result is false if SQLite must be asked. */
 static bool give_string(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     struct buf out = {.limit = ANNAL_APPEND_BYTES_MAX};
@@ -249,7 +252,7 @@ static bool is_integer(annal_slice raw)
     return true;
 }
 
-/* False: SQLite must be asked. */
+/* Return a value. The result is false if SQLite must be asked. */
 static bool give_value(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     sqlite3_int64 integer = 0;
@@ -392,13 +395,13 @@ static void sql_line(sqlite3_context *context, int count, sqlite3_value **values
 
 #define HOLES_MAX 16
 
-/* A member that is left out: its name and the object around it, as tokens. */
+/* A member that is removed: its name and the object around it, as tokens. */
 struct hole {
     uint32_t name, around;
-    bool first; /* no member before it stays */
+    bool first; /* whether all members before it are removed */
 };
 
-/* Insert a hole, in the order of tokens. False: SQLite must be asked. */
+/* Insert a hole, in the order of tokens. Returns false if SQLite must be asked. */
 static bool add_hole(const struct json_place *place, annal_slice path, struct hole *holes,
                      size_t *count)
 {
@@ -416,7 +419,10 @@ static bool add_hole(const struct json_place *place, annal_slice path, struct ho
     return true;
 }
 
-/* A hole takes the comma before it, or the one behind it if no member before it stays. */
+/*
+ * Append the rest of an object. A hole takes the comma before it, or the comma after it if all
+ * members before it are removed.
+ */
 static annal_status put_rest(struct buf *out, const struct json_place *place, struct hole *holes,
                              size_t count)
 {
@@ -430,7 +436,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
         const struct json_token *value = &tokens[hole->name + 1];
         uint32_t gone = before != NULL ? tokens[before->name + 1].next : 0;
         if (hole->name < gone)
-            continue; /* in what is left out already */
+            continue; /* inside another removed member */
         hole->first =
             hole->name == hole->around + 1 || (before != NULL && before->around == hole->around &&
                                                before->first && hole->name == gone);
@@ -449,7 +455,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
     return status;
 }
 
-/* One path after the other, as json_remove() does. */
+/* Compose the removal of one path after the other, as json_remove() does. */
 static annal_status make_remove(struct buf *sql, int count)
 {
     annal_status status = annal__buf_printf(sql, "SELECT json_remove(?1");

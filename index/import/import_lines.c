@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a line: rules 2, 3, 5 and 6 of import.c. */
+/* How a line is split and inserted: rules 2, 3, 5 and 6 of import.c. */
 #include "index/import/import_lines.h"
 
 #include "index/db/db.h"
@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many levels an event may put around the line that it contains. */
+/* Levels that an event may put around the line that it contains. */
 #define WRAP_DEPTH 8
 
-/* How often the bytes of a line are looked at to find a record in it. */
+/* Number of times that the bytes of a line are searched for a record. */
 #define CHECKED_TIMES 8
 
 static bool is_blank(annal_slice bytes)
@@ -47,7 +47,9 @@ static annal_status remember(annal_import *import, const char *hash, bool *out_k
     return ANNAL_OK;
 }
 
-/* The key by which an event is remembered; the dot distinguishes it from the hashes of lines. */
+/*
+ * Write the key by which an event is remembered; the dot distinguishes it from the hashes of lines.
+ */
 static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
                               char out[HASH_TEXT_BYTES + 1], annal_error *err)
 {
@@ -134,7 +136,10 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
                       annal__buf_slice(&import->scratch), err);
 }
 
-/* Escaped, a line can take six times its bytes, so what is not JSON is cut like a long line. */
+/*
+ * Insert what is not JSON in pieces, like a long line: escaped, a line can take six times its
+ * bytes.
+ */
 static annal_status insert_pieces(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, const char *reason,
                                   annal_error *err)
@@ -177,7 +182,9 @@ static annal_status take_zeros(annal_import *import, struct batch *batch, annal_
     return insert_unreadable(import, batch, &front, "zero bytes", err);
 }
 
-/* Whether bytes are nothing but objects: without a line break between two, they are records. */
+/*
+ * Return whether bytes are nothing but objects: without a line break between two, they are records.
+ */
 static bool are_records(annal_slice bytes)
 {
     size_t end = 0;
@@ -193,7 +200,7 @@ static bool are_records(annal_slice bytes)
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err);
 
-/* The first of several records of a line, then the others. */
+/* Insert the first of several records of a line, then the others. */
 static annal_status insert_records(annal_import *import, struct batch *batch,
                                    annal_import_line line, size_t first, annal_error *err)
 {
@@ -210,10 +217,10 @@ static annal_status insert_records(annal_import *import, struct batch *batch,
 }
 
 /*
- * Where a line that is not one value is to be cut, 0 if nowhere: behind a whole object, if another
- * one begins there; else before an object that reaches to the end of the line. That one is a record
- * by itself, and not a part of what stands before it, if the line was wrong before its end: what
- * was cut off while it was written is wrong at its end.
+ * Find where a line that is not one value is to be cut, or 0. Either it is cut after a complete
+ * object, if another object begins there. Or it is cut before an object that reaches to the end of
+ * the line. That object is a record by itself, and not a part of the text before it, if the line
+ * was wrong before its end: a line that was cut off while it was written is wrong at its end.
  */
 static size_t find_cut(annal_slice bytes, json_fault fault, size_t fault_at)
 {
@@ -245,7 +252,7 @@ static annal_status insert_torn(annal_import *import, struct batch *batch,
                : insert_unreadable(import, batch, &whole, reason, err);
 }
 
-/* A record that was torn, and the next one on the same line. */
+/* Insert a torn record, and the next record on the same line. */
 static annal_status insert_cut(annal_import *import, struct batch *batch, annal_import_line line,
                                size_t cut, const char *reason, annal_error *err)
 {

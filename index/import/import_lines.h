@@ -13,10 +13,10 @@
 /* The sections batch and end have a handful of statements. */
 #define STATEMENTS_MAX 16
 
-/* Statements of a section once that are run again; one that has more is not used again. */
+/* Statements of a section once that are run again; an importer with more is not reused. */
 #define AGAIN_MAX 16
 
-/* Importers that one log is shown to. */
+/* Importers that are tried on one log. */
 #define DETECTS_MAX 64
 
 struct annal_import {
@@ -26,25 +26,27 @@ struct annal_import {
     sqlite3_stmt *clear;
     sqlite3_stmt *remember;
     sqlite3_stmt *knows;
-    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the section batch, then of the section end */
+    /* statements of the section batch, then of the section end */
+    sqlite3_stmt *statements[STATEMENTS_MAX];
     size_t batch_count;
     size_t statement_count;
-    sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
+    sqlite3_stmt *again[AGAIN_MAX]; /* statements of the section once that create nothing */
     size_t again_count;
-    sqlite3_stmt **emptying; /* the tables; NULL until it is used again */
+    /* statements that empty the tables; NULL until the importer is reused */
+    sqlite3_stmt **emptying;
     size_t emptying_count;
-    bool single; /* it is good for one log */
+    bool single; /* whether it can be used for one log only */
     struct {
-        const char *sql; /* the importer's text */
+        const char *sql; /* text of the importer */
         sqlite3_stmt *statement;
     } detects[DETECTS_MAX]; /* their sections detect */
     size_t detect_count;
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the last line that counts.imported includes */
-    bool refused;          /* a trigger failed on the current line */
-    bool may_repeat;       /* lines with the same bytes are different lines */
-    bool has_ids;          /* the id of an event was remembered */
+    bool refused;          /* whether a trigger failed on the current line */
+    bool may_repeat;       /* whether lines with the same bytes are different lines */
+    bool has_ids;          /* whether the id of an event was remembered */
     bool failed;
     annal_import_owner_fn owner;
     void *owner_arg;
@@ -59,12 +61,12 @@ struct batch {
     size_t count;
 };
 
-/* What went wrong in the importer's database. */
+/* Fail with the error of the importer's database. */
 annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what);
 
 #define HASH_TEXT_BYTES 33
 
-/* 128 bits of hash, as text. */
+/* Write 128 bits of hash, as text. */
 void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES]);
 
 /* Insert a line into the table of lines, unless it is to be skipped. */

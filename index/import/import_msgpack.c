@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Data that is nested deeper could not be an event's data. */
+/* Deeper nested data could not be an event's data. */
 #define DEPTH_MAX 400
 
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth);
@@ -83,7 +83,7 @@ static annal_status put_map(struct buf *out, uint32_t count, annal_slice *rest, 
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* ANNAL_ERR_INVALID: there is no value. */
+/* Append the next value as JSON. ANNAL_ERR_INVALID: no value follows. */
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth)
 {
     struct msgpack_value value;

@@ -48,7 +48,7 @@ static annal_status put_members(struct buf *out, annal_slice values, int depth)
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* A number may be text, because not every reader has integers of 64 bits. */
+/* Append an integer, which may be a string, because not every reader has integers of 64 bits. */
 static annal_status put_integer(struct buf *out, annal_slice raw)
 {
     annal_slice digits = raw.len > 0 && raw.ptr[0] == '"' ? annal__json_inside(raw) : raw;
@@ -57,7 +57,7 @@ static annal_status put_integer(struct buf *out, annal_slice raw)
     return annal__buf_append_slice(out, digits);
 }
 
-/* A list within a value of this type. */
+/* Return the list within a value of this type. */
 static annal_slice list_of(annal_slice value, const char *type, bool *out_is)
 {
     annal_slice list = annal__json_member(value, type);

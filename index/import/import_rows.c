@@ -3,13 +3,13 @@
  * Logs that are a SQLite database: its rows, as lines for an importer.
  *
  * (1) The database is only read, in one transaction, which ends before anything is imported: its
- *     writers wait for us no longer than it takes to copy its rows. If it cannot be read in its
- *     place (a write-ahead log without its index in a directory that is not ours, a journal that
- *     must be rolled back) it is copied first, with the files that belong to it.
- * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else.
- *     One that names a table or column that this database does not have is skipped.
- * (3) No row is lost: tables that none of them read come after them, row by row; those that the
- *     section "-- tables" names come first.
+ *     writers wait only while its rows are copied. If it cannot be read in its place (a write-ahead
+ *     log without its index in a directory that is not ours, a journal that must be rolled back) it
+ *     is copied first, with the files that belong to it.
+ * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else. A
+ *     SELECT that names a table or column that this database lacks is skipped.
+ * (3) No row is lost: tables that no SELECT reads follow, row by row; among them, the tables that
+ *     the section "-- tables" names are first.
  */
 #include "index/db/bound.h"
 #include "index/db/connect.h"
@@ -40,13 +40,13 @@ struct rows {
     struct patience patience;
     uint32_t wait_ms;
     struct bound bound;
-    uint64_t bytes;     /* of lines that were returned */
+    uint64_t bytes;     /* of returned lines */
     uint64_t bytes_max; /* 0: no limit */
     bool damaged;
     struct buf line;
     struct name {
         struct name *next;
-        char name[]; /* of a table that a SELECT reads */
+        char name[]; /* name of a table that a SELECT reads */
     } * read;
     annal__import_row_fn fn;
     void *arg;
@@ -72,7 +72,7 @@ static int open_at(struct rows *rows, const char *path, int flags)
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         rc = begin_reading(rows);
     }
-    if (rc == SQLITE_CORRUPT) { /* cut short: in this way SQLite reads what is there */
+    if (rc == SQLITE_CORRUPT) { /* cut short: SQLite then reads what exists */
         rows->damaged = true;
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
         sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
@@ -126,7 +126,7 @@ static void remove_copy(const char *directory, const char *path)
     rmdir(directory);
 }
 
-/* The copy is open when its names are removed. */
+/* Open the copy, and remove its names once it is open. */
 static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
 {
     char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
@@ -358,7 +358,7 @@ static bool has_table(sqlite3 *db, annal_slice table)
     return found;
 }
 
-/* Rule 3: those that the importer wants first, in its order. */
+/* Rule 3: return the rows of tables that the importer wants first, in its order. */
 static annal_status give_first_tables(struct rows *rows, annal_slice names, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -377,7 +377,9 @@ static annal_status give_first_tables(struct rows *rows, annal_slice names, anna
     return status;
 }
 
-/* Rule 3; what a virtual table shows is in other tables. */
+/*
+ * Rule 3: return the rows of the other tables. The content of a virtual table is in other tables.
+ */
 static annal_status give_other_tables(struct rows *rows, annal_error *err)
 {
     sqlite3_stmt *names = NULL;
@@ -396,7 +398,7 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
     return status;
 }
 
-/* At least as many as a sound database yields. */
+/* Return a number of lines that no sound database exceeds. */
 static uint64_t lines_max(const char *path, const annal_limits *limits)
 {
     struct stat info;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * said(content): what the user said, in a message to which the agent added text.
+ * said(content): the user's own words, in a message to which the agent added text.
  *
- * Agents put text of their own before what their user says: instructions from files, the
- * environment, lists of plugins. An importer lists in its view added(begins, ends) how such a text
- * begins and how it ends; ends is NULL if it reaches to the end of the message. The patterns are
- * read when the function is first called.
+ * Agents put text of their own before the words of their user: instructions from files, the
+ * environment, lists of plugins. The view added(begins, ends) of an importer lists how such a text
+ * begins and ends; ends is NULL if it reaches to the end of the message. The patterns are read when
+ * the function is first called.
  */
 #include "index/import/import.h"
 
@@ -26,7 +26,7 @@ struct said {
     struct pattern *patterns;
     size_t count;
     bool is_loaded;
-    struct buf text; /* of the block that is looked at */
+    struct buf text; /* text of the current block */
 };
 
 static void free_said(void *arg)
@@ -86,7 +86,7 @@ static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
     return (annal_slice){end + len, text.len - (size_t)(end + len - text.ptr)};
 }
 
-/* The text after what was added at its beginning. */
+/* Return the text after what was added at its beginning. */
 static annal_slice skip_added(const struct said *said, annal_slice text)
 {
     text = skip_space(text);
@@ -102,7 +102,7 @@ static annal_slice skip_added(const struct said *said, annal_slice text)
     return text;
 }
 
-/* The raw string of a block of content: the block itself, or a member of it. */
+/* Return the raw string of a block of content: the block itself, or a member of it. */
 static annal_slice block_text(annal_slice block)
 {
     static const char *const members[] = {"text", "instruction", "content"};
@@ -115,8 +115,8 @@ static annal_slice block_text(annal_slice block)
 }
 
 /*
- * Find what was said in a block. *was_added: something was skipped. ANNAL_END: nothing was said in
- * this block.
+ * Find the user's words in a block. *was_added: something was skipped. ANNAL_END: this block has
+ * none.
  */
 static annal_status find_said(struct said *said, annal_slice block, annal_slice *out,
                               bool *was_added)
@@ -148,7 +148,7 @@ static annal_status find_in_content(struct said *said, annal_slice content, anna
     return status;
 }
 
-/* Cut it before a character that does not fit. */
+/* Cut a text before a character that exceeds the limit. */
 static annal_slice cut(annal_slice text)
 {
     if (text.len <= SAID_BYTES_MAX)

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* A text with more tokens is left to SQLite. */
+/* SQLite handles a text with more tokens. */
 #define TOKENS_MAX 65536
 
-/* Whether a string is the name of a member, with an escape in it. */
+/* Return whether a string is the name of a member, with an escape in it. */
 static bool is_odd_name(annal_slice raw, const char *end)
 {
     const char *at = raw.ptr + raw.len;
@@ -21,7 +21,7 @@ static bool is_odd_name(annal_slice raw, const char *end)
     return at < end && *at == ':';
 }
 
-/* A closing bracket ends the value of the one that it closes, and is no token. */
+/* List all tokens. A closing bracket ends the value of its opening bracket, and is not a token. */
 static bool list_all(struct json_tokens *text)
 {
     uint32_t open[JSON_DEPTH_MAX];
@@ -68,7 +68,9 @@ void annal__json_tokens_done(struct json_tokens *text)
 
 /* ---- Paths ---- */
 
-/* The next step of a path, ".name", '."name"' or "[1]". False: it is something else. */
+/*
+ * Take the next step of a path, ".name", '."name"' or "[1]". Returns false if it is something else.
+ */
 static bool next_step(annal_slice *path, annal_slice *out_name, size_t *out_index)
 {
     const char *at = path->ptr + 1, *end = path->ptr + path->len;

@@ -5,20 +5,22 @@
 
 #include <annal/base.h>
 
-/* A string, a number, a word, an array or an object; names of members are strings before a
- * value. */
+/*
+ * A string, a number, a word, an array or an object. Names of members are strings before a value.
+ */
 struct json_token {
     uint32_t at, len;
-    uint32_t next; /* the token after it and all that is in it */
+    uint32_t next; /* index of the token after it and its content */
 };
 
 struct json_tokens {
-    annal_slice json; /* not ours */
+    annal_slice json; /* owned by the caller */
     struct json_token *tokens;
     size_t count;
-    bool spaced;    /* there is white space between tokens */
-    bool odd_names; /* a name has an escape */
-    bool whole;     /* all tokens are listed; false: there are too many, or there is no memory */
+    bool spaced;    /* whether white space separates tokens */
+    bool odd_names; /* whether a name has an escape */
+    /* whether all tokens are listed; false: there are too many, or memory is short */
+    bool whole;
 };
 
 /* List the tokens of JSON that was checked. */
@@ -35,8 +37,8 @@ static inline annal_slice annal__json_token_raw(const struct json_tokens *tokens
 enum json_found { JSON_MISSING, JSON_FOUND, JSON_ASK };
 
 /*
- * The token of the value at a path like $.a."b c"[0], which begins at *inout_token; *out_around is
- * that of the array or object around it.
+ * Find the token of the value at a path like $.a."b c"[0], which begins at *inout_token.
+ * *out_around: the token of the array or object around it.
  */
 enum json_found annal__json_tokens_find(const struct json_tokens *tokens, annal_slice path,
                                         uint32_t *out_around, uint32_t *inout_token);

@@ -2,10 +2,9 @@
 /*
  * Applying events.
  *
- * An event goes to the handlers that take its type, in the order of the packs and of their
- * sections; a table remembers which handlers those are. Each handler is all or nothing. If one
- * cannot accept the event, its reason becomes a finding and the next handler runs: no pack stops
- * another.
+ * An event is passed to the handlers of its type, in the order of the packs and of their sections;
+ * a table remembers which handlers those are. Each handler is all or nothing. If a handler cannot
+ * accept the event, its reason becomes a finding and the next handler runs: no pack stops another.
  */
 #include "index/pack/applier_parts.h"
 
@@ -136,8 +135,8 @@ void annal__applier_free(struct applier *applier)
 /* ---- Running a section ---- */
 
 /*
- * If SQLite stops a statement that writes, it has rolled back the whole transaction. So this is
- * returned as a failure, and what stopped it is noted here: the next time it is a finding, and
+ * Note what stopped a statement, and fail. If SQLite stops a statement that writes, it has rolled
+ * back the whole transaction; when the event is applied again, the note becomes a finding, and
  * everything else runs.
  */
 static annal_status note_spent(struct applier *applier, const struct handler *handler,
@@ -154,7 +153,7 @@ static annal_status note_spent(struct applier *applier, const struct handler *ha
                        why);
 }
 
-/* Why the handler is not run for this event; NULL: it is. */
+/* Return why the handler is not run for this event, or NULL if it is run. */
 static const char *why_spent(const struct applier *applier, const struct handler *handler,
                              annal_slice session, const annal_event *event)
 {
@@ -176,7 +175,7 @@ size_t annal__applier_spent(const struct applier *applier)
     return applier == NULL ? 0 : applier->spent.len;
 }
 
-/* A section that is compiled when it is needed first. */
+/* Compile a section when it is first needed. */
 static annal_status compile_late(struct applier *applier, const struct handler *handler,
                                  annal_error *err)
 {
@@ -201,7 +200,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal_status status = compile_late(applier, handler, err);
     if (status < 0)
         return status;
-    /* One statement undoes itself; several need a savepoint. */
+    /* One statement undoes its own changes; several need a savepoint. */
     bool several = handler->count > 1 || out_holds != NULL;
     const char *spent = why_spent(applier, handler, session, event);
     if (spent != NULL) {
@@ -220,7 +219,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
         status = note_spent(applier, handler, session, event, spending.why, err);
     else if (annal__is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
         annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
-    else if (annal__is_refusal(rc)) /* a finding, which is for the author of the pack */
+    else if (annal__is_refusal(rc)) /* a finding, for the author of the pack */
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
@@ -236,7 +235,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
 
 /* ---- An event ---- */
 
-/* What users wrote: the same for every writable pack, so no handler does it. */
+/* Apply what users wrote. This is the same for every writable pack, so no handler does it. */
 static annal_status run_outbox(struct applier *applier, annal_slice session,
                                const annal_event *event, const char **out_refused, annal_error *err)
 {
@@ -270,7 +269,7 @@ annal_status annal__applier_begin(struct applier *applier, annal_slice session, 
     return annal__db_run(applier->insert_session, err);
 }
 
-/* "type: why", in applier->refused, which has the reason. */
+/* Write "type: why" into applier->refused, which has the reason. */
 static const char *finding(struct applier *applier, annal_slice type)
 {
     char why[sizeof applier->refused];
@@ -292,7 +291,7 @@ static void count_event(struct fold *fold, const annal_event *event)
 static void end_if_pruned(struct applier *applier, const annal_event *event)
 {
     if (applier->has_core && annal__slice_is(event->type, "session.pruned"))
-        annal__applier_forget(applier); /* its row is gone; the next event begins a new one */
+        annal__applier_forget(applier); /* its row was deleted; the next event begins a new row */
 }
 
 const struct route *annal__applier_route(struct applier *applier, annal_slice type)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills: what packs add to the data of an event before it is appended. */
+/* Fills: the values that packs add to the data of an event before it is appended. */
 #include "index/pack/applier_parts.h"
 
 #include "index/db/db.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* The path of a field: $.run.id of run::id. */
+/* Write the path of a field: $.run.id for run::id. */
 static void path_of(const char *field, char *out, size_t room)
 {
     size_t len = (size_t)snprintf(out, room, "$.");
@@ -21,7 +21,7 @@ static void path_of(const char *field, char *out, size_t room)
     out[len] = '\0';
 }
 
-/* Set data to what stmt returns for it; it returns a row only if the field is to be added. */
+/* Set data to the result of stmt, which returns a row only if the field is to be added. */
 static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, annal_error *err)
 {
     annal__db_bind_text(stmt, 1, annal__buf_slice(data));
@@ -48,7 +48,7 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
 
 #define FIELD_PATH_BYTES 300
 
-/* Add what the SELECT of a fill returns, if anything. */
+/* Add the result of a fill's SELECT, if it returns a row. */
 static annal_status fill_from(struct applier *applier, const struct handler *handler,
                               annal_slice session, const annal_event *event, struct buf *data,
                               annal_error *err)
@@ -98,7 +98,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     return status;
 }
 
-/* Add what an existing event has in fields that data lacks. */
+/* Add the values that an existing event has in fields that data lacks. */
 static annal_status fill_like(struct applier *applier, const struct handler *handler,
                               annal_slice stored, struct buf *data, annal_error *err)
 {

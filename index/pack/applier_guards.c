@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guards: whether the packs let an event happen, before it is appended, or long after.
+ * Guards: whether the packs allow an event, checked before it is appended or long after.
  *
- * To ask is to apply: the sections of the event run as they will at replay, in a savepoint, and a
- * guarded one refuses if its first statement changes no row or a constraint fails. A section
- * without a guard that fails is a finding later, and refuses nothing.
+ * To check is to apply: the sections of the event run as they will at replay, in a savepoint. A
+ * guarded section refuses if its first statement changes no row or a constraint fails. If a section
+ * without a guard fails, this is a finding later, and refuses nothing.
  */
 #include "index/pack/applier_parts.h"
 
@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After a guard refused: its sentence, and after it why a row could not be written. */
+/*
+ * Return the sentence of a guard that refused, followed by the reason why a row could not be
+ * written.
+ */
 static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
 {
     char why[sizeof applier->refused];
@@ -46,7 +49,8 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status =
             annal__applier_run(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
-        /* Without a guard it would be a finding, and is not a reason to refuse. */
+        /* The failure of a section without a guard becomes a finding, and is not a reason to
+         * refuse. */
         if (status >= 0 && rc != SQLITE_OK && asked)
             *out_refused = refusal(applier, section, holds);
         if (rc != SQLITE_OK)

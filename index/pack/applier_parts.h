@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An applier, as applier.c, applier_guards.c and applier_fill.c share it. */
+/* The parts of an applier that applier.c, applier_guards.c and applier_fill.c share. */
 #ifndef INDEX_PACK_APPLIER_PARTS_H
 #define INDEX_PACK_APPLIER_PARTS_H
 
 #include "index/pack/applier.h"
 #include "index/pack/handler.h"
 
-/*
- * What is added up until the flush, because one UPDATE per event would cost more than everything
- * else.
- */
+/* Sums until the flush, because one UPDATE per event would cost more than everything else. */
 struct fold {
-    bool begun; /* the session's row exists */
+    bool begun; /* whether the session's row exists */
     uint64_t events;
     int64_t latest_us;
     int64_t activity_us;
 };
 
-/* The handlers for a type: looked up once, because sessions have few types. */
+/* The handlers of a type: looked up once, because sessions have few types. */
 #define ROUTES     64
 #define TYPE_BYTES 48 /* a longer type is looked up each time */
 
 struct route {
     char type[TYPE_BYTES];
-    size_t len; /* of type; 0: empty */
+    size_t len; /* length of type; 0: empty */
     const struct handler **handlers;
     size_t count;
-    bool guarded; /* one of them has a guard */
+    bool guarded; /* whether one of the handlers has a guard */
 };
 
 struct applier {
@@ -36,24 +33,25 @@ struct applier {
     struct route routes[ROUTES];
     struct route long_route;
     bool has_core;
-    bool settles; /* a pack has a section `-- settle` */
+    bool settles; /* whether a pack has a section `-- settle` */
     struct fold fold;
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
-    struct buf spent;                     /* struct spent: sections that are not run again */
+    /* array of struct spent: sections that are not run again */
+    struct buf spent;
     struct outbox_reader *outbox;         /* NULL: no pack is writable */
     sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
     char refused[512];
 };
 
-/* The route of a type; NULL: no memory. */
+/* Return the route of a type; NULL: no memory. */
 const struct route *annal__applier_route(struct applier *applier, annal_slice type);
 
 /*
  * Run a section completely or not at all. *out_rc is SQLITE_OK, or SQLite's error, after which
- * nothing was changed; applier->refused has the reason: in our words if a guard is asked, which is
- * when out_holds is not NULL (see annal__handler_run()).
+ * nothing was changed; applier->refused has the reason: in our words if out_holds is not NULL, that
+ * is, if a guard is checked (see annal__handler_run()).
  */
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The packs that are built in. Each has two lines here, in the order in which help lists their
- * nouns, and one in CMakeLists.txt, which says from which files its text is made.
+ * The built-in packs. Each has two lines here, in the order in which help lists their nouns, and a
+ * line in CMakeLists.txt, which names the files of its text.
  */
 #include "index/pack/builtin.h"
 

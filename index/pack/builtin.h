@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packs that are built in. */
+/* The built-in packs. */
 #ifndef INDEX_PACK_BUILTIN_H
 #define INDEX_PACK_BUILTIN_H
 
 #include <stddef.h>
 
-/* The text of a pack that is built in; NULL if there is none of that name. core is one. */
+/* Return the text of a built-in pack (also of core), or NULL if none has this name. */
 const char *annal__builtin_pack(const char *name);
-/* Name number i, NULL at the end. */
+/* Return name number i, or NULL at the end. */
 const char *annal__builtin_name(size_t i);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change writes a new file that replaces
- * the old one, under locks/packs; lines that are not about this pack stay as they are.
+ * the old file, under locks/packs; lines about other packs stay unchanged.
  */
 #include "index/pack/builtin.h"
 #include "index/pack/packs.h"
@@ -34,7 +34,7 @@ static bool is_about(annal_slice line, const char *name)
            (line.len - skip == len || strchr(" \t\r#", line.ptr[skip + len]) != NULL);
 }
 
-/* The old text without the lines about this pack, and the new line. */
+/* Copy the old text without the lines about this pack, and add the new line. */
 static annal_status write_lines(const struct change *change, annal_slice old, struct buf *out,
                                 bool *out_was_on, annal_error *err)
 {

@@ -3,8 +3,8 @@
  * Compiling the sections of packs, and running them.
  *
  * A parameter is looked up once, when its statement is compiled: it is a part of the event's
- * envelope, or field number N of data. The fields that the statements of a section name are found
- * in one pass over the data (pack_fields.c), before the first statement runs.
+ * envelope, or field number N of data. The fields that the statements of a section use are found in
+ * one pass over the data (pack_fields.c), before the first statement runs.
  */
 #include "index/pack/handler.h"
 
@@ -31,7 +31,8 @@ static annal_status envelope_source(const char *name, enum source *out)
 }
 
 /*
- * The names of the fields met so far, each followed by a NUL; returns the index of name among them.
+ * Return the index of name among the names of fields so far, each followed by a NUL; add it if it
+ * is new.
  */
 static int field_place(struct buf *fields, const char *name, annal_status *status)
 {
@@ -75,7 +76,10 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* An artifact section has no statement, a fill one SELECT, the others as many as they need. */
+/*
+ * Check the number of statements: none for an artifact section, one SELECT for a fill, at least one
+ * for the others.
+ */
 static annal_status check_count(const struct handler *handler, const annal_pack *pack,
                                 annal_error *err)
 {
@@ -209,7 +213,7 @@ bool annal__is_refusal(int rc)
     }
 }
 
-/* Of the first statement of a guarded section, after it was run. */
+/* Return whether the guard allows the event, after the first statement of its section was run. */
 static bool guard_holds(const struct handler *handler, bool gave_row)
 {
     sqlite3_stmt *first = handler->statements[0].stmt;

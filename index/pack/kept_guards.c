@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pack of the user's guarded when its file was last sound.
+ * The guards of a user's pack when its file was last valid.
  *
- * A file that is empty, cut off or misspelt does not say which events it guards. So each time a
- * sound file is read, the types that it guards or fills are noted beside it, one a line, in
- * STORE/packs/.NAME.guards. Without this note only the file is asked.
+ * A file that is empty, cut off or misspelt does not show which events it guards. So each time a
+ * valid file is read, the types that it guards or fills are noted beside it, one a line, in
+ * STORE/packs/.NAME.guards. Without this note only the file itself is used.
  */
 #include "index/pack/packs.h"
 

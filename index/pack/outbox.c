@@ -3,22 +3,23 @@
  * The outbox of a writable database: how rows that users write get into the journal.
  *
  * (1) Triggers on every table copy each row that is inserted, updated or deleted into _outbox and
- *     _outbox_values, value by value as SQLite has them, in the user's own transaction. They read
- *     the row from the table, so what other triggers made of it counts. INSERT OR REPLACE is one
- *     insert (and, with recursive_triggers, a delete before it).
- * (2) Triggers are off on our connections that fill tables: what comes from the journal is not
- *     captured. A user's own triggers do not run there either; what they wrote was captured.
+ *     _outbox_values, value by value as SQLite stores them, in the user's own transaction. They
+ *     read the row from the table, so changes by other triggers are included. INSERT OR REPLACE is
+ *     one insert (and, with recursive_triggers, a delete before it).
+ * (2) Triggers are off on our connections that fill tables, so what is read from the journal is not
+ *     captured. A user's own triggers do not run there either; their changes were captured.
  * (3) A row is identified by its primary key if that is not NULL, else by all its values: never by
  *     a rowid, which VACUUM and events in between may change.
- * (4) Draining happens under the lock of the database and in a transaction: what users created is
- *     adopted (outbox_schema.c), then each change becomes an event sql.applied or schema.extended,
- *     durable, and leaves the outbox. Its id is the outbox's id, its number and a hash of its data:
- *     if a crash comes before the transaction ends, it is in the journal once all the same.
- * (5) _outbox_state says up to which number this very file was drained: those events are in the
+ * (4) Draining happens under the lock of the database and in a transaction: objects that users
+ *     created are adopted (outbox_schema.c). Then each change becomes a durable event sql.applied
+ *     or schema.extended, and is removed from the outbox. The id of the event is the outbox's id,
+ *     its number and a hash of its data: even if a crash interrupts the transaction, the change is
+ *     in the journal exactly once.
+ * (5) _outbox_state has the number up to which this very file was drained: those events are in the
  *     tables already, and are skipped when they are applied.
- * (6) This is right as long as the tables have every event that comes before them in the journal.
- *     If others that this pack uses came in between, or a copy of the file replaced it, the tables
- *     are rebuilt, from the journal and in its order: so they always are what a rebuild yields.
+ * (6) This is right as long as the tables have every earlier event of the journal. If other events
+ *     that this pack uses were appended in between, or a copy of the file replaced it, the tables
+ *     are rebuilt, from the journal and in its order. So they always equal the result of a rebuild.
  * (7) In an event's data a value is what JSON expresses exactly: null, an integer, a real (the
  *     shortest text that yields it), a text in UTF-8 without U+0000. Others are
  *     {"blob":"<base64>"}, {"text":"<base64>"} and {"real":"inf"}.
@@ -84,7 +85,7 @@ static bool add_sql(sqlite3_str *sql, const char *format, ...)
     return sqlite3_str_errcode(sql) == SQLITE_OK;
 }
 
-/* The sum of the bytes of a row's values, as SQL. */
+/* Add the sum of the bytes of a row's values, as SQL. */
 static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const char *row)
 {
     for (size_t i = 0; i < table->count; i++)
@@ -92,7 +93,7 @@ static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const 
                 table->columns[i].name);
 }
 
-/* Whether the old row has no key, or one that is NULL, as SQL. */
+/* Add the test whether the old row has no key, or a key that is NULL, as SQL. */
 static void add_keyless(sqlite3_str *sql, const struct outbox_table *table)
 {
     add_sql(sql, table->has_key ? "(0" : "(1");
@@ -113,7 +114,7 @@ static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_ta
             "  WHERE ",
             OUTBOX_ROW_BYTES_MAX >> 20);
     add_bytes(sql, table, "NEW");
-    if (updates) { /* where all of the old row is kept too */
+    if (updates) { /* for updates the complete old row is kept too */
         add_sql(sql, " + CASE WHEN ");
         add_keyless(sql, table);
         add_sql(sql, " THEN ");
@@ -131,7 +132,7 @@ static void add_change(sqlite3_str *sql, const char *name, const char *op)
             name, op);
 }
 
-/* The row as it is in the table now. */
+/* Add the current row of the table. */
 static void add_row(sqlite3_str *sql, const char *name, const struct outbox_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -154,7 +155,7 @@ static void add_row(sqlite3_str *sql, const char *name, const struct outbox_tabl
     }
 }
 
-/* The row as it was: its key, or all of it. */
+/* Add the old row: its key, or all of it. */
 static void add_was(sqlite3_str *sql, const struct outbox_table *table, bool all)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -197,7 +198,7 @@ annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct o
     return status;
 }
 
-/* DROP for the first object that select returns, or NULL if there is none. */
+/* Return DROP for the first object that select returns, or NULL if it returns none. */
 static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -372,7 +373,7 @@ static annal_status add_real(struct buf *json, double real)
     return annal__buf_append(json, text, annal__number_print(real, text));
 }
 
-/* As a string if that is exact, and not so full of escapes that base64 is shorter. */
+/* Add a text as a string if that is exact, and not so full of escapes that base64 is shorter. */
 static annal_status add_text(struct buf *json, annal_slice text)
 {
     size_t begun = json->len;
@@ -401,7 +402,7 @@ static annal_status add_value(struct buf *json, sqlite3_stmt *stmt, int column)
     }
 }
 
-/* The columns of the statement that gives the changes. */
+/* The columns of the statement that returns the changes. */
 enum { N, TABLE, OP, AT, PART, NAME, VALUE };
 
 static const char changes_sql[] = "SELECT o.n, o.tbl, o.op, o.at, v.part, v.name, v.value "
@@ -429,7 +430,10 @@ static annal_status begin_change(struct buf *json, sqlite3_stmt *stmt)
     return status;
 }
 
-/* All values of one change, from the row at which stmt stands to the first of the next change. */
+/*
+ * Encode all values of one change, from the current row of stmt to the first row of the next
+ * change.
+ */
 static annal_status encode_change(struct buf *json, sqlite3_stmt *stmt, int *rc)
 {
     sqlite3_int64 n = sqlite3_column_int64(stmt, N);
@@ -468,16 +472,16 @@ struct drain {
     const struct outbox_target *target;
     annal_writer *writer;
     char id[OUTBOX_ID_TEXT];
-    int64_t drained;  /* up to this number everything is in the journal */
-    uint64_t head;    /* the session's last seq; 0: no event yet */
-    bool foreign;     /* events that the tables do not have come before ours */
-    struct buf bytes; /* of one batch: data and id of each draft, one after the other */
+    int64_t drained;  /* number up to which everything is in the journal */
+    uint64_t head;    /* last seq of the session; 0: no event yet */
+    bool foreign;     /* whether earlier events are missing from the tables */
+    struct buf bytes; /* data and id of each draft of one batch, one after the other */
     struct part {
         size_t data_at, data_len, id_at, id_len;
         bool schema;
     } parts[BATCH_EVENTS];
     size_t count;
-    int64_t last; /* number of the last in the batch */
+    int64_t last; /* number of the last change in the batch */
     uint64_t changes;
 };
 
@@ -500,7 +504,7 @@ static annal_status read_state(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Encode changes after the last one drained, as many as a batch takes. */
+/* Encode changes after the last drained one, as many as a batch takes. */
 static annal_status fill_batch(struct drain *drain, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -533,7 +537,7 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Whether an event is the change at this index of the batch. */
+/* Return whether an event is the change at this index of the batch. */
 static bool is_change(const struct drain *drain, size_t place, const annal_event *event)
 {
     const struct part *part = &drain->parts[place];
@@ -541,7 +545,7 @@ static bool is_change(const struct drain *drain, size_t place, const annal_event
            memcmp(event->id.ptr, drain->bytes.ptr + part->id_at, part->id_len) == 0;
 }
 
-/* Whether an event makes a difference to the pack's tables. */
+/* Return whether an event makes a difference to the pack's tables. */
 static bool matters(const struct drain *drain, const annal_event *event)
 {
     const annal_pack *pack = drain->target->pack;
@@ -555,8 +559,8 @@ static bool matters(const struct drain *drain, const annal_event *event)
 }
 
 /*
- * Read what is in the journal after what the tables have. Changes of the batch that are there
- * (after a crash) are counted in *out_there.
+ * Read the events after those that the tables have. *out_there counts changes of the batch that are
+ * in the journal already (after a crash).
  */
 static annal_status read_tail(struct drain *drain, size_t *out_there, annal_error *err)
 {
@@ -618,7 +622,7 @@ static annal_status append_batch(struct drain *drain, size_t from, annal_error *
     return status;
 }
 
-/* If this succeeds the batch is in the journal, after everything that was there. */
+/* Append a batch. On success it is in the journal, after all earlier events. */
 static annal_status send_batch(struct drain *drain, bool first, annal_error *err)
 {
     annal_error why = {0};
@@ -635,7 +639,8 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         if (status >= 0 && there < drain->count)
             status = append_batch(drain, there, &why);
     }
-    if (status == ANNAL_ERR_CORRUPT) /* of the journal: returning it would rebuild the database */
+    /* the journal is corrupt: returning this would rebuild the database */
+    if (status == ANNAL_ERR_CORRUPT)
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "what users wrote stays in the database, for session '%.*s' takes no "
                            "events: %s",

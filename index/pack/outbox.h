@@ -18,41 +18,42 @@
 #define OUTBOX_ROW_BYTES_MAX (44u << 20)
 
 /*
- * All of these run on the connection that fills the database, on which triggers are off, inside a
- * transaction.
+ * All of these functions run on the connection that fills the database, on which triggers are off,
+ * inside a transaction.
  */
 
-/* The pack's tables were created: capture what is written into them from now on. */
+/* Capture what is written into the pack's tables from now on; they were just created. */
 annal_status annal__outbox_make(sqlite3 *db, annal_error *err);
 
 /*
- * The pack's tables will be dropped and rebuilt from the journal: drop the outbox and what users
- * created, which is in the journal too. Nothing may be left to be drained.
+ * Drop the outbox and what users created, which is in the journal too: the pack's tables will be
+ * dropped and rebuilt from the journal. The outbox must be drained.
  */
 annal_status annal__outbox_drop(sqlite3 *db, annal_error *err);
 
-/* Where the rows are to go. */
+/* The destination of the rows. */
 struct outbox_target {
     annal_store *store;
     annal_slice session;
     const annal_pack *pack;
-    annal_position applied; /* up to where the tables have the session's events; seq 0: none */
+    /* place up to which the tables have the session's events; seq 0: none */
+    annal_position applied;
 };
 
 struct outbox_drained {
-    uint64_t changes; /* that are events now */
-    bool anew;        /* the tables must be rebuilt from the journal: rule 6 */
+    uint64_t changes; /* number of changes that became events */
+    bool anew;        /* whether the tables must be rebuilt from the journal: rule 6 */
 };
 
 /*
  * Adopt what users created, and move everything that they wrote to the session's journal, durably.
  *
- * ANNAL_ERR_BUSY  another process has the session, and did not release it in time
+ * ANNAL_ERR_BUSY  another process owns the session, and did not release it in time
  */
 annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
                                  struct outbox_drained *out, annal_error *err);
 
-/* Whether something is to be drained or adopted. On any connection. */
+/* Find out whether something is to be drained or adopted. On any connection. */
 annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err);
 
 /* As above, for callers that ask often: statements are kept until the connection is closed. */
@@ -65,32 +66,33 @@ annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, anna
 
 /* ---- outbox_schema.c ---- */
 
-/* Note the tables as they are now as their original form. pack: they were created by the pack, not
- * by a user. */
+/* Note the current tables as their original form. pack: the pack created them, not a user. */
 annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err);
 
-/* Put what users changed of the schema into the outbox, with the rows that this involves.
- * *out_broken: something of the pack's is missing. *left_out counts rows that are too large. */
+/*
+ * Put the user's changes of the schema into the outbox, with the rows that they involve.
+ * *out_broken: something of the pack is missing. *left_out counts rows that are too large.
+ */
 annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, uint64_t *left_out,
                                  annal_error *err);
 
-/* One column that can be written. */
+/* A column that can be written. */
 struct outbox_column {
     char *name;
-    char *preset; /* SQL of its default; NULL: none */
+    char *preset; /* SQL of its default, or NULL */
     char *type;
-    bool key;      /* of the primary key */
-    bool not_null; /* and is never NULL */
+    bool key;      /* whether it belongs to the primary key */
+    bool not_null; /* whether it is never NULL */
 };
 
 struct outbox_table {
     struct outbox_column *columns;
     size_t count;
-    const char *rowid; /* a name for the rowid that no column has; NULL: there is none */
+    const char *rowid; /* a name for the rowid that no column has, or NULL */
     bool has_key;
 };
 
-/* ANNAL_ERR_NOTFOUND: there is no table of that name whose changes can be captured. */
+/* Look up a table. ANNAL_ERR_NOTFOUND: no table of that name has changes that can be captured. */
 annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_table *out,
                                  annal_error *err);
 void annal__outbox_table_done(struct outbox_table *table);
@@ -115,16 +117,16 @@ annal_status annal__outbox_reader_new(sqlite3 *db, struct outbox_reader **out_re
                                       annal_error *err);
 void annal__outbox_reader_free(struct outbox_reader *reader); /* reader may be NULL */
 
-/* Whether events of this type are for annal__outbox_apply(). */
+/* Return whether events of this type are for annal__outbox_apply(). */
 bool annal__outbox_takes(annal_slice type);
 
-/* Whether such a change came from this very file, whose tables have it. */
+/* Return whether such a change was made in this very file, so that its tables contain it. */
 bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event);
 
 /*
- * Apply such an event, also in memory, where there is no outbox. What the tables have already (rule
- * 5) is skipped. Returns a result code of SQLite's; *out_why says more if it is SQLITE_ERROR and
- * not the database's own error, else NULL. Valid until the next call.
+ * Apply such an event, also in memory, where there is no outbox. Skips what the tables have already
+ * (rule 5). Returns a result code of SQLite; *out_why says more if it is SQLITE_ERROR and not the
+ * database's own error, else NULL. Valid until the next call.
  */
 int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
                         const char **out_why);

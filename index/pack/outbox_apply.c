@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Applies the events sql.applied and schema.extended to the tables. outbox.c, rule 7, describes
+ * Applying the events sql.applied and schema.extended to the tables. outbox.c, rule 7, describes
  * their content.
  */
 #include "index/pack/outbox.h"
@@ -20,15 +20,15 @@
 
 struct outbox_reader {
     sqlite3 *db;
-    sqlite3_stmt *state;   /* NULL: there is no outbox here */
+    sqlite3_stmt *state;   /* NULL: no outbox exists */
     sqlite3_stmt *head;    /* table, op, ddl of data */
-    sqlite3_stmt *members; /* of one of its objects */
-    sqlite3_stmt *raw;     /* one member as it is written */
-    sqlite3_stmt *wrapped; /* the value in an object of one member */
-    struct buf sql;        /* of change */
-    sqlite3_stmt *change;  /* the last one; rows of a table come together */
-    struct buf bytes;      /* of base64 */
-    sqlite3_stmt *version; /* of the schema when `table` was read */
+    sqlite3_stmt *members; /* members of one of its objects */
+    sqlite3_stmt *raw;     /* one member as it is written in data */
+    sqlite3_stmt *wrapped; /* value in an object of one member */
+    struct buf sql;        /* text of `change` */
+    sqlite3_stmt *change;  /* last change; rows of a table are adjacent */
+    struct buf bytes;      /* decoded base64 */
+    sqlite3_stmt *version; /* version of the schema when `table` was read */
     int64_t learned;
     char *table_name;
     struct outbox_table table;
@@ -116,7 +116,7 @@ bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event)
 
 /* ---- Values ---- */
 
-/* The double of a member from its text; json_each might round it. */
+/* Read the double of a member from its text, which json_each might round. */
 static double read_real(struct outbox_reader *reader, annal_slice data, annal_slice fullkey,
                         double instead)
 {
@@ -191,9 +191,9 @@ static int bind_members(struct outbox_reader *reader, annal_slice data, const ch
     return rc;
 }
 
-/* ---- The statement that makes a change ---- */
+/* ---- The statement of a change ---- */
 
-/* For each member of an object of data: format with its name, between them the word. */
+/* Add format with the name of each member of an object of data, and the word between them. */
 static int add_members(struct outbox_reader *reader, sqlite3_str *sql, annal_slice data,
                        const char *path, const char *format, const char *word, size_t *out_count)
 {
@@ -233,7 +233,7 @@ static int write_insert(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "no row", "") : rc;
 }
 
-/* One row that is as it was: if there are several, it does not matter which. */
+/* Add the condition for one row with the old values: if several rows have them, any will do. */
 static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const char *table,
                        const struct outbox_table *columns, annal_slice data)
 {
@@ -248,7 +248,7 @@ static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const cha
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "which row is not said", "") : rc;
 }
 
-/* Make reader->table this one; rows of a table come together. */
+/* Make reader->table this table; rows of a table are adjacent. */
 static int learn_table(struct outbox_reader *reader, const char *name)
 {
     int64_t version = -1;
@@ -290,7 +290,7 @@ static int write_change(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc;
 }
 
-/* Make reader->change that statement; the last one is kept. */
+/* Prepare reader->change for this statement; the last statement is kept. */
 static int prepare_change(struct outbox_reader *reader, const char *table, enum op op,
                           annal_slice data)
 {
@@ -332,7 +332,7 @@ static int apply_change(struct outbox_reader *reader, const char *table, enum op
     }
     if (rc == SQLITE_DONE)
         rc = SQLITE_OK;
-    /* A row that is not as it was any more: what it became is written in any case. */
+    /* The row has changed since: its new values are written in any case. */
     if (rc == SQLITE_OK && op == UPDATE && sqlite3_changes(reader->db) == 0)
         rc = apply_change(reader, table, INSERT, data);
     return rc;
@@ -345,14 +345,14 @@ static bool is_private(const char *name)
     return name != NULL && (name[0] == '_' || sqlite3_strnicmp(name, "sqlite_", 7) == 0);
 }
 
-/* The functions of ALTER TABLE, which SQL cannot call. */
+/* Return whether this is a function of ALTER TABLE, which SQL cannot call. */
 static bool is_of_alter(const char *function)
 {
     return strncmp(function, "sqlite_rename_", 14) == 0 ||
            strncmp(function, "sqlite_drop_", 12) == 0;
 }
 
-/* What the SQL of such an event may do: create and drop what is not ours, and nothing else. */
+/* Authorize the SQL of such an event: it may create and drop what is not ours, and nothing else. */
 static int allow_schema(void *arg, int action, const char *first, const char *second,
                         const char *database, const char *trigger)
 {
@@ -370,14 +370,14 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
         if (is_private(first) && strncmp(first, "sqlite_autoindex_", 17) != 0)
             return SQLITE_DENY;
         return in_main ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_DROP_TRIGGER: /* ours are dropped with their table */
+    case SQLITE_DROP_TRIGGER: /* our triggers are dropped with their table */
         return is_private(first) && is_private(second) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_ALTER_TABLE:
         return is_private(second) || strcmp(first, "main") != 0 ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_INSERT:
         return sqlite3_strnicmp(first, "sqlite_", 7) == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_UPDATE:
-    case SQLITE_DELETE: /* rows of what is dropped, a column that is, the schema's own */
+    case SQLITE_DELETE: /* rows of a dropped table, a dropped column, the schema itself */
     case SQLITE_REINDEX:
     case SQLITE_SELECT:
     case SQLITE_READ:
@@ -397,7 +397,7 @@ static bool begins(const char *sql, const char *word)
     return sqlite3_strnicmp(sql, word, (int)strlen(word)) == 0;
 }
 
-/* Whether a failure means that the object exists already: a second time is as good as once. */
+/* Return whether a failure means that the object exists already, so that nothing is left to do. */
 static bool is_there(sqlite3 *db)
 {
     const char *message = sqlite3_errmsg(db);
@@ -433,7 +433,7 @@ static int apply_schema(struct outbox_reader *reader, const char *ddl)
         rc = sqlite3_errcode(reader->db);
     if (rc == SQLITE_OK)
         rc = run_ddl(reader, ddl);
-    /* What was created is captured from now on, if there is an outbox. */
+    /* Capture what was created from now on, if there is an outbox. */
     if (rc == SQLITE_OK && reader->state != NULL &&
         annal__outbox_baseline(reader->db, false, NULL) < 0)
         rc = sqlite3_errcode(reader->db);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What users create in a writable database: tables (x_ by convention), columns, indexes, views,
- * triggers. _outbox_schema has each object as it was last seen; what differs from it is put into
- * the outbox as SQL that creates the same again, and with it the rows that no trigger has seen.
+ * triggers. _outbox_schema has each object as it was last seen. Differences are put into the outbox
+ * as SQL that creates the same again, with the rows that no trigger has seen.
  *
- * (1) Names that begin with _ are ours, those with sqlite_ SQLite's; virtual tables and what
- *     belongs to them are left alone, because they cannot have triggers.
+ * (1) Names that begin with _ are ours, names that begin with sqlite_ are SQLite's. Virtual tables
+ *     and what belongs to them are ignored, because they cannot have triggers.
  * (2) A column that ALTER TABLE added is in the table's text, as it was written, after the existing
  *     columns: removing the old text leaves its definition.
  * (3) A user's table that changed in any other way is dropped and created again, with all its rows.
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Tables as they are ---- */
+/* ---- Current tables ---- */
 
 static char *column_text(sqlite3_stmt *stmt, int column)
 {
@@ -105,7 +105,7 @@ void annal__outbox_table_done(struct outbox_table *table)
     *table = (struct outbox_table){0};
 }
 
-/* ---- Running SQL over what differs ---- */
+/* ---- Running SQL over differences ---- */
 
 /* Everything that belongs to the user or the pack; rule 1. */
 #define OBJECTS                                                                                    \
@@ -190,7 +190,7 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < table->count; i++) {
-        uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1; /* as it was, too */
+        uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1; /* the old row, too */
         int type = sqlite3_column_type(row, (int)i);
         if (type == SQLITE_TEXT || type == SQLITE_BLOB)
             bytes += times * (uint64_t)sqlite3_column_bytes(row, (int)i);
@@ -210,7 +210,7 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
     return status;
 }
 
-/* All rows, or those whose new columns contain more than their defaults. */
+/* Select all rows, or those whose new columns contain more than their defaults. */
 static char *select_rows(const char *name, const struct outbox_table *table, const bool *is_new)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -249,9 +249,9 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
 /* ---- Columns ---- */
 
 /*
- * Rule 2. Where the text begins that was inserted into old to make new, with its comma; NULL if new
- * is not made in this way. Text before it may end as it begins, so the search goes from right to
- * left.
+ * Rule 2. Find where the text begins that was inserted into old to give new, with its comma; NULL
+ * if new is not such a text. Text before it may end with the same characters, so the search runs
+ * from right to left.
  */
 static const char *find_insertion(const char *old, const char *new, size_t *out_len)
 {
@@ -271,7 +271,7 @@ static const char *find_insertion(const char *old, const char *new, size_t *out_
     }
 }
 
-/* The end of one definition: the next comma outside of quotes and parentheses, or end. */
+/* Find the end of one definition: the next comma outside of quotes and parentheses, or end. */
 static const char *end_of_definition(const char *at, const char *end)
 {
     int depth = 0;
@@ -280,7 +280,8 @@ static const char *end_of_definition(const char *at, const char *end)
             const char *close = memchr(at + 1, *at == '[' ? ']' : *at, (size_t)(end - at - 1));
             if (close == NULL)
                 return end;
-            at = close; /* a doubled quote begins another literal at once, which is as good */
+            /* a doubled quote begins another literal at once, which gives the same result */
+            at = close;
         } else if (*at == '(') {
             depth++;
         } else if (*at == ')') {
@@ -293,7 +294,8 @@ static const char *end_of_definition(const char *at, const char *end)
 }
 
 /*
- * The definition of new column number `which`: as it was written, or else composed from what it is.
+ * Return the definition of new column number `which`: as it was written, or else composed from its
+ * properties.
  */
 static char *definition(const char *old, const char *new, size_t which, size_t count,
                         const struct outbox_column *column)
@@ -341,7 +343,7 @@ static annal_status put_columns(sqlite3 *db, sqlite3_stmt *object, const struct 
     return status;
 }
 
-/* Whether name is one of a JSON array of names. */
+/* Return whether name is in a JSON array of names. */
 static bool is_listed(sqlite3 *db, const char *names, const char *name)
 {
     sqlite3_stmt *stmt = NULL;
@@ -382,7 +384,7 @@ static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, uint64_t *
     return status;
 }
 
-/* A table that is new, or is a different one now. */
+/* Capture a table that is new, or that was replaced. */
 static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                               annal_error *err)
 {
@@ -390,7 +392,7 @@ static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_
     struct outbox_table table = {0};
     annal_status status = annal__outbox_table(db, name, &table, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* one that cannot be captured */
+        return ANNAL_OK; /* a table that cannot be captured */
     if (status >= 0)
         status = put_ddl(db, "table", name, text_of(object, 2), err);
     if (status >= 0)
@@ -472,14 +474,17 @@ static annal_status put_changes(sqlite3 *db, uint64_t *left_out, annal_error *er
     return status;
 }
 
-/* A column that only the pack can have created, or one of its objects. */
+/* A column or another object that only the pack can have created. */
 static const char broken_sql[] =
     "SELECT EXISTS (SELECT 1 FROM _outbox_schema AS o WHERE o.pack = 1 AND NOT EXISTS"
     " (SELECT 1 FROM sqlite_schema AS s WHERE s.type = o.type AND s.name = o.name))"
     " OR EXISTS (SELECT 1 FROM _outbox_schema AS o, json_each(o.made) AS c WHERE o.pack = 1"
     " AND c.value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))";
 
-/* Even if a user dropped our triggers, or the table has columns that they do not know. */
+/*
+ * Capture a table, even if a user dropped our triggers, or the table has columns that they do not
+ * know.
+ */
 static annal_status capture_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                                   annal_error *err)
 {

@@ -61,7 +61,7 @@
 struct text {
     const char *at;
     const char *end;
-    unsigned line; /* of at */
+    unsigned line; /* number of the line at `at` */
 };
 
 static annal_slice take_line(struct text *text)
@@ -106,7 +106,7 @@ annal_slice annal__take_word(annal_slice *rest)
 static const char *const section_words[] = {"on",     "fill", "forget", "artifact",
                                             "settle", "noun", "verb"};
 
-/* Whether anything follows on the line of a section. */
+/* Return whether more words may follow on the line of a section. */
 static bool has_more(enum pack_section_kind kind)
 {
     return kind != PACK_FORGET && kind != PACK_SETTLE;
@@ -117,7 +117,7 @@ static bool is_for_people(enum pack_section_kind kind)
     return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
-/* Most lines are SQL, which one byte shows. */
+/* Return whether a line is a comment. Most lines are SQL, which their first byte shows. */
 static bool is_comment(annal_slice line)
 {
     size_t i = 0;
@@ -142,7 +142,7 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     return false;
 }
 
-/* A type, or a prefix of types and a star. */
+/* Return whether a word is a type, or a prefix of types and a star. */
 static bool is_type(annal_slice word)
 {
     if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
@@ -156,7 +156,10 @@ static bool is_type(annal_slice word)
     return true;
 }
 
-/* Whether it is word but for one letter: another one, one too many, one too few, or two swapped. */
+/*
+ * Return whether a word differs from `word` by one letter: replaced, added, missing, or two letters
+ * swapped.
+ */
 static bool is_nearly(annal_slice slice, const char *word)
 {
     size_t len = strlen(word), i = 0;
@@ -172,7 +175,10 @@ static bool is_nearly(annal_slice slice, const char *word)
            (left + 1 == wanted && sqlite3_strnicmp(at, should + 1, (int)left) == 0);
 }
 
-/* word, or word with one letter doubled, in any case of letters: no comment begins so. */
+/*
+ * Return whether it is `word`, or `word` with one letter doubled, in any case of letters: no
+ * comment begins so.
+ */
 static bool is_misspelt(annal_slice slice, const char *word)
 {
     size_t len = strlen(word), i = 0;
@@ -184,7 +190,10 @@ static bool is_misspelt(annal_slice slice, const char *word)
            is_nearly(slice, word);
 }
 
-/* Whether what follows the first word of a comment has the form of a line that begins a section. */
+/*
+ * Return whether the text after the first word of a comment has the form of a line that begins a
+ * section.
+ */
 static bool has_form(enum pack_section_kind kind, annal_slice rest)
 {
     annal_slice word = annal__take_word(&rest);
@@ -204,7 +213,10 @@ static bool has_form(enum pack_section_kind kind, annal_slice rest)
                       is_nearly(word, "reads"));
 }
 
-/* Whether the line ends with `guarded "SENTENCE"`, and was not put between comments on purpose. */
+/*
+ * Return whether the line ends with `guarded "SENTENCE"`, and was not put between comments on
+ * purpose.
+ */
 static bool has_guard(annal_slice rest)
 {
     annal_slice word = annal__take_word(&rest);
@@ -215,7 +227,7 @@ static bool has_guard(annal_slice rest)
     return guards && word.len > 2 && word.ptr[0] == '"' && word.ptr[word.len - 1] == '"';
 }
 
-/* A comment that was meant to begin a section: its SQL would run with the section before. */
+/* Refuse a comment that was meant to begin a section: its SQL would run with the section before. */
 static annal_status check_comment(const annal_pack *pack, annal_slice line, unsigned number,
                                   annal_error *err)
 {
@@ -299,7 +311,7 @@ struct place {
     unsigned line;
 };
 
-/* A comma-separated list into *out; *word is the first word after it. */
+/* Read a comma-separated list into *out; *word becomes the first word after it. */
 static annal_status take_list(const struct place *place, annal_slice *rest, annal_slice *word,
                               bool (*is_item)(annal_slice), const char *item, char **out,
                               annal_error *err)
@@ -333,7 +345,7 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
                         : ANNAL_OK;
 }
 
-/* What may follow the types of `on` and `fill`; *word is its first word. */
+/* Parse what may follow the types of `on` and `fill`; *word is its first word. */
 static annal_status parse_conditions(const struct place *place, struct pack_section *section,
                                      annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -358,7 +370,7 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
     return status;
 }
 
-/* FIELD over BYTES; *word is FIELD. */
+/* Parse FIELD over BYTES; *word is FIELD. */
 static annal_status parse_artifact(const struct place *place, struct pack_section *section,
                                    annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -399,8 +411,10 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
                                           : parse_conditions(&place, section, &rest, &word, err);
 }
 
-/* The text up to the next section, as a string of its own. The lines of a verb do not begin a
- * section. */
+/*
+ * Copy the text up to the next section as a string of its own. The lines of a verb do not begin a
+ * section.
+ */
 static char *take_body(struct text *text, bool of_verb)
 {
     const char *begin = text->at;
@@ -416,14 +430,17 @@ static char *take_body(struct text *text, bool of_verb)
     return annal__strndup(begin, (size_t)(text->at - begin));
 }
 
-/* A part of the text that is not a verb. */
+/* Hash a part of the text that is not a verb. */
 static void hash_text(annal_pack *pack, const char *from, const char *to)
 {
     if (from < to)
         pack->hash = annal__hash(from, (size_t)(to - from), pack->hash);
 }
 
-/* Computes pack->hash on the way; hashed is up to where it is computed. */
+/*
+ * Parse the sections, and compute pack->hash on the way; hashed: the end of the part that is
+ * hashed.
+ */
 static annal_status parse_sections(annal_pack *pack, struct text *text, const char *hashed,
                                    annal_error *err)
 {
@@ -452,8 +469,10 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
     return ANNAL_OK;
 }
 
-/* The line of a fill or of a section with a guard, as far as it can be read; a word too many may be
- * one, too. */
+/*
+ * Return whether this may be the line of a fill or of a guarded section, as far as it can be read;
+ * a line with a word too many counts.
+ */
 static bool may_guard(annal_slice line, annal_slice *out_types)
 {
     annal_slice rest = line;
@@ -580,8 +599,11 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     return status;
 }
 
-/* Without the trial, which a test makes: it is built in. Each process that opens an index reads
- * it, and nobody asks for the names and hashes of a pack that has sessions.db to itself. */
+/*
+ * Parse the core pack, without the trial, which a test makes, since it is built in. Each process
+ * that opens an index reads it, and no caller needs the names and hashes of a pack that has
+ * sessions.db to itself.
+ */
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
     annal_status status = parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);

@@ -17,78 +17,83 @@ enum pack_section_kind {
     PACK_FORGET,
     PACK_ARTIFACT,
     PACK_SETTLE,
-    PACK_NOUN, /* and what follows is for the command: it runs for no event */
+    PACK_NOUN, /* this and the next kind are for the command: they run for no event */
     PACK_VERB
 };
 
 /*
- * One section of a pack. Lists are strings, each followed by a NUL, with an empty one at the end.
+ * One section of a pack. Lists are strings, each followed by a NUL, with an empty string at the
+ * end.
  */
 struct pack_section {
     enum pack_section_kind kind;
     char *types; /* one or more; none for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
-    char *guard; /* the sentence of its guard, or NULL */
+    char *guard; /* sentence of its guard, or NULL */
     /* PACK_ON, PACK_FILL: sessions, "name*", "$field", "name$field"; NULL: only its own */
     char *reads;
-    char *field;         /* PACK_ARTIFACT: of data, "output" or "result::text" */
+    char *field;         /* PACK_ARTIFACT: field of data, "output" or "result::text" */
     uint64_t over_bytes; /* PACK_ARTIFACT */
-    char *head;          /* PACK_NOUN, PACK_VERB: their line, as pack_verbs.c cut it */
+    char *head;          /* PACK_NOUN, PACK_VERB: their line, cut by pack_verbs.c */
     char *sql;           /* PACK_ARTIFACT: only comments */
     unsigned line;       /* where sql begins, 1 for the first line of the file */
 };
 
-/* The pages of a state in which nothing happened: the tables of a pack. */
+/* The pages of a state before the first event: the tables of a pack. */
 struct pack_blank {
     uint64_t count;
-    char pages[]; /* of ANNAL_STATE_PAGE_BYTES */
+    char pages[]; /* each of ANNAL_STATE_PAGE_BYTES */
 };
 
 struct annal_pack {
     char *name;
     char *database; /* a path with at most one *, relative to folder */
     char *folder;   /* below the store; NULL: the store itself */
-    char *sessions; /* a glob with at most one *; NULL: all */
-    char *cluster;  /* "GLOB, GLOB": the stores of a cluster share these; NULL: none */
-    bool writable;  /* the plain sqlite3 shell may write its tables */
-    bool tried;     /* built in: its SQL needs no check, and a section is compiled when needed */
-    char *file;     /* its name in messages */
-    char *tables;   /* the SQL above the first section */
+    char *sessions; /* glob with at most one *; NULL: all sessions */
+    char *cluster;  /* "GLOB, GLOB" of the sessions that the stores of a cluster share, or NULL */
+    bool writable;  /* whether the plain sqlite3 shell may write its tables */
+    /* whether it is built in: its SQL needs no check, and a section is compiled when needed */
+    bool tried;
+    char *file;   /* name of the file, for messages */
+    char *tables; /* SQL above the first section */
     unsigned tables_line;
-    char *own; /* the names of tables and views that `tables` creates; a list */
+    char *own; /* list of the names of tables and views that `tables` creates */
     uint32_t version;
-    uint64_t hash;          /* of the text without verbs */
-    uint64_t tables_hash;   /* of what creates the tables */
-    uint64_t handlers_hash; /* of what fills them: PACK_ON and PACK_SETTLE */
+    uint64_t hash;          /* hash of the text without verbs */
+    uint64_t tables_hash;   /* hash of what creates the tables */
+    uint64_t handlers_hash; /* hash of what fills them: PACK_ON and PACK_SETTLE */
     struct pack_section *sections;
     size_t section_count;
-    /* built in: filled by the first state, copied by all others; see state.c */
+    /* for a built-in pack: filled by the first state, copied by all others; see state.c */
     struct pack_blank *_Atomic *blank;
-    struct annal_noun *nouns; /* one without a name ends them */
+    struct annal_noun *nouns; /* ended by a noun without a name */
 };
 
-/* Read a pack's text; it is not known yet whether its SQL is right. See annal_pack_parse(). */
+/* Read a pack's text, without checking its SQL. See annal_pack_parse(). */
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err);
 
 /*
- * Of a file that has an error: append the types that it guards or fills to list, each with a NUL.
- * What cannot be read for certain counts as guarded.
+ * Append the types that a file with an error guards or fills to list, each with a NUL. What cannot
+ * be read for certain counts as guarded.
  */
 annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_error *err);
 
-/* Whether a section is for events of this type. */
+/* Return whether a section is for events of this type. */
 bool annal__section_takes(const struct pack_section *section, annal_slice type);
 
-/* Whether it has the form of a field of data after the $ of a parameter: run::id. */
+/* Return whether a word has the form of a field of data after the $ of a parameter: run::id. */
 bool annal__is_field(annal_slice word);
 
-/* Whether it has a `-- forget` section: a pack without one is rebuilt if a journal is gone. */
+/*
+ * Return whether the pack has a `-- forget` section: a pack without one is rebuilt if a journal was
+ * deleted.
+ */
 bool annal__pack_forgets(const annal_pack *pack);
 
-/* Whether it has a `-- settle` section. */
+/* Return whether it has a `-- settle` section. */
 bool annal__pack_settles(const annal_pack *pack);
 
-/* The next word of a line, or a comma, or a sentence with its quotes; empty at the end. */
+/* Take the next word of a line, or a comma, or a sentence with its quotes; empty at the end. */
 annal_slice annal__take_word(annal_slice *rest);
 
 /* ---- pack_header.c ---- */
@@ -96,37 +101,40 @@ annal_slice annal__take_word(annal_slice *rest);
 /* Read the first line of a pack. */
 annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error *err);
 
-/* Whether it has the form of a session's id, with at most one * in it. */
+/* Return whether a word has the form of a session id, with at most one * in it. */
 bool annal__is_glob(annal_slice word);
 
-/* At most eight digits. */
+/* Parse a number of at most eight digits. */
 bool annal__parse_number(annal_slice word, uint32_t *out);
 
 /*
- * Whether the events of a session are fed to the pack. *out_star (may be NULL) is what the * of its
- * glob matches, or empty: a file name, never hidden, never "..".
+ * Return whether the events of a session are fed to the pack. *out_star (may be NULL): the text
+ * that the * of its glob matches, or empty; it is a file name, never hidden, never "..".
  */
 bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star);
 
-/* Whether the stores of a cluster share this session: `scope cluster`. */
+/* Return whether the stores of a cluster share this session: `scope cluster`. */
 bool annal__pack_shares(const annal_pack *pack, annal_slice session);
 
 /*
- * Whether a path, relative to the store, leads to something that belongs to the store itself
- * (events/, packs/, sessions.db, …); a * in its first name is replaced by star.
+ * Return whether a path, relative to the store, leads to something that belongs to the store itself
+ * (events/, packs/, sessions.db, …). A * in its first name is replaced by star.
  */
 bool annal__path_is_kept(annal_slice path, annal_slice star);
 
 /* ---- pack_verbs.c ---- */
 
-/* Whether it is a line that belongs to the verb above it. */
+/* Return whether a line belongs to the verb above it. */
 bool annal__is_verb_line(annal_slice line);
 
-/* Make the nouns of the sections that were read; call annal__pack_free_verbs() in either case. */
+/*
+ * Create the nouns of the sections that were read. Call annal__pack_free_verbs() even after a
+ * failure.
+ */
 annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err);
 void annal__pack_free_verbs(annal_pack *pack);
 
-/* Whether the SELECTs of its verbs can be run, with the pack's tables in main. */
+/* Check that the SELECTs of its verbs can be run, with the pack's tables in main. */
 annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
 /* ---- pack_sql.c ---- */
@@ -137,8 +145,10 @@ annal_status annal__pack_read_sql(annal_pack *pack, annal_error *err);
 /* Create the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
-/* As above, with clock and random functions failing: on a database in memory, before it is done
- * anywhere else. */
+/*
+ * As above, with clock and random functions failing: on a database in memory, before the tables are
+ * created anywhere else.
+ */
 annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
 /*
@@ -151,9 +161,9 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- builtin.c ---- */
 
-/* The text of a pack that is built in; NULL if there is none of that name. core is one. */
+/* Return the text of a built-in pack (also of core), or NULL if none has this name. */
 const char *annal__builtin_pack(const char *name);
-/* Name number i, NULL at the end. */
+/* Return name number i, or NULL at the end. */
 const char *annal__builtin_name(size_t i);
 
 #endif

@@ -2,20 +2,21 @@
 /*
  * One database of packs.
  *
- * (1) Each pack in it has its own cursors, so that one can be rebuilt while the others stay.
- * (2) _pack says from which text a pack's tables were made and filled. If that differs from the
- *     pack's text now, its tables are dropped and created again and its cursors deleted, in one
- *     transaction; then they are filled like any that are not up to date, in slices. So a rebuild
- *     that is killed continues where it was. If only the tables changed, and little, they are
- *     mended instead (pack_reconcile.c).
+ * (1) Each pack in it has its own cursors, so that one pack can be rebuilt while the others stay.
+ * (2) _pack records the text from which a pack's tables were created and filled. If that differs
+ *     from the pack's current text, its tables are dropped and created again and its cursors
+ *     deleted, in one transaction; then they are filled like any tables that are not up to date, in
+ *     slices. So a rebuild that is killed continues where it stopped. If only the tables changed,
+ *     and little, they are mended instead (pack_reconcile.c).
  * (3) A pack that cannot be created here (a table of another pack has the name, its SQL is wrong
- *     for this database, it was made by a newer version) stops only itself.
- * (4) If a journal is gone or is another one, the pack's `-- forget` deletes that session's rows; a
- *     pack without such a section is rebuilt.
- * (5) Foreign keys are off: sessions come in any order, and handlers do cascades themselves.
- * (6) Tables that a user dropped or altered are rebuilt before they are asked: shape.h.
- * (7) If users write too, each transaction begins with what they wrote since the last one:
- *     outbox.c. Tables are not rebuilt before it is in the journal.
+ *     for this database, a newer version created it) stops only itself.
+ * (4) If a journal was deleted or replaced, the pack's `-- forget` deletes the rows of that
+ *     session; a pack without such a section is rebuilt.
+ * (5) Foreign keys are off: sessions are applied in any order, and handlers implement cascades
+ *     themselves.
+ * (6) Tables that a user dropped or altered are rebuilt before they are queried: shape.h.
+ * (7) If users write too, each transaction begins with what they wrote since the last transaction:
+ *     outbox.c. Tables are not rebuilt before that is in the journal.
  */
 #include "index/db/db.h"
 #include "index/index.h"
@@ -34,9 +35,9 @@
 #define PACK_APPLICATION_ID 0x416e6e70 /* "Annp" */
 #define PACK_SCHEMA_VERSION 1          /* of packs_schema.sql */
 
-/* ---- What users wrote, rule 7 ---- */
+/* ---- Rows of users, rule 7 ---- */
 
-/* The one session whose database this is: packs.c refuses writable packs without a session. */
+/* Return the one session of this database: packs.c refuses writable packs without a session. */
 static annal_slice session_of(const struct pack_fill *fill,
                               char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
@@ -72,7 +73,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
     return status;
 }
 
-/* Move it into the journal. */
+/* Move the rows of users into the journal. */
 static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -84,8 +85,8 @@ static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, an
 }
 
 /*
- * At the beginning of each transaction. What was drained is after the cursors, and is applied (or
- * skipped) at once, so that nobody sees half-made tables.
+ * Drain at the beginning of each transaction. The drained events are after the cursors, and are
+ * applied (or skipped) at once, so that no reader sees incomplete tables.
  */
 static annal_status take_in(struct pack_fill *fill, annal_error *err)
 {
@@ -107,7 +108,7 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* In a transaction: make the tables exist and be what the pack says. */
+/* Create the tables, or adapt them to the pack, in a transaction. */
 static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
@@ -131,14 +132,14 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                    pack->name);
     struct outbox_drained unused;
     bool mended = false;
-    if (made.known && pack->writable) /* what users changed in the tables is in the journal, too */
+    if (made.known && pack->writable) /* the changes of users are in the journal, too */
         status = drain(fill, &unused, err);
     else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
         status = annal__pack_schema_mend(fill, &made, &mended, err);
     return status < 0 || mended ? status : annal__pack_schema_remake(fill, err);
 }
 
-/* Whether a failure is the pack's fault, and stops only that pack. */
+/* Return whether a failure is the pack's fault, and stops only that pack. */
 static bool is_own_fault(annal_status status)
 {
     return status == ANNAL_ERR_SQL || status == ANNAL_ERR_INVALID ||
@@ -146,10 +147,10 @@ static bool is_own_fault(annal_status status)
 }
 
 /*
- * Handlers were tried when the pack was read, so if they cannot be prepared on the tables, these
- * are not the tables that the pack created: a user of a writable database dropped a table, or a
- * column. What else this user wrote goes into the journal first; then everything is created again,
- * in this transaction.
+ * Prepare the handlers. They were tried when the pack was read, so if they cannot be prepared on
+ * the tables, these are not the tables that the pack created: a user of a writable database dropped
+ * a table or a column. Other rows of this user go into the journal first; then everything is
+ * created again, in this transaction.
  */
 static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 {
@@ -178,7 +179,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Rule 3. If a pack is wrong, everything of it is undone. */
+/* Rule 3. If a pack is wrong, all its changes are undone. */
 static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_error why = {0};
@@ -210,7 +211,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Creating an index on a full table sorts all of it: not in memory. */
+/* Creating an index on a full table sorts all of it: use a file, not memory. */
 static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_status status = annal__db_exec(pack_fill_db(fill), "PRAGMA temp_store = FILE", err);
@@ -300,7 +301,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     return status;
 }
 
-/* A pack that cannot be run here is as current as it can be. */
+/* Find out whether a pack is current; a pack that cannot be run here always is. */
 static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *out,
                                     annal_error *err)
 {
@@ -430,7 +431,10 @@ struct pack_fill *annal__pack_fill(struct pack_database *database, const struct 
 
 /* ---- New and free ---- */
 
-/* locks/state.db; for a path that is not in the store, its slashes and stars become underscores. */
+/*
+ * Name the lock: locks/state.db. For a path outside the store, slashes and stars become
+ * underscores.
+ */
 static void lock_name(const annal_index *index, const char *path, char out[ANNAL__LOCK_NAME_BYTES])
 {
     const char *root = annal_store_path(index->store);

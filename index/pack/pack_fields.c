@@ -4,13 +4,13 @@
  *
  * (1) SQLite defines what a field is: `data ->> '$.a.b'`. But it copies the data for every field,
  *     and parses all of it into a tree, which costs more than everything else in indexing.
- * (2) So we walk over the object once, and stop when everything was found. We answer only what
+ * (2) So we walk over the object once, and stop when all fields were found. We answer only what
  *     every version of SQLite answers in the same way: strings without escapes, integers of up to
- *     18 digits, true, false, null, and what is not there. The first of two members of one name
- *     counts.
+ *     18 digits, true, false, null, and missing fields. If two members have the same name, the
+ *     first counts.
  * (3) If a field is anything else (a string with escapes, a number with a point, an array or an
- *     object), or a key has an escape, SQLite is asked for all of them.
- * (4) data was proved to be JSON when it was appended.
+ *     object), or a key has an escape, we ask SQLite for all fields.
+ * (4) data was checked to be JSON when it was appended.
  */
 #include "index/pack/pack_fields.h"
 
@@ -23,8 +23,8 @@
 
 #include <string.h>
 
-#define FIELDS_MAX 64 /* more are left to SQLite */
-#define DEPTH_MAX  8  /* of a name; deeper ones too */
+#define FIELDS_MAX 64 /* SQLite reads the fields of a section that has more */
+#define DEPTH_MAX  8  /* parts of a name; SQLite also reads deeper names */
 
 struct value {
     int type; /* SQLITE_NULL, SQLITE_INTEGER, SQLITE_TEXT */
@@ -39,18 +39,21 @@ struct part {
 };
 
 struct pack_fields {
-    sqlite3_stmt *extractor; /* data in, all fields out */
+    sqlite3_stmt *extractor; /* takes data, returns all fields */
     struct buf names;
     size_t count;
-    bool walk;  /* few and flat enough */
-    bool asked; /* the extractor has the values */
+    bool walk;  /* whether the names are few and flat enough to walk */
+    bool asked; /* whether the extractor has the values */
     struct part parts[FIELDS_MAX][DEPTH_MAX];
     struct value values[FIELDS_MAX];
 };
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
-/* SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs quoting. */
+/*
+ * Prepare SELECT ?1 ->> '$.a', ?1 ->> '$.b.c', …: the names are identifiers, so nothing needs
+ * quoting.
+ */
 static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, annal_error *err)
 {
     struct buf sql = {0};
@@ -143,7 +146,7 @@ void annal__pack_fields_free(struct pack_fields *fields)
 struct walk {
     struct pack_fields *fields;
     struct json_walk json;
-    uint64_t left; /* a bit for each field that is not known yet */
+    uint64_t left; /* bit for each field that is still unknown */
 };
 
 static bool read_integer(annal_slice word, sqlite3_int64 *out)
@@ -162,7 +165,7 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
     return true;
 }
 
-/* The value here, if it is one of rule (2). */
+/* Take the value here, if rule (2) covers it. */
 static bool take_simple(struct walk *walk, struct value *out)
 {
     annal_slice raw = annal__json_walk_value(&walk->json);
@@ -186,7 +189,7 @@ static bool take_simple(struct walk *walk, struct value *out)
     }
 }
 
-/* The fields of wanted whose part at this depth is key. */
+/* Return the fields of wanted whose part at this depth is key. */
 static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t depth,
                       annal_slice key)
 {
@@ -201,7 +204,7 @@ static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t 
 
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth);
 
-/* The value of a member that some fields go through, or end at. */
+/* Take the value of a member that is, or contains, some of the fields. */
 static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
 {
     uint64_t here = 0;
@@ -223,11 +226,15 @@ static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
         for (uint64_t rest = here; rest != 0; rest &= rest - 1)
             walk->fields->values[__builtin_ctzll(rest)] = value;
     }
-    walk->left &= ~matched; /* what was not found in it is not there: the first member counts */
+    /* fields that were not found in it are missing: the first member counts */
+    walk->left &= ~matched;
     return true;
 }
 
-/* False: ask SQLite. At the end, after the object, unless nothing is left to be found. */
+/*
+ * Walk over an object. Returns false if SQLite must be asked. Stops after the object, unless
+ * nothing is left to be found.
+ */
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
 {
     annal_slice name;

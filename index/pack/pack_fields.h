@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of an event's data that a section names: $a and $run::id are what SQLite's data ->>
- * '$.a' and data ->> '$.run.id' are, to the last digit.
+ * The fields of an event's data that a section names: $a and $run::id equal SQLite's data ->> '$.a'
+ * and data ->> '$.run.id', to the last digit.
  */
 #ifndef INDEX_PACK_PACK_FIELDS_H
 #define INDEX_PACK_PACK_FIELDS_H
@@ -13,16 +13,16 @@
 struct pack_fields;
 
 /*
- * names: each followed by a NUL, without the $. *out_fields stays NULL if there are none; all of
- * these functions accept that. db must outlive them.
+ * Create the fields. names: each followed by a NUL, without the $. *out_fields stays NULL if there
+ * are none; all of these functions accept NULL. db must outlive them.
  */
 annal_status annal__pack_fields_new(sqlite3 *db, annal_slice names, struct pack_fields **out_fields,
                                     annal_error *err);
 void annal__pack_fields_free(struct pack_fields *fields);
 
 /*
- * Look at an event's data; it must stay until annal__pack_fields_forget(). A result code of
- * SQLite's.
+ * Read the fields from an event's data, which must stay valid until annal__pack_fields_forget().
+ * Returns a result code of SQLite.
  */
 int annal__pack_fields_read(struct pack_fields *fields, annal_slice data);
 void annal__pack_fields_forget(struct pack_fields *fields);

@@ -50,8 +50,11 @@ static annal_status note(struct follower *follower, annal_slice session, const a
     return annal__follower_finding(follower, &finding, err);
 }
 
-/* The event is a fact; that its guard would have refused it is a finding. A plain append does not
- * ask the core pack (sys/pack.h), so its guards promise nothing of events that were imported. */
+/*
+ * Report an event whose guard refuses it. The event is a fact; that its guard would have refused it
+ * is a finding. A plain append does not check the guards of the core pack (sys/pack.h), so they
+ * promise nothing about imported events.
+ */
 static annal_status check_guard(struct follower *follower, annal_slice session,
                                 const annal_event *event, bool *out_past, annal_error *err)
 {

@@ -14,7 +14,10 @@ static bool is_name_char(char c)
     return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
 }
 
-/* A path of file names, none of them hidden, with at most this many stars in it. */
+/*
+ * Return whether a word is a path of file names, none of them hidden, with at most this many stars
+ * in it.
+ */
 static bool is_path(annal_slice word, unsigned stars)
 {
     if (word.len == 0 || word.len > 200)
@@ -76,13 +79,13 @@ bool annal__parse_number(annal_slice word, uint32_t *out)
     return word.len > 0 && word.len < 9;
 }
 
-/* What may follow FILE. */
+/* The clauses that may follow FILE. */
 struct clauses {
     annal_slice folder, sessions;
     annal_slice cluster; /* "GLOB, GLOB" */
 };
 
-/* cluster GLOB[, GLOB]... */
+/* Parse cluster GLOB[, GLOB]... */
 static bool parse_scope(annal_slice *rest, annal_slice *out)
 {
     if (!annal__slice_is(annal__take_word(rest), "cluster"))
@@ -98,7 +101,7 @@ static bool parse_scope(annal_slice *rest, annal_slice *out)
     return annal__is_glob(glob);
 }
 
-/* False: something else follows, or something was given twice. */
+/* Parse the clauses. Returns false if something else follows, or a clause is repeated. */
 static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *out)
 {
     for (annal_slice word = annal__take_word(&rest); word.len > 0; word = annal__take_word(&rest)) {
@@ -122,7 +125,7 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *ou
     return true;
 }
 
-/* Where databases may be; only core is in sessions.db. */
+/* Check the path of a database; only core is in sessions.db. */
 static annal_status check_database(const annal_pack *pack, annal_slice name, annal_slice database,
                                    annal_slice folder, annal_error *err)
 {
@@ -184,7 +187,7 @@ annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error
     return ANNAL_OK;
 }
 
-/* *out_star: what the * of the glob matches, or empty. */
+/* Match a glob. *out_star: the text that its * matches, or empty. */
 static bool glob_matches(annal_slice glob, annal_slice session, annal_slice *out_star)
 {
     const char *star = memchr(glob.ptr, '*', glob.len);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pack's tables changed: mend them in place if that is enough.
+ * Mending the tables of a pack that changed, in place, if that is enough.
  *
- * (1) The tables that the pack would make now are created in memory and compared with the existing
- *     ones, object by object.
+ * (1) The tables that the pack would create now are created in memory and compared with the
+ *     existing tables, object by object.
  * (2) Mending is enough for new tables, new columns after the old ones (ALTER TABLE ... ADD
- *     COLUMN), and indexes and views that are new or changed. The handlers are the same then, so no
- *     existing row would differ after a rebuild, and a new column has its default.
- * (3) Anything else is not enough, and nothing is changed: a column that is gone or differs,
- *     another constraint, other rows that the pack itself inserts, other triggers (they might have
- *     made other rows).
+ *     COLUMN), and new or changed indexes and views. The handlers are the same then, so no existing
+ *     row would differ after a rebuild, and a new column has its default.
+ * (3) Any other difference is too much, and nothing is changed: a column that is missing or
+ *     differs, another constraint, other rows that the pack itself inserts, other triggers (they
+ *     might have written other rows).
  */
 #include "index/pack/pack_reconcile.h"
 
@@ -47,7 +47,7 @@ static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, 
     return status;
 }
 
-/* Triggers, and rows that exist from the beginning. */
+/* Hash triggers, and rows that exist from the beginning. */
 static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -164,7 +164,7 @@ static bool is_column(annal_slice definition)
     return token.kind == TOKEN_WORD || token.kind == TOKEN_NAME;
 }
 
-/* Move to extra what fresh has more than old; false if that is not the only difference. */
+/* Move to extra what fresh has more than old; returns false if there is any other difference. */
 static bool take_extra(const struct definitions *old, const struct definitions *fresh,
                        struct definitions *extra)
 {
@@ -190,7 +190,7 @@ struct reconcile {
     struct definitions old, fresh, extra;
 };
 
-/* Run a statement that we composed; false if SQLite does not accept it: then it is not enough. */
+/* Run a statement that we composed; if SQLite does not accept it, mending is not enough. */
 static annal_status try_exec(struct reconcile *work, char *sql, annal_error *err)
 {
     if (sql == NULL)
@@ -221,7 +221,7 @@ static annal_status add_columns(struct reconcile *work, const char *name, const 
     return status;
 }
 
-/* One row of the schema in memory: type, name, sql; old is the existing one, NULL: none. */
+/* Mend one row of the schema in memory: type, name, sql; old is the existing object, or NULL. */
 static annal_status reconcile_object(struct reconcile *work, sqlite3_stmt *object, const char *old,
                                      annal_error *err)
 {
@@ -274,7 +274,7 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
     return status;
 }
 
-/* Whether everything that the pack created once is something that it creates now. */
+/* Check that everything that the pack created once is something that it creates now. */
 static annal_status nothing_is_gone(struct reconcile *work, sqlite3 *fresh, annal_error *err)
 {
     sqlite3_stmt *made = NULL, *find = NULL;

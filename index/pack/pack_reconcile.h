@@ -6,14 +6,17 @@
 #include "index/pack/pack.h"
 
 /*
- * The pack's tables in memory, as they are before the first event; close it with annal__db_close().
- * *out_rest is a hash over what annal__pack_reconcile() does not look at: triggers, and rows that
- * exist from the beginning. Call it only if this hash is the same.
+ * Create the pack's tables in memory, in their state before the first event; close them with
+ * annal__db_close(). *out_rest is a hash over what annal__pack_reconcile() does not compare:
+ * triggers, and rows that exist from the beginning. Call that only if this hash is the same.
  */
 annal_status annal__pack_fresh(const annal_pack *pack, sqlite3 **out_db, uint64_t *out_rest,
                                annal_error *err);
 
-/* In a transaction on a pack database. If it is not enough, nothing was changed. */
+/*
+ * Mend the tables, in a transaction on a pack database. If mending is not enough, nothing was
+ * changed.
+ */
 annal_status annal__pack_reconcile(sqlite3 *db, const annal_pack *pack, sqlite3 *fresh,
                                    bool *out_enough, annal_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `-- forget` deletes, read as conditions of SELECT: annal__pack_rows_each(). */
+/* The deletions of `-- forget`, read as conditions of SELECT: annal__pack_rows_each(). */
 #include "index/sys/pack_rows.h"
 
 #include "index/index.h"
@@ -22,7 +22,7 @@ static bool ends(const struct token *token)
     return token->kind == TOKEN_END || (token->kind == TOKEN_OTHER && *token->text.ptr == ';');
 }
 
-/* The condition after WHERE, up to a semicolon or the end. */
+/* Read the condition after WHERE, up to a semicolon or the end. */
 static annal_status read_condition(const char **at, char **out, annal_error *err)
 {
     struct buf text = {0};
@@ -38,7 +38,7 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
         }
         before = token;
     }
-    if (status >= 0) /* it may end with a comment */
+    if (status >= 0) /* the condition may end with a comment */
         status = annal__buf_printf(&text, "%.*s\n)", (int)(token.text.ptr - from), from);
     if (status >= 0)
         *out = annal__strndup(text.ptr, text.len);
@@ -46,7 +46,10 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
     return *out != NULL ? ANNAL_OK : annal__fail(err, ANNAL_ERR_NOMEM, "rows of a pack");
 }
 
-/* DELETE FROM table [WHERE condition]; what is inserted meanwhile is not there at other times. */
+/*
+ * Read DELETE FROM table [WHERE condition]. Rows that the section inserts do not exist at other
+ * times.
+ */
 static annal_status read_statement(struct reading *reading, struct token first, const char **at,
                                    annal_error *err)
 {

@@ -24,10 +24,10 @@ static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_
     return status;
 }
 
-/* One statement that drops something of this pack, or NULL if nothing is left. */
+/* Return a statement that drops something of this pack, or NULL if nothing is left. */
 static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_error *err)
 {
-    /* Views and triggers first: they name tables. Indexes go with their tables. */
+    /* Views and triggers first: they name tables. Indexes are dropped with their tables. */
     static const char select[] =
         "SELECT o.type, o.name FROM _object AS o JOIN sqlite_schema AS s ON s.type = o.type "
         "AND s.name = o.name WHERE o.pack = ?1 "
@@ -69,7 +69,7 @@ static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Note what exists now and did not at `before` (a rowid of the schema), for the next drop. */
+/* Note what exists now and did not exist at `before` (a rowid of the schema), for the next drop. */
 static annal_status note_objects(struct pack_fill *fill, int64_t before, annal_error *err)
 {
     char sql[200];
@@ -154,7 +154,7 @@ annal_status annal__pack_schema_whole(struct pack_fill *fill, sqlite3 *db, bool 
                : annal__shape_holds(db, fill->slot->name, &fill->shape, out, err);
 }
 
-/* ---- What they were made from ---- */
+/* ---- The text of the existing tables ---- */
 
 static annal_status prepare_made(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
 {

@@ -20,14 +20,20 @@ static unsigned count_lines(const char *from, const char *to)
     return lines;
 }
 
-/* The line of the first thing in sql that is not a space or comment; line is that of sql. */
+/*
+ * Return the line of the first token in sql that is not a space or comment; line is the line of
+ * sql.
+ */
 static unsigned line_of(const char *sql, unsigned line)
 {
     const char *at = sql;
     return line + count_lines(sql, annal__token_next(&at).text.ptr);
 }
 
-/* *at was moved after what was compiled, or was not moved. */
+/*
+ * Fail with the message of SQLite. *at was moved after the statement that was compiled, or was not
+ * moved.
+ */
 static annal_status statement_fail(const annal_pack *pack, unsigned line, const char *statement,
                                    const struct permit *permit, sqlite3 *db, int rc,
                                    annal_error *err)
@@ -40,7 +46,7 @@ static annal_status statement_fail(const annal_pack *pack, unsigned line, const 
     return annal__db_fail(err, db, rc, "%s:%u", pack->file, at < first ? first : at);
 }
 
-/* Rule 5, if the text shows it: SQLite's authorizer sees names, not literals. */
+/* Check rule 5 in the text: SQLite's authorizer sees names, not literals. */
 static annal_status find_now(const annal_pack *pack, unsigned line, const char *from,
                              const char *to, annal_error *err)
 {
@@ -59,14 +65,14 @@ static annal_status find_now(const annal_pack *pack, unsigned line, const char *
     return ANNAL_OK;
 }
 
-/* Compile one statement as permit.c allows; line is that of *at. */
+/* Compile one statement as permit.c allows; line is the line of *at. */
 static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned line,
                             const char **at, sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
 {
     struct permit permit = {.pack = pack, .makes_tables = makes_tables};
     const char *statement = *at;
     sqlite3_stmt *stmt = NULL;
-    /* An authorizer makes SQLite compile again what was compiled before. */
+    /* Setting an authorizer makes SQLite compile again what was compiled before. */
     if (!pack->tried)
         sqlite3_set_authorizer(db, annal__permit, &permit);
     int rc = sqlite3_prepare_v3(db, statement, -1, SQLITE_PREPARE_PERSISTENT, &stmt, at);
@@ -129,7 +135,7 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
     return ANNAL_OK;
 }
 
-/* In a savepoint, because there clock and random functions fail (permit.c). */
+/* In a savepoint, because clock and random functions fail there (permit.c). */
 annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     annal_status status = annal__permit_no_chance(db, err);
@@ -154,7 +160,7 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- Names ---- */
 
-/* CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at is after CREATE. */
+/* Read CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at is after CREATE. */
 static bool take_made(const char **at, annal_slice *out_name)
 {
     struct token token = annal__token_next(at);
@@ -173,7 +179,8 @@ static bool take_made(const char **at, annal_slice *out_name)
 }
 
 /*
- * What the tables' part creates. Names that begin with _ are ours, and a pack cannot create them.
+ * Find what the tables' part creates. Names that begin with _ are ours, and a pack cannot create
+ * them.
  */
 static annal_status find_own(annal_pack *pack, annal_error *err)
 {
@@ -199,7 +206,7 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
                              : ANNAL_OK;
 }
 
-/* Of the tokens: comments and line breaks do not count. */
+/* Hash the tokens: comments and line breaks do not count. */
 static uint64_t hash_sql(const char *sql, uint64_t hash)
 {
     for (struct token token = annal__token_next(&sql); token.kind != TOKEN_END;
@@ -208,8 +215,10 @@ static uint64_t hash_sql(const char *sql, uint64_t hash)
     return hash;
 }
 
-/* A guard, a fill or a limit may change without changing a row in the tables; which sessions are
- * fed may not. */
+/*
+ * Hash the parts that shape the tables. A guard, a fill or a limit may change without changing a
+ * row in the tables; the set of sessions that are fed may not.
+ */
 static void hash_parts(annal_pack *pack)
 {
     pack->tables_hash = hash_sql(pack->tables, 0);

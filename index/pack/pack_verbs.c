@@ -41,18 +41,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name on the command line is short; a path into data may be longer. PARAMS_MAX: of a SELECT. */
+/*
+ * A name on the command line is short; a path into data may be longer. PARAMS_MAX is for a SELECT.
+ */
 enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
 
 #define ITEM_PREFIX "--   "
 #define VERB_GRAMMAR                                                                               \
     "'-- verb NOUN VERB   appends TYPE   session SESSION   \"SENTENCE\"', or selects"
 
-/* A section as it is read; words are cut out of its text in place. */
+/* A section that is being read; words are cut out of its text in place. */
 struct reading {
     const annal_pack *pack;
-    unsigned line; /* of what is read now */
-    unsigned next; /* of *rest */
+    unsigned line; /* line that is being read */
+    unsigned next; /* line of *rest */
     char *rest;
 };
 
@@ -76,7 +78,7 @@ static char *skip_space(char *at)
     return at + strspn(at, " \t");
 }
 
-/* The next word, ended in place; empty at the end. */
+/* Take the next word, ended in place; empty at the end. */
 static char *take(char **at)
 {
     char *word = skip_space(*at), *end = word + strcspn(word, " \t");
@@ -94,7 +96,10 @@ static bool take_if(char **at, const char *word)
     return is;
 }
 
-/* "TEXT" to the end of the line, which may have quotes inside; NULL: something else is there. */
+/*
+ * Take "TEXT" up to the end of the line, which may have quotes inside; NULL if something else
+ * follows.
+ */
 static char *take_sentence(char **at)
 {
     char *text = skip_space(*at), *end = text + strlen(text);
@@ -107,7 +112,9 @@ static char *take_sentence(char **at)
     return text + 1;
 }
 
-/* The JSON value that is next, which may have spaces in strings and brackets; NULL: it is none. */
+/*
+ * Take the next JSON value, which may have spaces in strings and brackets; NULL if it is not JSON.
+ */
 static char *take_json(char **at)
 {
     char *json = skip_space(*at), *end = json;
@@ -127,7 +134,10 @@ static char *take_json(char **at)
                                                                                              : NULL;
 }
 
-/* A letter, and then letters, digits and dashes: of a noun, a verb, an option. */
+/*
+ * Return whether a word is a letter, followed by letters, digits and dashes: a noun, a verb, an
+ * option.
+ */
 static bool is_name(const char *word, bool large)
 {
     size_t len = strlen(word);
@@ -139,7 +149,7 @@ static bool is_name(const char *word, bool large)
     return len > 0 && len <= NAME_BYTES_MAX;
 }
 
-/* content, run.id */
+/* Return whether a word is a member of data: content, run.id. */
 static bool is_member(const char *word)
 {
     size_t len = strlen(word);
@@ -159,7 +169,7 @@ bool annal__is_verb_line(annal_slice line)
            memcmp(line.ptr, ITEM_PREFIX, strlen(ITEM_PREFIX)) == 0;
 }
 
-/* How much of a section's text are such lines. */
+/* Return the length of such lines at the beginning of a section's text. */
 static size_t head_len(const char *text)
 {
     size_t len = 0;
@@ -169,7 +179,7 @@ static size_t head_len(const char *text)
     return len;
 }
 
-/* The next line with those that go on with it, ended in place; NULL at the end. */
+/* Take the next line with its continuation lines, ended in place; NULL at the end. */
 static char *take_item(struct reading *r)
 {
     char *item = r->rest, *end = item;
@@ -187,7 +197,7 @@ static char *take_item(struct reading *r)
     return item;
 }
 
-/* All of it as one line. */
+/* Join an item to one line. */
 static void join(char *item)
 {
     while ((item = strstr(item, "\n--")) != NULL)
@@ -195,8 +205,8 @@ static void join(char *item)
 }
 
 /*
- * The text that begins at text in an item, and its lines further down, each without what is left of
- * the first one's beginning; so many spaces come in front of each. It is moved to the left.
+ * Take the text at `text` in an item, and its further lines, each without the indentation that
+ * exceeds the first line's, and with `indent` spaces in front. It is moved to the left.
  */
 static char *take_text(char *item, const char *text, size_t indent)
 {
@@ -222,7 +232,7 @@ static char *take_text(char *item, const char *text, size_t indent)
 
 /* ---- Fields ---- */
 
-/* Behind KIND: the rest of a line that says what is given. */
+/* Parse the rest of a line of a value, after KIND. */
 static annal_status parse_rest(const struct reading *r, annal_field *field, char *at,
                                annal_error *err)
 {
@@ -254,7 +264,7 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
     return ANNAL_OK;
 }
 
-/* word is the first of the line, and the others are at. */
+/* Parse a field: word is the first word of the line, and the others are at `at`. */
 static annal_status parse_field(const struct reading *r, annal_field *field, char *word, char *at,
                                 annal_error *err)
 {
@@ -293,7 +303,7 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
     return parse_rest(r, field, at, err);
 }
 
-/* MEMBER = JSON; at is after the =. */
+/* Parse MEMBER = JSON; at is after the =. */
 static annal_status parse_constant(const struct reading *r, annal_field *field, char *word,
                                    char *at, annal_error *err)
 {
@@ -305,13 +315,16 @@ static annal_status parse_constant(const struct reading *r, annal_field *field, 
     return ANNAL_OK;
 }
 
-/* What an option is called, or an operand; NULL: a constant. */
+/* Return the name of an option or operand; NULL for a constant. */
 static const char *called(const annal_field *field)
 {
     return field->name != NULL ? field->name : field->value;
 }
 
-/* A field among those before it: each name once, and operands can be told apart by their place. */
+/*
+ * Check a field against the fields before it: each name occurs once, and operands can be
+ * distinguished by their position.
+ */
 static annal_status check_field(const struct reading *r, const annal_verb *verb,
                                 const annal_field *field, annal_error *err)
 {
@@ -376,7 +389,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
     return status < 0 ? status : check_field(r, verb, field, err);
 }
 
-/* Each {NAME} of a session's name is given. */
+/* Check that each {NAME} of a session's name is a value of the verb. */
 static annal_status check_session(const struct reading *r, const annal_verb *verb, annal_error *err)
 {
     for (const char *at = verb->session; at != NULL && (at = strchr(at, '{')) != NULL; at++) {
@@ -394,7 +407,7 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* The one SELECT of a verb, without the semicolon and comments around it; cut in place. */
+/* Cut out the SELECT of a verb, in place, without the semicolon and comments around it. */
 static annal_status cut_select(const struct reading *r, char *sql, const char **out,
                                annal_error *err)
 {
@@ -415,7 +428,10 @@ static annal_status cut_select(const struct reading *r, char *sql, const char **
     return ANNAL_OK;
 }
 
-/* What must be there, and what must not, once all is read; sql is what is below the lines. */
+/*
+ * Check what a verb must have, and must not have, once all of it is read; sql is the text below the
+ * lines.
+ */
 static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects, bool runs,
                                char *sql, annal_error *err)
 {
@@ -444,7 +460,7 @@ static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects
                : wrong(r, err, "only a verb that selects has SQL below its lines");
 }
 
-/* The first line after NOUN VERB. */
+/* Parse the first line after NOUN VERB. */
 static annal_status parse_clauses(const struct reading *r, annal_verb *verb, bool *selects,
                                   bool *runs, char *at, annal_error *err)
 {
@@ -469,7 +485,7 @@ static annal_status parse_clauses(const struct reading *r, annal_verb *verb, boo
     return verb->summary == NULL ? wrong(r, err, "a verb is " VERB_GRAMMAR) : ANNAL_OK;
 }
 
-/* NOUN VERB …, and the lines below. */
+/* Parse NOUN VERB …, and the lines below. */
 static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_verb *verb,
                                char *sql, annal_error *err)
 {
@@ -506,7 +522,7 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     return status < 0 ? status : check_verb(r, verb, selects, runs, sql, err);
 }
 
-/* ---- All of a pack ---- */
+/* ---- All verbs of a pack ---- */
 
 static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, annal_error *err)
 {
@@ -531,7 +547,7 @@ static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, an
                : wrong(r, err, "a noun has no SQL below its line");
 }
 
-/* The lines of a verb, and its SQL, as texts to be cut; section->head has both. */
+/* Split the lines of a verb from its SQL, as texts to be cut; section->head has both. */
 static annal_status split(struct reading *r, struct pack_section *section, char **out_sql,
                           annal_error *err)
 {
@@ -593,15 +609,18 @@ const annal_noun *annal_pack_nouns(const annal_pack *pack)
     return pack->nouns;
 }
 
-/* ---- Whether their SELECTs are right ---- */
+/* ---- Checking their SELECTs ---- */
 
-/* Whether SQLite's message is about a table that may be another pack's, or the store's. */
+/*
+ * Return whether SQLite's message is about a table that may belong to another pack, or to the
+ * store.
+ */
 static bool is_elsewhere(const annal_error *why)
 {
     return strstr(why->message, "no such table: ") != NULL;
 }
 
-/* Whether a ? has no number. */
+/* Return whether a ? has no number. */
 static bool has_plain(const char *sql)
 {
     struct token token = annal__token_next(&sql);

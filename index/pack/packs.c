@@ -2,15 +2,15 @@
 /*
  * Which packs a store runs.
  *
- * (1) STORE/packs/enabled names shipped packs, one a line: `NAME` or `NAME at DIR`; # begins a
- *     comment. STORE/packs/NAME.sql are packs of the user's: being there is being on. core always
- *     runs, and has sessions.db to itself.
- * (2) A pack that is wrong (no such name, SQL that does not compile, the name of another) costs
- *     only itself: its slot says why, and all others run.
- * (3) What packs/ looks like (names, sizes, times, inodes) is looked at whenever the set is asked
- *     for. When it changed, a new set is read, with connections of its own; the old one lives until
- *     its last user gives it back.
- * (4) FILE stands in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` named. Packs
+ * (1) STORE/packs/enabled names built-in packs, one a line: `NAME` or `NAME at DIR`; # begins a
+ *     comment. STORE/packs/NAME.sql are packs of the user, which are enabled by their presence.
+ *     core always runs, and has sessions.db to itself.
+ * (2) A pack that is wrong (no such name, SQL that does not compile, the name of another pack)
+ *     stops only itself: its slot says why, and all others run.
+ * (3) Whenever the set is requested, packs/ is compared (names, sizes, times, inodes). If it
+ *     changed, a new set is read, with connections of its own; the old set lives until its last
+ *     user releases it.
+ * (4) FILE is in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` named. Packs
  *     with the same file share one database.
  */
 #include "index/pack/packs.h"
@@ -41,10 +41,10 @@ static const struct io *io_of(const annal_index *index)
     return annal__store_io(index->store);
 }
 
-/* ---- What packs/ looks like ---- */
+/* ---- The content of packs/ ---- */
 
 struct listing {
-    struct buf names; /* each with a NUL behind it */
+    struct buf names; /* each followed by a NUL */
     size_t count;
 };
 
@@ -65,8 +65,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of STORE/packs/ that mean something, sorted; *out is the caller's, and points into
- * *names. */
+/* List the relevant names of STORE/packs/, sorted; *out is the caller's, and points into *names. */
 static annal_status list_packs(const struct io *io, const char *store, struct listing *listing,
                                const char ***out, annal_error *err)
 {
@@ -179,7 +178,7 @@ static bool is_taken(const struct pack_set *set, const struct pack_slot *by)
     return false;
 }
 
-/* What a store asks of a pack beyond what annal_pack_parse() does. */
+/* Check what a store requires of a pack beyond annal_pack_parse(). */
 static annal_status check_slot(const struct pack_set *set, const struct pack_slot *slot,
                                annal_error *err)
 {
@@ -211,8 +210,8 @@ static bool is_text(annal_slice bytes)
 }
 
 /*
- * Set slot->guarded, which counts if the pack is wrong. It stays NULL, for all types, if the file
- * says nothing and nothing was noted.
+ * Set slot->guarded, which counts if the pack is wrong. It stays NULL, for all types, if neither
+ * the file nor a note shows them.
  */
 static annal_status list_guards(const annal_index *index, struct pack_slot *slot, annal_slice text,
                                 annal_error *err)
@@ -237,12 +236,12 @@ static annal_status list_guards(const annal_index *index, struct pack_slot *slot
     return status;
 }
 
-/* Rule 2: all but the lack of memory is kept in the slot. */
+/* Rule 2: keep every failure except missing memory in the slot. */
 static annal_status parse_slot(const annal_index *index, struct pack_set *set,
                                struct pack_slot *slot, const char *file, annal_slice text,
                                annal_error *err)
 {
-    /* One that is built in is right; it is compiled by who needs it. */
+    /* A built-in pack is right; its user compiles it. */
     annal_status status = slot->source == NULL
                               ? annal__pack_read(file, text, &slot->pack, &slot->error)
                               : annal_pack_parse(file, text, &slot->pack, &slot->error);
@@ -276,7 +275,7 @@ bool annal__slot_bars(const struct pack_slot *slot, annal_slice type)
            (slot->guarded == NULL ? slot->is_file : annal__section_takes(&guarded, type));
 }
 
-/* One line of packs/enabled. */
+/* Add one line of packs/enabled. */
 static annal_status add_enabled(const annal_index *index, struct pack_set *set, annal_slice line,
                                 const char *path, unsigned number, annal_error *err)
 {
@@ -315,7 +314,7 @@ static annal_status add_enabled(const annal_index *index, struct pack_set *set, 
     return parse_slot(index, set, slot, file, annal_slice_of(text), err);
 }
 
-/* Rule 2, for what cannot even be read. */
+/* Rule 2, for a pack that cannot even be read. */
 static annal_status add_wrong(struct pack_set *set, annal_slice name, const annal_error *why,
                               annal_error *err)
 {
@@ -349,7 +348,7 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
         at += line.len + (at[line.len] == '\n');
         if (line.len >= 4 && strncmp(line.ptr, "core", 4) == 0 &&
             strspn(line.ptr + 4, " \t\r") == line.len - 4)
-            continue; /* always on */
+            continue; /* always enabled */
         status = add_enabled(index, set, line, path, number, err);
     }
     annal__buf_done(&text);
@@ -379,7 +378,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
 
 /* ---- Databases ---- */
 
-/* Rule 4; star stands for the * in the file's name. */
+/* Rule 4; star replaces the * in the file's name. */
 annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,
                                annal_slice star, struct buf *out, annal_error *err)
 {
@@ -405,7 +404,7 @@ bool annal__slot_has_star(const struct pack_slot *slot)
     return slot->pack != NULL && strchr(slot->pack->database, '*') != NULL;
 }
 
-/* All packs of the set whose file this is. */
+/* Create a database with all packs of the set that have this file. */
 static annal_status make_database(annal_index *index, struct pack_set *set, const char *path,
                                   annal_slice star, struct pack_database **out, annal_error *err)
 {
@@ -432,7 +431,7 @@ static annal_status make_database(annal_index *index, struct pack_set *set, cons
     return status;
 }
 
-/* Under the mutex, or while nobody else has the set. */
+/* Find or create a database, under the mutex, or while no other thread has the set. */
 static annal_status get_database(annal_index *index, struct pack_set *set,
                                  const struct pack_slot *slot, annal_slice star,
                                  struct pack_database **out, annal_error *err)
@@ -595,9 +594,9 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
     return database;
 }
 
-/* ---- Read for their verbs ---- */
+/* ---- Reading packs for their verbs ---- */
 
-/* One file of a user's: a pack, or why it is none. */
+/* Read a user's file: a pack, or the reason why it is not a pack. */
 static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, void *arg,
                                    annal_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the packs of a store, and one of them by its name. */
+/* The state of the packs of a store, and finding a pack by its name. */
 #include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/pack.h"
@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One pack while it is being looked at. */
+/* A pack that is being examined. */
 struct standing {
     annal_pack_info info;
     struct buf path;
-    annal_error error; /* what info.error points into */
-    uint64_t events;   /* in the journals of the sessions that are fed to it */
+    annal_error error; /* the error to which info.error points */
+    uint64_t events;   /* number in the journals of the sessions that are fed to it */
 };
 
 struct look {
     annal_index *index;
     struct pack_set *set;
-    struct standing *packs; /* core, then a slot each */
+    struct standing *packs; /* core, followed by a pack for each slot */
     annal_error *err;
 };
 
@@ -40,7 +40,7 @@ static int add_journal(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* One number of a database, for one pack. */
+/* Add one number of a database, for one pack. */
 static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, uint64_t *sum,
                                annal_error *err)
 {
@@ -79,7 +79,7 @@ static annal_status add_counts(struct pack_database *database, const struct pack
     return status;
 }
 
-/* Looking does not create a database that does not exist yet. */
+/* A look does not create a database that does not exist yet. */
 static annal_status add_database(struct look *look, struct pack_database *database,
                                  const struct pack_slot *slot, struct standing *standing,
                                  annal_error *err)
@@ -212,7 +212,7 @@ annal_status annal__index_has_pack(annal_index *index, const char *name, annal_e
     return status;
 }
 
-/* ---- One by its name ---- */
+/* ---- Finding a pack by its name ---- */
 
 annal_status annal__pack_named(annal_index *index, const char *name, annal_pack **out_pack,
                                annal_error *err)

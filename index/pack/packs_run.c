@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filling the databases of packs, all of them or some, and asking them.
+ * Filling the databases of packs, all of them or some, and reading them.
  *
- * (1) Nothing waits for a pack: one that fails is logged and left out, its lag is reported, and the
- *     others are done.
- * (2) A database per session is caught up when that session is asked for (or all are, by name);
+ * (1) Nothing waits for a pack: a pack that fails is logged and skipped, its lag is reported, and
+ *     the others are filled.
+ * (2) A database per session is caught up when that session is requested (or all are, by name);
  *     `SELECT` over everything does not open a thousand files.
- * (3) A reader attaches what was caught up. If the file that it finds is another one by now, the
- *     file was deleted in between, and is caught up once more: as often as the time of the caller
- *     allows, since a slow machine finds another file more often than a fast one.
+ * (3) A reader attaches what was caught up. If it finds another file by now, the file was deleted
+ *     in between, and is caught up once more: as often as the time of the caller allows, since a
+ *     slow machine finds another file more often than a fast one.
  */
 #include "index/db/db.h"
 #include "index/db/files.h"
@@ -26,18 +26,18 @@
 
 #define ATTACHED_MAX 10 /* SQLite's default */
 #define ATTEMPTS_MAX 5
-#define DRAIN_MS     1000 /* opening and closing do not wait long for a shell that writes */
+#define DRAIN_MS     1000 /* opening and closing wait briefly for a shell that writes */
 
 /* ---- All requested databases ---- */
 
-/* session: the one whose database it is; empty for those that all share. */
+/* session: the session of the database; empty for a shared database. */
 typedef annal_status (*database_fn)(void *arg, struct pack_database *database, annal_slice session,
                                     annal_error *err);
 
 struct visit {
     annal_index *index;
     struct pack_set *set;
-    const struct pack_slot *slot; /* the pack whose per-session databases are visited */
+    const struct pack_slot *slot; /* pack whose per-session databases are visited */
     database_fn fn;
     void *arg;
     annal_error *err;
@@ -50,7 +50,7 @@ static annal_status visit_session(struct visit *visit, annal_slice session)
                                                 &database, visit->err);
     if (status < 0 || database == NULL)
         return status;
-    /* Several packs may share it: it is visited with the first one. */
+    /* Several packs may share the database: visit it with the first of them. */
     return database->fills[0].slot == visit->slot
                ? visit->fn(visit->arg, database, session, visit->err)
                : ANNAL_OK;
@@ -65,7 +65,9 @@ static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
     return visit_session(arg, session);
 }
 
-/* The shared ones, and then those of these sessions (PACK_EVERYONE: of all). */
+/*
+ * Call fn for the shared databases, and then for those of these sessions (PACK_EVERYONE: of all).
+ */
 static annal_status each_database(annal_index *index, struct pack_set *set, enum pack_scope scope,
                                   const annal_slice *sessions, size_t count, database_fn fn,
                                   void *arg, annal_error *err)
@@ -96,7 +98,7 @@ struct catch_up {
     annal_catch_up_options options;
     int64_t deadline_us;
     bool listed;
-    struct plan journals; /* all of them, when listed */
+    struct plan journals; /* all journals, when listed */
     annal_error behind;   /* why the last database lags; status 0: it does not */
 };
 
@@ -108,7 +110,10 @@ static void note_caught_up(annal_index *index, struct pack_database *database, s
     pthread_mutex_unlock(&index->packs.mutex);
 }
 
-/* What is left of the time, but at least a little: the first must not starve the rest. */
+/*
+ * Return the time that is left, but at least a little: the first database must not starve the
+ * others.
+ */
 static uint32_t time_left(int64_t deadline_us)
 {
     if (deadline_us == INT64_MAX)
@@ -117,7 +122,7 @@ static uint32_t time_left(int64_t deadline_us)
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 
-/* Once for all packs: a stat for each journal. */
+/* List the journals once for all packs: it takes a stat for each journal. */
 static annal_status list_journals(struct catch_up *work, annal_error *err)
 {
     if (work->listed)
@@ -144,7 +149,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     annal_status status = annal__pack_take_in(database, fill, work->deadline_us, &why);
     if (status >= 0 && count == 0)
         status = list_journals(work, &why);
-    size_t spent; /* each time one more is not run again */
+    size_t spent; /* limit: it grows each time one more section is not run again */
     do {
         spent = annal__applier_spent(fill->follower.applier);
         if (status >= 0 || status == ANNAL_ERR_LIMIT)
@@ -157,7 +162,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
         note_caught_up(work->index, database, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
-    /* of several packs: a waiting caller gets that reason */
+    /* of several packs, a waiting caller gets the reason of this one */
     if (work->behind.status != ANNAL_ERR_BUSY)
         work->behind = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
@@ -207,9 +212,9 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
     return status;
 }
 
-/* ---- What users wrote ---- */
+/* ---- Rows of users ---- */
 
-/* arg: until when to wait. */
+/* Drain a database. arg: the time until which to wait. */
 static annal_status drain_database(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
@@ -241,7 +246,7 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
         (void)drain_database(&deadline_us, database, session, NULL);
 }
 
-/* Databases of single sessions are closed afterwards: there may be many. */
+/* Drain a database, and close it if it belongs to a single session: there may be many. */
 static annal_status drain_and_rest(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
@@ -272,8 +277,8 @@ void annal__packs_drain_all(annal_index *index)
 
 struct rebuild {
     struct catch_up work;
-    const char *name;   /* NULL: all */
-    annal_error behind; /* why the first one could not be filled; status 0: all are */
+    const char *name;   /* NULL: all packs */
+    annal_error behind; /* why the first pack could not be filled; status 0: all could */
 };
 
 static annal_status rebuild_database(void *arg, struct pack_database *database, annal_slice session,
@@ -343,7 +348,7 @@ struct reading {
     size_t attached;
 };
 
-/* How much of the journals the tables of a database lack: more than nothing, in any case. */
+/* Add how much of the journals the tables of a database lack: more than nothing, in any case. */
 static void add_lag(struct reading *reading, struct pack_database *database, annal_slice session,
                     const annal_error *why)
 {
@@ -366,7 +371,10 @@ static void add_lag(struct reading *reading, struct pack_database *database, ann
                  database->fills[0].slot->name, why->message);
 }
 
-/* The caller does not ask for the lag, so a part of the rows would be taken for all. */
+/*
+ * Fail, because the caller does not ask for the lag and would take a part of the rows for all of
+ * them.
+ */
 static annal_status refuse_behind(struct pack_database *database, const annal_error *why,
                                   annal_error *err)
 {
@@ -397,13 +405,13 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
     return status;
 }
 
-/* Rule 3; *out_same stays false if the file is not the one that was caught up. */
+/* Rule 3; *out_same stays false if the file is not the file that was caught up. */
 static annal_status attach_once(struct reading *reading, struct pack_database *database,
                                 bool *out_same, annal_error *err)
 {
     struct stamp stamp = {0}, caught_up;
     sqlite3 *reader = NULL;
-    /* Its own way of opening creates the file if there is none, and refuses a foreign one. */
+    /* This way of opening creates a missing file, and refuses a foreign one. */
     annal_status status =
         annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &stamp, err);
     annal__db_close(reader);
@@ -492,10 +500,10 @@ bool annal__packs_heal(annal_index *index, annal_slice session)
 
 struct findings {
     annal_index *index;
-    annal_slice session; /* empty: of all */
+    annal_slice session; /* empty: all sessions */
     annal_index_finding_fn fn;
     void *arg;
-    int verdict; /* of fn */
+    int verdict; /* result of fn */
     bool begun;
 };
 
@@ -535,8 +543,10 @@ static annal_status read_findings(struct findings *findings, struct pack_databas
     return status;
 }
 
-/* Hand out the findings of a database, if it exists. Rebuild a damaged database; report one that
- * cannot be read as a finding. */
+/*
+ * Report the findings of a database, if it exists. Rebuild a damaged database; report a database
+ * that cannot be read as a finding.
+ */
 static annal_status find_in_database(void *arg, struct pack_database *database, annal_slice session,
                                      annal_error *err)
 {

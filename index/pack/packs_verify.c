@@ -2,22 +2,22 @@
 /*
  * Checks that the tables of packs are what the journals yield.
  *
- * (1) A database is read as it is, in one transaction; nothing is caught up or created.
- * (2) Beside it the same packs are filled again, in memory, from the journals, each session as far
- *     as the pack's cursor says, and settled where it was: a catch-up that was interrupted inside a
- *     long session leaves events that are applied and not settled yet. Then every table must have
- *     the same rows, with the same types.
- * (3) If a cursor is at a place that its journal does not have, the journal was replaced since:
- *     nothing can be said, and the next catch-up mends it.
- * (4) Rows that name rows which do not exist are reported too: worth knowing, and not a
- *     contradiction. (Sessions come in any order, so foreign keys are not enforced while tables are
- *     filled.)
- * (5) Then the second filling goes on to the end of the journals, whether or not the database is
- *     there and up to date. Its findings are those that the database has, or will have: events that
- *     a handler could not accept, and events that were appended past their guard. Such an event is
- *     a fact, but the guard's promise does not hold.
- * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
- *     journal yields, and are not compared.
+ * (1) A database is read in its current state, in one transaction; nothing is caught up or created.
+ * (2) The same packs are filled a second time, in memory, from the journals: each session as far as
+ *     the pack's cursor says, and settled at the same place. (An interrupted catch-up inside a long
+ *     session leaves events that are applied and not settled yet.) Then every table must have the
+ *     same rows, with the same types.
+ * (3) If a cursor is at a place that its journal does not have, the journal was replaced since: the
+ *     tables cannot be compared, and the next catch-up updates them.
+ * (4) Rows that refer to rows which do not exist are reported too: worth knowing, and not a
+ *     contradiction. (Sessions are applied in any order, so foreign keys are not enforced while
+ *     tables are filled.)
+ * (5) Then the second filling continues to the end of the journals, whether or not the database
+ *     exists and is up to date. Its findings are those that the database has, or will have: events
+ *     that a handler could not accept, and events that were appended although their guard refuses
+ *     them. Such an event is a fact, but the guard's promise does not hold.
+ * (6) While rows of users in a database wait to be drained, its tables differ from what the journal
+ *     yields, and are not compared.
  */
 #include "index/db/db.h"
 #include "index/follow/plan.h"
@@ -44,8 +44,10 @@ struct part {
     struct verify *verify;
     struct pack_database *database;
     const struct pack_slot *slot;
-    sqlite3 *db;    /* as it is; NULL: it does not exist, or its tables are not of this pack */
-    sqlite3 *fresh; /* as it should be */
+    /* the existing database; NULL: it does not exist, or its tables do not belong to this
+     * pack */
+    sqlite3 *db;
+    sqlite3 *fresh; /* the second filling */
 };
 
 static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
@@ -91,7 +93,7 @@ static bool same_row(sqlite3_stmt *a, sqlite3_stmt *b)
     return true;
 }
 
-/* All rows in an order that depends only on them. */
+/* Select all rows in an order that depends only on them. */
 static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **out_stmt,
                                  annal_error *err)
 {
@@ -142,7 +144,7 @@ static annal_status compare_table(const struct part *part, const char *table, bo
         status = compare_rows(part, stands, should, out_same, &why);
     sqlite3_finalize(stands);
     sqlite3_finalize(should);
-    if (status == ANNAL_ERR_SQL) { /* it does not exist */
+    if (status == ANNAL_ERR_SQL) { /* the database does not exist */
         *out_same = false;
         return ANNAL_OK;
     }
@@ -151,8 +153,10 @@ static annal_status compare_table(const struct part *part, const char *table, bo
     return status;
 }
 
-/* Run select, whose ?1 is the pack, on the existing tables, and call fn for the text of each first
- * column. */
+/*
+ * Run select, whose ?1 is the pack, on the existing tables, and call fn for the text of each first
+ * column.
+ */
 typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
 
 static annal_status each_text(const struct part *part, const char *select, text_fn fn)
@@ -182,8 +186,10 @@ static annal_status check_table(const struct part *part, const char *table, sqli
 
 /* ---- Filling again ---- */
 
-/* Up to where each session is settled, if it ever was; otherwise how far those are that were
- * applied further. */
+/*
+ * Up to where each session is settled, if it ever was; and how far sessions are that were applied
+ * further.
+ */
 static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
                               "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id "
                               "HAVING MIN(seq) > 0",
@@ -250,7 +256,7 @@ static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
     return status;
 }
 
-/* The same pack in the database in memory that corresponds to this one. */
+/* Find the same pack in the database in memory that corresponds to this one. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
                                struct pack_fill **out_fill, struct pack_database **out_database)
 {
@@ -278,7 +284,7 @@ static annal_status find_fresh(const struct part *part, annal_slice session,
     return ANNAL_OK;
 }
 
-/* ---- What is worth knowing, rule 4 ---- */
+/* ---- Missing references, rule 4 ---- */
 
 static annal_status tell_orphans(const struct part *part, const char *table, sqlite3_stmt *row)
 {
@@ -290,7 +296,7 @@ static annal_status tell_orphans(const struct part *part, const char *table, sql
 
 /* ---- What the second filling found, rule 5 ---- */
 
-#define FINDINGS_TOLD 20 /* of one pack in one database; of the others only their number */
+#define FINDINGS_TOLD 20 /* of one pack in one database; further findings are only counted */
 
 static annal_status tell_finding(const struct part *part, const char *session, sqlite3_stmt *row)
 {
@@ -377,7 +383,7 @@ static annal_status compare_part(struct part *part, struct pack_fill *fill)
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
                            "ORDER BY name",
                            check_table);
-    if (status == ANNAL_OK && same && writable) /* what they created is in the journal too */
+    if (status == ANNAL_OK && same && writable) /* objects of users are in the journal too */
         status = each_text(part,
                            "SELECT name FROM _outbox_schema WHERE pack = 0 AND type = 'table' "
                            "ORDER BY name",
@@ -409,7 +415,7 @@ static annal_status verify_part(struct part *part, annal_slice session)
     return status;
 }
 
-/* Whether the existing tables belong to this pack and were made from its text. */
+/* Return whether the existing tables belong to this pack and were created from its text. */
 static bool is_run(const struct pack_database *database, const struct pack_fill *fill, sqlite3 *db)
 {
     bool current = false;

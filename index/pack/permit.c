@@ -7,18 +7,18 @@
  *     are allowed.
  * (2) The part that creates tables creates tables, indexes, views and triggers, and inserts rows
  *     into them. Sections read and write rows. Nothing may attach, drop, alter, set a pragma, begin
- *     or end a transaction, or create something temporary.
- *     Of functions it may use those of allowed.c.
- * (3) No clock and no random numbers: a rebuild must yield the same rows. If a name shows it
- *     (random(), CURRENT_TIMESTAMP, changes(), which depends on whatever event came before, the
- *     literal 'now'), the pack is refused. A date function that finds 'now' in a payload, or a
- *     column's DEFAULT that asks for the time, makes the event a finding, and a pack that does this
- *     while its tables are created is refused. This is also true of the modifiers 'localtime' and
- *     'utc', which depend on the time zone of the machine.
- * (4) So the date functions of a connection on which handlers run are ours. They look at their
- *     arguments and then ask SQLite's own, on a helper connection.
- * (5) What a section does for one event, or one statement that creates tables, ends: after 100
- *     million instructions of SQLite's, or with 256 MiB that it holds or has written, it is
+ *     or end a transaction, or create something temporary. Only the functions of allowed.c may be
+ *     used.
+ * (3) No clock and no random numbers: a rebuild must yield the same rows. If a name shows such a
+ *     use (random(), CURRENT_TIMESTAMP, changes(), which depends on the event before, the literal
+ *     'now'), the pack is refused. If a date function finds 'now' in a payload, or a column's
+ *     DEFAULT uses the time, the event becomes a finding; if this happens while its tables are
+ *     created, the pack is refused. The same holds for the modifiers 'localtime' and 'utc', which
+ *     depend on the time zone of the machine.
+ * (4) So the date functions of a connection on which handlers run are ours. They check their
+ *     arguments and then call SQLite's own, on a helper connection.
+ * (5) The work of a section for one event, or of one statement that creates tables, is bounded:
+ *     after 100 million instructions of SQLite, or with 256 MiB that it holds or has written, it is
  *     stopped. A value may take 128 MiB.
  */
 #include "index/pack/permit.h"
@@ -55,8 +55,10 @@ static bool is_own(const annal_pack *pack, const char *table)
     return false;
 }
 
-/* SQLite protects its schema itself, and creating a table or json_each writes it; sqlite_sequence
- * and sqlite_stat1 it does not protect. */
+/*
+ * Return whether SQLite itself protects the table: its schema, which creating a table or json_each
+ * writes. It does not protect sqlite_sequence and sqlite_stat1.
+ */
 static bool is_guarded_by_sqlite(const struct permit *permit, const char *table)
 {
     return permit->makes_tables ? strncmp(table, "sqlite_", 7) == 0
@@ -76,12 +78,13 @@ static int permit_read(struct permit *permit, const char *table, const char *col
 {
     if (sqlite3_stricmp(table, "json_each") == 0 || sqlite3_stricmp(table, "json_tree") == 0)
         return SQLITE_OK;
-    /* The last value of AUTOINCREMENT follows from the rows that were inserted and deleted: no
-     * chance in it. */
+    /* The last value of AUTOINCREMENT follows from the inserted and deleted rows: it is
+     * deterministic. */
     if (sqlite3_stricmp(table, "sqlite_sequence") == 0)
         return SQLITE_OK;
     bool is_schema = strncmp(table, "sqlite_", 7) == 0;
-    if (is_schema && sqlite3_stricmp(column, "rowid") == 0) /* as json_each declares itself */
+    /* json_each declares itself in this way */
+    if (is_schema && sqlite3_stricmp(column, "rowid") == 0)
         return SQLITE_OK;
     if (is_schema && !permit->makes_tables)
         return deny(permit, "a pack reads its own tables, and not", table);
@@ -141,7 +144,7 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
 {
     struct permit *permit = arg;
     permit->saw_rows = true;
-    if (trigger != NULL && trigger[0] == '_') /* one that we created on the pack's tables */
+    if (trigger != NULL && trigger[0] == '_') /* a trigger of ours on the pack's tables */
         return SQLITE_OK;
     if (database != NULL && strcmp(database, "main") != 0)
         return deny(permit, "a pack stays in its database, and not in", database);
@@ -173,7 +176,9 @@ bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt)
 
 /* ---- Running ---- */
 
-/* A function of SQLite's that may depend on the moment; time_at: which argument is the time. */
+/*
+ * A function of SQLite that may depend on the current time; time_at: the argument that is the time.
+ */
 static const struct moment {
     const char *name;
     int time_at;
@@ -185,10 +190,10 @@ static const struct moment {
 
 #define MOMENTS (sizeof moments / sizeof *moments)
 
-/* For one connection. */
+/* The replaced functions of one connection. */
 struct chance {
-    sqlite3 *helper; /* has SQLite's own date functions; NULL until it is needed */
-    unsigned refs;   /* functions that use it */
+    sqlite3 *helper; /* connection with SQLite's own date functions; NULL until it is needed */
+    unsigned refs;   /* number of functions that use it */
     struct call {
         struct chance *chance;
         const struct moment *moment;
@@ -217,7 +222,7 @@ static bool is_word(sqlite3_value *value, const char *word)
     return text != NULL && sqlite3_stricmp(text, word) == 0;
 }
 
-/* Rule 3. */
+/* Rule 3: return whether the arguments ask for the current time. */
 static bool asks_for_now(const struct moment *moment, int count, sqlite3_value **values)
 {
     static const char *const now[] = {"now", "subsec", "subsecond"};
@@ -232,7 +237,7 @@ static bool asks_for_now(const struct moment *moment, int count, sqlite3_value *
     return false;
 }
 
-/* SELECT name(?,?,…), or only name if it is CURRENT_…; NULL without memory. */
+/* Compose SELECT name(?,?,…), or only name if it is CURRENT_…; NULL without memory. */
 static char *question(const char *name, int count)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -244,7 +249,7 @@ static char *question(const char *name, int count)
     return sqlite3_str_finish(sql);
 }
 
-/* Rule 4. */
+/* Rule 4: call SQLite's function on the helper connection. */
 static int ask_helper(const struct call *call, sqlite3_context *context, int count,
                       sqlite3_value **values)
 {
@@ -327,7 +332,7 @@ static void sql_randomblob(sqlite3_context *context, int count, sqlite3_value **
 
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
 {
-    /* As constant as SQLite's own: they may be used in a CHECK or an index of a pack. */
+    /* As constant as SQLite's own functions: a CHECK or an index of a pack may use them. */
     const int constant = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     const int moving = SQLITE_UTF8 | SQLITE_INNOCUOUS;
     struct chance *chance = annal__zalloc(sizeof *chance);
@@ -363,7 +368,7 @@ static int pages_written(sqlite3 *db)
     return count;
 }
 
-/* A progress handler. Most events are done before its first call. */
+/* Stop a statement at its limits: a progress handler. Most events end before its first call. */
 static int look(void *arg)
 {
     struct spending *spending = arg;

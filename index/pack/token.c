@@ -27,7 +27,7 @@ static const char *skip_comments(const char *at)
     }
 }
 
-/* After the closing quote; a doubled one is a part of the text. */
+/* Return the end after the closing quote; a doubled quote is a part of the text. */
 static const char *skip_quoted(const char *at, char close)
 {
     for (at++; *at != '\0'; at++)

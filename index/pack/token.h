@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQL cut into tokens, for what we examine without SQLite. */
+/* SQL cut into tokens, for SQL that we examine without SQLite. */
 #ifndef INDEX_PACK_TOKEN_H
 #define INDEX_PACK_TOKEN_H
 
@@ -15,16 +15,16 @@ enum token_kind {
 
 struct token {
     enum token_kind kind;
-    annal_slice text; /* as in the text, with quotes */
+    annal_slice text; /* text of the token, with quotes */
 };
 
-/* The next token that is not a comment; *at is moved after it. */
+/* Return the next token that is not a comment; *at is moved after it. */
 struct token annal__token_next(const char **at);
 
-/* Whether it is this word, in any case of letters. */
+/* Return whether the token is this word, in any case of letters. */
 bool annal__token_is(const struct token *token, const char *word);
 
-/* A name without its quotes; doubled quotes inside stay doubled. */
+/* Return a name without its quotes; doubled quotes inside stay doubled. */
 annal_slice annal__token_name(const struct token *token);
 
 #endif

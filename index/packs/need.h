@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every function of the packs checks first. */
+/* Checks at the beginning of every function of the packs. */
 #ifndef INDEX_PACKS_NEED_H
 #define INDEX_PACKS_NEED_H
 
 #include <annal/query.h>
 
-/* Whether a pack is on and can be run. ANNAL_ERR_NOTFOUND: it is not on. */
+/* Check that a pack is enabled and can be run. ANNAL_ERR_NOTFOUND: it is not enabled. */
 annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err);
 
-/* A column's text; without bytes (ptr NULL) if it is NULL. */
+/* Return a column's text; without bytes (ptr NULL) if it is NULL. */
 annal_slice annal__need_text_or_none(const annal_value *value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending one event that a function of a pack makes. */
+/* Appending an event for a function of a pack. */
 #ifndef INDEX_PACKS_POST_H
 #define INDEX_PACKS_POST_H
 
@@ -12,10 +12,10 @@ struct post {
     annal_slice type;
     annal_slice id;    /* may be empty */
     annal_slice cause; /* may be empty */
-    uint32_t wait_ms;  /* for a session that another process writes */
+    uint32_t wait_ms;  /* wait for a session that another process writes */
 };
 
-/* Append it through the packs, durable. The caller frees out->data: annal_free(). */
+/* Append the event through the packs, durably. The caller frees out->data: annal_free(). */
 annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
                          annal_appended *out, annal_error *err);
 

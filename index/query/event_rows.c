@@ -9,7 +9,7 @@
 #define ROWS_FIRST 8
 #define ROWS_MAX   1024
 
-/* Its texts are in found->text, which may move. */
+/* A row; its texts are in found->text, which may move. */
 struct event_row {
     annal_event event; /* without its type */
     size_t session_at, session_bytes, journal_at, journal_bytes, type_at, type_bytes;
@@ -33,7 +33,7 @@ annal_event annal__event_rows_event(sqlite3_stmt *stmt)
     return event;
 }
 
-/* Neighbours have much in common: text that equals `like` is not stored twice. */
+/* Store a text once if it equals `like`: neighbours have much in common. */
 static annal_status keep_text(struct event_rows *found, annal_slice text, annal_slice like,
                               size_t *out_at, size_t *out_bytes)
 {
@@ -79,7 +79,7 @@ static annal_status make_room(struct event_rows *found)
     annal__free(found->rows);
     annal__free(found->places);
     found->room = 0;
-    /* Not zeroed: that would take longer than filling what is used. */
+    /* Not zeroed: zeroing would take longer than filling what is used. */
     found->rows = annal__realloc_array(NULL, room, sizeof *found->rows);
     found->places = annal__realloc_array(NULL, room, sizeof *found->places);
     if (found->rows == NULL || found->places == NULL)

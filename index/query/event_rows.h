@@ -2,7 +2,7 @@
 /*
  * Rows of event_index that a SELECT returns, and their events. Rows are taken some way ahead of the
  * caller, so that the events of many rows are read from their journals together: few at first, for
- * a caller that wants one, then more each time.
+ * a caller that needs only one, then more each time.
  */
 #ifndef INDEX_QUERY_EVENT_ROWS_H
 #define INDEX_QUERY_EVENT_ROWS_H
@@ -13,7 +13,7 @@
 
 #include <annal/journal.h>
 
-/* The columns that the SELECT returns, in this order. */
+/* Columns that the SELECT returns, in this order. */
 #define FOUND_COLUMNS "session_id, seq, type, timestamp, offset, length, journal"
 
 struct event_row;
@@ -21,31 +21,33 @@ struct event_row;
 struct event_rows {
     annal_store *store;
     sqlite3_stmt *stmt;
-    int rc; /* of its last step */
+    int rc; /* result of its last step */
     struct event_row *rows;
-    struct buf text; /* that they point into */
+    struct buf text; /* text to which they point */
     size_t count, next, room;
-    size_t ahead; /* the events of the rows before it are read already */
+    size_t ahead; /* index of the first row whose event is not read yet */
     annal__event_buffer *buffer;
     annal__event_place *places;
 };
 
-/* Take the first rows. The caller keeps the statement. ANNAL_OK also if there are no rows. */
+/*
+ * Take the first rows. The caller keeps the statement. Returns ANNAL_OK also if there are no rows.
+ */
 annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,
                                      sqlite3_stmt *stmt, annal_error *err);
 
 /*
- * The next row: what the index knows of the event. Slices are valid until the next call. ANNAL_END,
- * ANNAL_OK, or a failure.
+ * Return the next row: what the index knows of the event. Slices are valid until the next call.
+ * ANNAL_END, ANNAL_OK, or a failure.
  */
 annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
                                     annal_event *out_event, annal_error *err);
 
-/* The event of the last row, from its journal: annal__event_read_at(). */
+/* Read the event of the last row from its journal: annal__event_read_at(). */
 annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event,
                                     annal_error *err);
 
-/* What the index knows of the event in such a row; the slices belong to SQLite. */
+/* Return what the index knows of the event in such a row; the slices belong to SQLite. */
 annal_event annal__event_rows_event(sqlite3_stmt *stmt);
 
 void annal__event_rows_done(struct event_rows *found);

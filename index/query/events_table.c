@@ -6,18 +6,18 @@
  * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
  *     over event_index: xBestIndex writes its conditions (events_table_plan.c), and xFilter runs
  *     it. SQLite checks every row once more, so a condition that is too weak costs time, never
- *     rows; one that is too strong would lose rows.
- * (2) A number that is compared with a column of text may mean any text that has the value of this
+ *     rows; a condition that is too strong would lose rows.
+ * (2) A number that is compared with a text column may mean any text that has the value of this
  *     number, which the SELECT could not know: then it returns every row, in the requested order.
- * (3) id and data are read from the journal when a row's id or data is used, once per row; a line
- *     that does not prove itself yields NULL.
- * (4) Such a line is reported in the log of the store. So is damage that was there before the
- *     events could be indexed, in the sessions and seqs of the question: a second SELECT after the
- *     first. If no line is read (a count) this is done once for each cursor.
+ * (3) id and data are read from the journal when a row's id or data is used, once per row; if the
+ *     line's hash is wrong, they are NULL.
+ * (4) Such a line is reported in the log of the store. So is damage that existed before the events
+ *     could be indexed, in the sessions and seqs of the query: a second SELECT after the first. If
+ *     no line is read (a count) this is done once for each cursor.
  * (5) A rowid means the same event in every scan of a statement: SQLite joins the scans of an OR by
  *     it.
- * (6) All cursors of a statement see the same rows, as far as the source can tell what a statement
- *     is.
+ * (6) All cursors of a statement see the same rows, as far as the source can distinguish
+ *     statements.
  */
 #include "index/query/events_table.h"
 
@@ -45,18 +45,18 @@ struct events {
     sqlite3_vtab_cursor base;
     const struct reading *reading;
     sqlite3_stmt *stmt;
-    sqlite3_stmt *damages; /* if lines are used */
+    sqlite3_stmt *damages; /* NULL unless lines are used */
     uint64_t told_at;      /* offset of the last damage that was reported */
     unsigned told;
-    bool looked; /* for damage, since it was opened */
+    bool looked; /* whether damage was looked for since the cursor was opened */
     bool at_end;
-    bool have_line; /* line and event belong to this row */
+    bool have_line; /* whether line and event belong to this row */
     bool damaged;
     annal__event_buffer *buffer;
     annal_event event;
 };
 
-/* The columns of the SELECT; the first four are those of the table. */
+/* Columns of the SELECT; the first four are columns of the table. */
 enum { OFFSET = EVENT_TYPE + 1, LENGTH, ROW };
 
 int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab **out)
@@ -177,7 +177,7 @@ static int tell_damages(struct events *events)
 
 /* ---- Values ---- */
 
-/* The values that equal this text or number; a blob never equals a column of ours. */
+/* Append the values that equal this text or number; a blob never equals a column of ours. */
 static annal_status put_value(struct buf *json, sqlite3_value *value)
 {
     annal_slice text;
@@ -220,11 +220,11 @@ static int put_list(sqlite3_value *list, struct buf *json, bool *out_has_number)
 /* The values of the conditions and the limit, for the SELECT; damages uses some of them. */
 struct values {
     int number;
-    int count; /* of the conditions */
+    int count; /* number of values of the conditions */
     sqlite3_value **given;
     struct buf lists[EVENT_VALUES_MAX];
     sqlite3_int64 limit;
-    bool all; /* rule 2 */
+    bool all; /* whether rule 2 applies */
 };
 
 static void read_limit(struct values *values, sqlite3_value **limit)
@@ -255,7 +255,7 @@ static int read_values(struct values *values, int count, sqlite3_value **given)
     return rc;
 }
 
-/* A number that the statement does not name is refused, which is intended. */
+/* Binding a number that the statement does not use fails, which is intended. */
 static void bind_values(sqlite3_stmt *stmt, const struct values *values)
 {
     for (int i = 0; i < values->count; i++) {
@@ -277,7 +277,7 @@ static void values_done(struct values *values)
 
 /* ---- The SELECT ---- */
 
-/* The types that exist: the index leads from each to the next one. */
+/* The existing types: the index leads from each type to the next. */
 static const char indexed_types[] =
     "WITH RECURSIVE indexed (type) AS (SELECT MIN(type) FROM main.event_index UNION ALL "
     "SELECT (SELECT MIN(e.type) FROM main.event_index AS e WHERE e.type > indexed.type) "
@@ -290,7 +290,7 @@ static const char indexed_rows[] =
 static const char rest_rows[] =
     " UNION ALL SELECT session_id, seq, timestamp, type, offset, length, -rowid FROM temp.rest";
 
-/* plan: see events_table.h. */
+/* Compose the SELECT; plan: see events_table.h. */
 static annal_status put_select(struct buf *sql, const char *plan, const struct values *values,
                                bool with_rest)
 {
@@ -318,7 +318,7 @@ static annal_status put_damages(struct buf *sql, const char *plan)
     return status < 0 || annal__buf_cstr(sql) == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
 }
 
-/* The inner side of a join asks for the same again and again. */
+/* Prepare a statement, or reuse it: the inner side of a join repeats the same query. */
 static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
 {
     if (*stmt != NULL && strcmp(sqlite3_sql(*stmt), sql) == 0) {
@@ -438,14 +438,16 @@ const sqlite3_module annal__events_methods = {
 
 /* ---- Histories ---- */
 
-/* The last thing that annal_history_part() looked at: it is asked again for each event. */
+/* The last part that annal_history_part() checked: it is called again for each event. */
 struct proof {
     annal_store *store;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Whether there is no journal with this name, or one that belongs to another session: copied or
- * renamed. */
+/*
+ * Return whether no journal has this name, or a journal that belongs to another session: copied or
+ * renamed.
+ */
 static bool is_away(annal_store *store, annal_slice session)
 {
     annal_session_info info;
@@ -455,10 +457,10 @@ static bool is_away(annal_store *store, annal_slice session)
 }
 
 /*
- * The second of (session, ancestor), if the session's lineage is what it was made from. Events of
- * an ancestor prove themselves, but not that they belong to this history. An ancestor that is
- * missing does not hide the histories of others: what was shared with it is left out, and this is
- * reported.
+ * Return the second of (session, ancestor), if the session's lineage is unchanged. The hashes of an
+ * ancestor's events prove their content, but not that they belong to this history. A missing
+ * ancestor does not hide the histories of other sessions: the shared events are skipped, and this
+ * is reported.
  */
 static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -476,7 +478,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;
     }
-    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* a session that is gone has no history */
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* a deleted session has no history */
         sqlite3_result_error(context, why.message, -1);
         return;
     }
@@ -486,7 +488,8 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
 }
 
 /*
- * Histories: what a fork shares with its ancestors belongs to it here, and origin says whose it is.
+ * Histories: the events that a fork shares with its ancestors belong to it here, and origin names
+ * their session.
  */
 static const char history_view[] =
     "CREATE TEMP VIEW history AS SELECT l.session_id, e.seq, e.timestamp, e.type, e.id, e.data, "
@@ -494,7 +497,10 @@ static const char history_view[] =
     "ON e.session_id = annal_history_part(l.session_id, l.ancestor_id) "
     "AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
 
-/* The view history in temp, over main.lineage and the table events; the store must outlive it. */
+/*
+ * Create the view history in temp, over main.lineage and the table events; the store must outlive
+ * it.
+ */
 static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *err)
 {
     struct proof *proof = annal__zalloc(sizeof *proof);
@@ -508,7 +514,7 @@ static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *er
     return annal__db_exec(db, history_view, err);
 }
 
-/* ---- A connection that has the index itself ---- */
+/* ---- A connection to the index itself ---- */
 
 struct own_source {
     struct event_source base;
@@ -532,7 +538,7 @@ static void end_own(struct event_source *source, const struct reading *reading)
 
 static void keep_own(struct event_source *source)
 {
-    (void)source; /* it is freed with the module */
+    (void)source; /* freed with the module */
 }
 
 static int connect_own(sqlite3 *db, void *arg, int count, const char *const *words,
@@ -553,7 +559,7 @@ annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *
     own->base = (struct event_source){begin_own, end_own, keep_own};
     own->reading = (struct reading){.db = db, .store = store};
     own->module = annal__events_methods;
-    own->module.xConnect = connect_own; /* without xCreate it exists without being created */
+    own->module.xConnect = connect_own; /* without xCreate the table exists without being created */
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
         return annal__db_fail(err, db, rc, "the virtual table events");

@@ -8,20 +8,20 @@
 
 #include "index/db/db.h"
 
-/* One view of the index of a store, which stays as it is while a cursor uses it. */
+/* A view of the index of a store, which does not change while a cursor uses it. */
 struct reading {
     sqlite3 *db; /* its main database is the index */
     annal_store *store;
-    bool with_rest; /* temp.rest has what is not indexed yet, see annal__index_add_rest() */
+    bool with_rest; /* whether temp.rest has what is not indexed yet, see annal__index_add_rest() */
 };
 
-/* Where a table events gets its rows. */
+/* The source of the rows of a table events. */
 struct event_source {
-    /* What a cursor that is opened now reads; end() releases it. */
+    /* Return the view for a cursor that is opened now; end() releases it. */
     annal_status (*begin)(struct event_source *source, const struct reading **out,
                           annal_error *err);
     void (*end)(struct event_source *source, const struct reading *reading);
-    /* The table that owns the source is gone. */
+    /* Free the source: the table that owned it was dropped. */
     void (*release)(struct event_source *source);
 };
 
@@ -45,15 +45,16 @@ enum event_column {
 };
 
 /*
- * What xBestIndex decides. idxStr is " WHERE 1 AND ... ORDER BY ... LIMIT ?n;" with ?1, ?2, ... for
- * the values that xFilter gets; after the semicolon the conditions on session_id and seq are
- * repeated. idxNum says what the values are:
+ * The decision of xBestIndex. idxStr is " WHERE 1 AND ... ORDER BY ... LIMIT ?n;" with ?1, ?2, ...
+ * for the values that are passed to xFilter; after the semicolon the conditions on session_id and
+ * seq are repeated. idxNum describes the values:
  */
 #define EVENT_VALUES_MAX 14
-#define EVENT_IS_LIST(i) (1 << (i))                      /* value i, from 0, is a list for IN */
-#define EVENT_IS_TEXT(i) (1 << (EVENT_VALUES_MAX + (i))) /* it is compared with a column of text */
+#define EVENT_IS_LIST(i) (1 << (i)) /* value i, from 0, is a list for IN */
+/* value i is compared with a text column */
+#define EVENT_IS_TEXT(i) (1 << (EVENT_VALUES_MAX + (i)))
 #define EVENT_LIMIT      (1 << 28) /* a limit follows the values of the conditions */
-#define EVENT_OFFSET     (1 << 29) /* and an offset follows that */
+#define EVENT_OFFSET     (1 << 29) /* an offset follows the limit */
 #define EVENT_LINES      (1 << 30) /* id or data is used */
 
 int annal__events_plan(sqlite3_vtab *table, sqlite3_index_info *info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a question to the table events becomes conditions of a SELECT; see events_table.h. */
+/* How a query of the table events becomes conditions of a SELECT; see events_table.h. */
 #include "index/query/events_table.h"
 
 static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
@@ -9,13 +9,13 @@ struct plan {
     sqlite3_str *where;
     sqlite3_str *types; /* conditions that select some of the types */
     sqlite3_str *damages;
-    int used;   /* values */
-    int number; /* idxNum */
-    int limit;  /* index of the constraint that is the limit; below 0: none */
+    int used;   /* number of values */
+    int number; /* value for idxNum */
+    int limit;  /* index of the constraint that is the limit, or below 0 */
     int offset;
-    bool exact;    /* the conditions express the whole question */
-    bool equal[4]; /* which columns have an equality, */
-    bool range[4]; /* and which a range */
+    bool exact;    /* whether the conditions express the whole query */
+    bool equal[4]; /* columns with an equality */
+    bool range[4]; /* columns with a range */
 };
 
 static const char *operator_text(unsigned char op)
@@ -49,7 +49,7 @@ static void put_condition(const struct plan *plan, sqlite3_str *sql, int column,
         sqlite3_str_appendf(sql, "%s ?%d", text, plan->used);
 }
 
-/* Whether constraint i is now expressed by a condition. */
+/* Return whether constraint i is now expressed by a condition. */
 static bool take(struct plan *plan, int i)
 {
     const struct sqlite3_index_constraint *asked = &plan->info->aConstraint[i];
@@ -78,8 +78,7 @@ static bool take(struct plan *plan, int i)
     return asked->op != SQLITE_INDEX_CONSTRAINT_LIKE; /* PRAGMA case_sensitive_like */
 }
 
-/* Ranges and patterns of types are compared with the few types that exist, so that a time helps,
- * too. */
+/* Compare ranges and patterns of types with the few existing types, so that a time helps, too. */
 static void put_types(struct plan *plan)
 {
     char *types = sqlite3_str_finish(plan->types);
@@ -114,7 +113,7 @@ static void put_order(struct plan *plan)
     info->orderByConsumed = info->nOrderBy > 0;
 }
 
-/* SQLite counts again, so the offset is only added to the limit. */
+/* Add the offset to the limit only: SQLite counts again. */
 static void put_limit(struct plan *plan)
 {
     sqlite3_index_info *info = plan->info;
@@ -132,8 +131,8 @@ static void put_limit(struct plan *plan)
 }
 
 /*
- * How many rows a question returns, in a store with ten million events; SQLite assumes a million
- * rows in a table without statistics, so there are a million sessions here.
+ * Estimate how many rows a query returns, in a store with ten million events. SQLite assumes a
+ * million rows in a table without statistics, so we assume a million sessions here.
  */
 static double estimate_rows(const struct plan *plan)
 {
@@ -153,7 +152,10 @@ static double estimate_rows(const struct plan *plan)
     return rows < 1 ? 1 : rows;
 }
 
-/* A scan costs the search for its beginning. Only by session or type does it have one. */
+/*
+ * Estimate the cost of a scan: it includes the search for its beginning, which only a scan by
+ * session or type has.
+ */
 static double estimate_cost(const struct plan *plan, double rows)
 {
     double read = rows;

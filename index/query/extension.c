@@ -5,16 +5,16 @@
  *
  * (1) It is compiled against sqlite3ext.h and contains no SQLite: two copies of SQLite in one
  *     process that open one file release each other's locks when they close it.
- * (2) The host's connection is only asked; data is read through a connection of our own, which
+ * (2) The host's connection is only queried; data is read through a connection of our own, which
  *     first catches up like every reader. Writers do not wait for it.
  * (3) One statement of the host sees one view of the index: its cursors share it, if no other
- *     statement of the connection runs. If the statements cannot be told apart, each cursor gets
- *     its own.
- * (4) What is not indexed yet is read from the journals; an answer that would lack events is a
- *     failure that says why.
+ *     statement of the connection runs. If the statements cannot be distinguished, each cursor has
+ *     a view of its own.
+ * (4) Events that are not indexed yet are read from the journals; an answer that would lack events
+ *     is a failure that says why.
  * (5) A host whose main database is sessions.db may be writing it: then we do not wait for that
  *     lock, which the host itself holds, but use (4).
- * (6) Each table opens its store when it is first asked. A child of fork() opens it again.
+ * (6) Each table opens its store when it is first queried. A child of fork() opens it again.
  */
 #include "index/query/host_sqlite.h"
 #include "index/sys/open.h"
@@ -41,17 +41,17 @@ SQLITE_EXTENSION_INIT1
 struct look {
     struct reading reading;
     unsigned cursors;
-    bool alone; /* no other statement ran when it was made */
+    bool alone; /* whether no other statement ran when it was created */
 };
 
 struct store_source {
     struct event_source base;
     sqlite3 *host;
     char *path;
-    pid_t pid; /* the process that opened it: */
+    pid_t pid; /* process that opened it */
     annal_store *store;
     annal_index *index;
-    struct look *newest; /* NULL: none that may be shared */
+    struct look *newest; /* NULL: no view may be shared */
 };
 
 /* ---- Stores ---- */
@@ -75,7 +75,7 @@ static annal_status open_store(struct store_source *source, annal_error *err)
     return status;
 }
 
-/* In a child of fork() it belongs to the parent: closing has no effect. */
+/* Close the store. In a child of fork() it belongs to the parent: closing has no effect. */
 static void close_store(struct store_source *source)
 {
     annal_index_close(source->index);
@@ -96,7 +96,7 @@ static annal_status ensure_store(struct store_source *source, annal_error *err)
     return status;
 }
 
-/* ---- Looks ---- */
+/* ---- Views ---- */
 
 /* Rule 3. */
 static bool one_statement_runs(sqlite3 *host)
@@ -118,7 +118,7 @@ static bool host_writes_index(const struct store_source *source)
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
-/* A statement that each view needs; it is kept with the connection. */
+/* Run a statement that each view needs; it is kept with the connection. */
 static annal_status run_kept(sqlite3 *db, const char *sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -190,7 +190,7 @@ static annal_status begin_look(struct event_source *base, const struct reading *
 static void end_look(struct event_source *base, const struct reading *reading)
 {
     struct store_source *source = (struct store_source *)base;
-    struct look *look = (struct look *)reading; /* its first member */
+    struct look *look = (struct look *)reading; /* reading is the first member */
     if (--look->cursors > 0)
         return;
     if (source->newest == look)
@@ -222,9 +222,9 @@ static struct store_source *new_source(sqlite3 *host, annal_slice path)
     return NULL;
 }
 
-/* ---- Which store ---- */
+/* ---- Choosing the store ---- */
 
-/* The directory of the main database, if that is the index of a store. */
+/* Find the directory of the main database, if that is the index of a store. */
 static bool is_index(sqlite3 *host, struct buf *directory)
 {
     static const char name[] = "/sessions.db";
@@ -263,7 +263,7 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* 'DIR' or "DIR" as in SQL, or DIR. */
+/* Unquote 'DIR' or "DIR" as in SQL, or DIR. */
 static annal_status unquote(const char *word, struct buf *out)
 {
     size_t len = strlen(word);
@@ -298,7 +298,7 @@ static int connect_named(sqlite3 *host, void *arg, int count, const char *const 
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* As connect_named(), but fails at once if there is no store. */
+/* Connect as connect_named(), but fail at once if the store does not exist. */
 static int create_named(sqlite3 *host, void *arg, int count, const char *const *words,
                         sqlite3_vtab **out, char **out_message)
 {
@@ -323,7 +323,10 @@ static int create_named(sqlite3 *host, void *arg, int count, const char *const *
 
 typedef int (*connect_fn)(sqlite3 *, void *, int, const char *const *, sqlite3_vtab **, char **);
 
-/* A module exists as long as SQLite has a table of it. create NULL: it exists without CREATE. */
+/*
+ * Register a module, which exists as long as SQLite has a table of it. create NULL: its table
+ * exists without CREATE.
+ */
 static int add_module(sqlite3 *host, const char *name, connect_fn create, connect_fn connect)
 {
     sqlite3_module *module = annal__zalloc(sizeof *module);
@@ -336,8 +339,9 @@ static int add_module(sqlite3 *host, const char *name, connect_fn create, connec
 }
 
 /*
- * A host that waits for no lock would get "database is locked" for sessions.db, and one that closes
- * it as the last user would remove the WAL of a file that has replaced it.
+ * Prepare the connection of the host. A host that waits for no lock would fail with "database is
+ * locked" for sessions.db, and a host that closes it as the last user would remove the WAL of a
+ * file that has replaced it.
  */
 static int prepare_host(sqlite3 *host)
 {

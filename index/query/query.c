@@ -37,12 +37,12 @@ struct annal_query {
     annal_index *index;
     struct range range;
     sqlite3 *db;
-    bool clean; /* nothing in temp */
+    bool clean; /* whether nothing is in temp */
     sqlite3_stmt *stmt;
-    struct event_rows found; /* its rows */
-    sqlite3_stmt *where;     /* asked for each event that is read; NULL: none */
-    annal_limits limits;     /* of where */
-    /* what was damaged already when it was indexed; returned after the rows */
+    struct event_rows found; /* rows of the SELECT */
+    sqlite3_stmt *where;     /* evaluated for each event that is read; or NULL */
+    annal_limits limits;     /* limits of `where` */
+    /* events that were damaged already when they were indexed; returned after the rows */
     sqlite3_stmt *damages;
     bool at_damages, ended;
     bool one_session, descending;
@@ -81,10 +81,9 @@ static bool is_pattern(annal_slice type)
 static const char event_columns[] = "session_id, seq, type, timestamp, offset, length";
 
 /*
- * The source of the rows. With forks: their own rows and, as theirs, those that they share, part
- * after part of each history; the last columns say whose journal it is, and which part. CROSS JOIN
- * keeps this order: the parts are the outer loop, so one history comes in order of seq and needs no
- * sorting.
+ * Append the source of the rows. With forks: their own rows and the rows that they share, part
+ * after part of each history; the last columns name the journal and the part. CROSS JOIN keeps this
+ * order: the parts are the outer loop, so one history is ordered by seq and needs no sorting.
  */
 static annal_status put_source(struct buf *sql, const struct history *history, bool with_rest)
 {
@@ -121,7 +120,7 @@ annal_status annal__query_put_types(struct buf *sql, const char *column, const a
     return status < 0 || count == 0 ? status : annal__buf_printf(sql, ")");
 }
 
-/* ?1: the sessions as a JSON array, whose ids need no quoting. From ?7 on: the types. */
+/* Bind ?1, the sessions as a JSON array, whose ids need no quoting, and the types from ?7 on. */
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history)
 {
@@ -207,8 +206,8 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     annal_time_format(filter->since_us, since);
     annal_time_format(filter->until_us, until);
     /*
-     * SQLite copies them: the filter is not kept. A number that the SELECT does not name is
-     * refused, which is intended.
+     * SQLite copies them: the filter is not kept. Binding a number that the SELECT does not use
+     * fails, which is intended.
      */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     sqlite3_bind_int64(stmt, 2, clamp(filter->from_seq));
@@ -247,9 +246,9 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
 #define MERGED_TYPES_MAX 32
 
 /*
- * Events of all sessions by time, without sorting them: the index has those of each type in that
- * order, and SQLite merges the parts of a UNION ALL. *out stays NULL if this is not possible. Types
- * have no character that would need quoting (docs/format.md).
+ * Select events of all sessions by time, without sorting them: the index has the events of each
+ * type in that order, and SQLite merges the parts of a UNION ALL. *out stays NULL if this is not
+ * possible. Types have no character that would need quoting (docs/format.md).
  */
 static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
                                   const struct history *history, sqlite3_stmt **out,
@@ -271,7 +270,7 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
         if (status >= 0)
             status = put_bounds(&sql, filter);
     }
-    sqlite3_reset(types); /* the connection owns it */
+    sqlite3_reset(types); /* owned by the connection */
     if (status >= 0)
         status = put_order(&sql, filter, history);
     if (status >= 0)
@@ -310,9 +309,9 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
     "AND n.kind = 'damage' AND n.seq > f.seq), 9223372036854775807)"
 
 /*
- * Stretches of the journals that were damaged when they were indexed, so that they have no rows;
- * each extends to the next event that has a row, or to the next damage. Their types and times are
- * not known. ?2 and ?3 are also where a limit ended the rows.
+ * Select stretches of the journals that were damaged when they were indexed, so that they have no
+ * rows; each extends to the next event that has a row, or to the next damage. Their types and times
+ * are unknown. ?2 and ?3 are also the place where a limit ended the rows.
  */
 static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
                                     const struct history *history, sqlite3_stmt **out,
@@ -371,8 +370,10 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
     return sound && annal__derived_heal(&index->derived);
 }
 
-/* A question about one event, whose values are bound. The expression is on lines of its own: it may
- * end with a comment. */
+/*
+ * Prepare a query of one event, whose values are bound. The expression is on lines of its own: it
+ * may end with a comment.
+ */
 static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
                                      const char *close, sqlite3_stmt **out, annal_error *err)
 {
@@ -394,8 +395,8 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
 }
 
 /*
- * The user's expression. A text is an expression if it is correct both in parentheses ("a LIMIT 1"
- * is not) and without them ("0) OR (1" is not).
+ * Prepare the user's expression. A text is an expression if it is correct both in parentheses ("a
+ * LIMIT 1" is not) and without them ("0) OR (1" is not).
  */
 static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
 {
@@ -413,7 +414,10 @@ static annal_status prepare_where(annal_query *query, annal_slice where, annal_e
     return status;
 }
 
-/* The first step is made here, so that a corrupt index is noticed before any row is returned. */
+/*
+ * Start the query with its first step, so that a corrupt index is noticed before any row is
+ * returned.
+ */
 static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
                           annal_error *err)
 {
@@ -489,7 +493,10 @@ static annal_status start_healed(annal_index *index, const annal_filter *filter,
 
 /* ---- A range of one session ---- */
 
-/* With an open end, what is appended meanwhile would belong to the answer. */
+/*
+ * Return whether the filter is a range. With an open end, events that are appended in the meantime
+ * would belong to the answer.
+ */
 static bool is_range(const annal_filter *filter)
 {
     return filter->session_count == 1 && filter->to_seq != 0 && filter->type_count == 0 &&
@@ -497,7 +504,10 @@ static bool is_range(const annal_filter *filter)
            !filter->descending && !filter->as_indexed;
 }
 
-/* False: the session cannot be read so, and the SELECT finds out why. */
+/*
+ * Start a range. If this returns false, the session cannot be read in this way, and the SELECT
+ * finds out why.
+ */
 static bool start_range(annal_query *query, const annal_filter *filter)
 {
     struct range *range = &query->range;
@@ -514,7 +524,7 @@ static bool start_range(annal_query *query, const annal_filter *filter)
     return true;
 }
 
-/* False: a SELECT has to read the rest. */
+/* Return the next event of the range. If this returns false, a SELECT has to read the rest. */
 static bool next_of_range(struct range *range, annal_slice *out_session, annal_event *out_event)
 {
     if (range->cursor == NULL || annal_cursor_next(range->cursor, out_event, NULL) != ANNAL_OK ||
@@ -525,7 +535,7 @@ static bool next_of_range(struct range *range, annal_slice *out_session, annal_e
     return true;
 }
 
-/* What is damaged, or not there yet, is reported as the SELECT reports it. */
+/* Continue by a SELECT, which reports events that are damaged or missing. */
 static annal_status go_on_by_select(annal_query *query, annal_error *err)
 {
     const struct range *range = &query->range;
@@ -576,7 +586,10 @@ annal_lag annal_query_lag(const annal_query *query)
     return query->lag;
 }
 
-/* After the rows. Damage in the part of a session's rows that a limit cut off is not reported. */
+/*
+ * Return the next damage, after the rows. Damage in the part of a session's rows that a limit cut
+ * off is not reported.
+ */
 static annal_status next_damage(annal_query *query, annal_slice *out_session,
                                 annal_event *out_event, annal_error *err)
 {
@@ -639,7 +652,7 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
     return status;
 }
 
-/* The next row of the index, and its event. */
+/* Read the next row of the index, and its event. */
 static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
@@ -655,7 +668,7 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         if (status < 0)
             return status;
     }
-    do { /* a journal that may not be read is left out, and named once */
+    do { /* an unreadable journal is skipped, and reported once */
         status = annal__event_rows_next(&query->found, out_session, out_event, err);
         if (status != ANNAL_OK)
             return status;
@@ -674,7 +687,7 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_status status = ANNAL_END;
     while (!wanted && (query->limit == 0 || query->rows < query->limit)) {
         status = read_next(query, out_session, out_event, err);
-        if (status != ANNAL_OK) /* a damaged event cannot be asked */
+        if (status != ANNAL_OK) /* the expression cannot be evaluated on a damaged event */
             break;
         status = asks_for(query, *out_session, out_event, &wanted, err);
         if (status < 0)

@@ -9,27 +9,33 @@
 
 annal_status annal__query_check(const annal_filter *filter, annal_error *err);
 
-/* A connection for this filter; what is not in the index yet is in temp.rest. */
+/* Open a connection for this filter; what is not in the index yet is in temp.rest. */
 annal_status annal__query_connect(annal_index *index, const annal_filter *filter,
                                   struct history *out_history, sqlite3 **out_db,
                                   bool *out_with_rest, annal_lag *out_lag, annal_error *err);
 
-/* " FROM … WHERE …" of a SELECT over columns of event_index; its parameters are those of the
- * filter. */
+/*
+ * Append " FROM … WHERE …" of a SELECT over columns of event_index; its parameters are the
+ * filter's.
+ */
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
                                    const struct history *history, bool with_rest);
-/* Only its sessions and types: " AND …", also for other tables with those two columns. */
+/*
+ * Append only the conditions for sessions and types: " AND …", also for other tables with those two
+ * columns.
+ */
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history);
 
-/* Only its types, for this column: " AND (…)" with ?7, ?8, … for them. */
+/* Append only the conditions for types, for this column: " AND (…)" with ?7, ?8, … for them. */
 annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
                                     size_t count);
 
 annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err);
 
 /*
- * After ANNAL_ERR_CORRUPT: whether to try again, because the index was corrupt and not a journal.
+ * After ANNAL_ERR_CORRUPT: return whether to try again, because the index was corrupt and not a
+ * journal.
  */
 bool annal__query_heal(annal_index *index, const annal_filter *filter);
 

@@ -16,7 +16,7 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
     return ANNAL_OK;
 }
 
-/* Whether the numbers that were counted during indexing are the answer. */
+/* Return whether the numbers that were counted during indexing are the answer. */
 static bool are_counted(const annal_filter *filter, const struct history *history, bool with_rest)
 {
     return !history->forked && !with_rest && filter->since_us == 0 && filter->until_us == 0 &&
@@ -67,7 +67,7 @@ done:
 typedef annal_status (*event_fn)(void *arg, annal_slice session, const annal_event *event,
                                  annal_error *err);
 
-/* The events themselves: an expression needs them. */
+/* Call fn for the events themselves: an expression needs them. */
 static annal_status each_event(annal_index *index, const annal_filter *filter, event_fn fn,
                                void *arg, annal_lag *out_lag, annal_error *err)
 {
@@ -129,7 +129,7 @@ struct groups {
     annal_group_fn fn;
     void *arg;
     annal_lag lag;
-    bool begun; /* a row was passed on: an answer cannot begin again */
+    bool begun; /* whether a row was passed on: an answer cannot begin again */
 };
 
 static const char *key_of(annal_group_by by)
@@ -156,7 +156,9 @@ static bool is_of_time(annal_group_by by)
            by == ANNAL_GROUP_MONTH;
 }
 
-/* The rest of the question for groups whose key is in another table; NULL: it is in the events. */
+/*
+ * Return the rest of the query for groups whose key is in another table; NULL: it is in the events.
+ */
 static const char *join_of(annal_group_by by)
 {
     switch (by) {
@@ -238,7 +240,7 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
     return status;
 }
 
-/* With an expression: each event adds one to its group, in a database that SQLite keeps aside. */
+/* With an expression, each event adds one to its group, in a temporary database of SQLite. */
 struct tally {
     annal_group_by by;
     sqlite3_stmt *add;
@@ -270,7 +272,7 @@ static annal_status group_events(struct groups *groups, annal_error *err)
     struct tally tally = {.by = groups->by};
     annal_filter filter = *groups->filter;
     filter.limit = 0;
-    /* "" is a file of SQLite's own, without a name, written once memory gets tight. */
+    /* "" is an unnamed file of SQLite, written once memory is short. */
     annal_status status = annal__db_open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
     if (status >= 0)
         status = annal__db_exec(

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of every reader, what it reads in addition to the index, and how up to date the
- * index is. */
+/*
+ * The first steps of every reader, what it reads in addition to the index, and how up to date the
+ * index is.
+ */
 #include "index/db/db.h"
 #include "index/follow/follower.h"
 #include "index/index.h"
@@ -15,7 +17,7 @@
 
 #include <stdio.h>
 
-/* ---- What is not indexed yet ---- */
+/* ---- Sessions that are not fully indexed ---- */
 
 /* Called for each requested session whose journal is longer than its cursor says. */
 typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_position *from,
@@ -107,7 +109,7 @@ static annal_status add_rest_event(struct rest *rest, annal_slice session, const
     return annal__db_run(rest->insert, rest->err);
 }
 
-/* A journal that cannot be read, or is another one by now, is left out. */
+/* Add the rest of a journal. A journal that cannot be read, or was replaced, is skipped. */
 static annal_status add_rest(void *arg, annal_slice session, const annal_position *from,
                              uint64_t bytes)
 {
@@ -159,11 +161,11 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
 
 #define ATTEMPTS_MAX 5
 
-/* annal__derived_take() or annal__derived_borrow(). */
+/* Opens the database: annal__derived_take() or annal__derived_borrow(). */
 typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                 struct stamp *out_stamp, annal_error *err);
 
-/* One attempt; *out_db stays NULL if sessions.db was deleted between the two. */
+/* Make one attempt; *out_db stays NULL if sessions.db was deleted in between. */
 static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
                                   const annal_catch_up_options *options, open_fn open,
                                   sqlite3 **out_db, annal_error *out_behind, annal_error *err)
@@ -208,8 +210,8 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
 }
 
 /*
- * The index as it is. If it was rebuilt since this process caught up, or lost what was caught up,
- * it is not used: *out_db stays NULL.
+ * Open the index in its current state. If it was rebuilt since this process caught up, or lost what
+ * was caught up, it is not used: *out_db stays NULL.
  */
 static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **out_db,
                                     annal_error *err)
@@ -440,8 +442,8 @@ struct snapshot_call {
 };
 
 /*
- * The first bytes of the state in a row; for substr() SQLite would read all of it. If it cannot be
- * read the head is empty: that row is damaged.
+ * Read the first bytes of the state in a row; for substr() SQLite would read all of it. If they
+ * cannot be read the result is empty: that row is damaged.
  */
 static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
 {

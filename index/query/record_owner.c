@@ -12,7 +12,7 @@ struct annal__records {
     sqlite3_stmt *find;
 };
 
-/* The first column of the row that it returns; empty if there is none. */
+/* Return the first column of the row that the statement returns, or empty. */
 static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice *out,
                         annal_error *err)
 {

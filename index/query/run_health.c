@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a run is, in six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
+ * The health of a run, in six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
  * health_levels of the pack teams).
  *
- * (1) The view run_list of the pack says what the tables know: a run that is silent for more than
+ * (1) The view run_list of the pack shows what the tables know: a run that is silent for more than
  *     an hour is idle, and stale after the time that its kind allows. The plain shell reads it, and
- *     cannot look at processes. So our connections get a temporary view with the same name and
+ *     cannot look at processes. So our connections have a temporary view with the same name and
  *     columns.
- * (2) A run whose process is alive is never stale: after the threshold it is unresponsive. One
+ * (2) A run whose process is alive is never stale: after the threshold it is unresponsive. A run
  *     whose process is proven dead (annal/process.h) is stale however short its silence, and
  *     orphaned if it has neither messages nor artifacts.
- * (3) A run that recorded no process, or one that cannot be looked at, is shown as in the tables.
- *     So is a run whose process is dead while another process writes its session: that one took it
- *     over without saying so.
+ * (3) A run that recorded no process, or whose process cannot be examined, is shown as in the
+ *     tables. So is a run whose process is dead while another process writes its session: that
+ *     process took it over without recording it.
  * (4) Artifacts are what artifacts_path names, if it exists, and what the store keeps for the
  *     session. A relative path names nothing: it would be below the directory of the caller.
- * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie if locks are left:
+ * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie if it left locks:
  *     *.lock below artifacts_path, except those of package managers (more than a line, or long). A
  *     search ends after 1,000 names and 4 levels, and all searches of a connection after 100,000;
- *     what they did not find until then counts as missing.
+ *     locks that were not found until then count as missing.
  * (6) A session without a status counts as completed, unless it is known to continue: its process
  *     is alive, or the core pack has it as paused or running.
  */
@@ -42,10 +42,10 @@
 
 enum { NAMES_MAX = 1000, ALL_NAMES_MAX = 100000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
 
-/* For one connection. */
+/* The state of one connection. */
 struct looks {
     annal_store *store;
-    unsigned names_left; /* of ALL_NAMES_MAX */
+    unsigned names_left; /* part of ALL_NAMES_MAX that is left */
 };
 
 static const char run_list[] =
@@ -64,7 +64,7 @@ enum { LEVEL, STATUS, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID 
 
 /* ---- Locks, rule (5) ---- */
 
-/* Empty, or one line that says whose it is. */
+/* Return whether the file is empty, or has one line that names its owner. */
 static bool is_short(int folder, const char *name)
 {
     char text[LOCK_BYTES_MAX + 1];
@@ -89,7 +89,7 @@ static bool is_lock(int folder, const char *name)
                                   : S_ISDIR(found.st_mode) || S_ISLNK(found.st_mode);
 }
 
-/* Takes ownership of the descriptor. */
+/* Return whether the folder has a lock. Takes ownership of the descriptor. */
 static bool has_lock(int folder, unsigned level, unsigned *left)
 {
     bool found = false;
@@ -103,7 +103,7 @@ static bool has_lock(int folder, unsigned level, unsigned *left)
             continue;
         --*left;
         found = is_lock(folder, name);
-        /* What is not a directory is not examined further: looking at all runs must be quick. */
+        /* Only directories are searched further: examining all runs must be quick. */
         if (!found && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
             level < LEVELS_MAX)
             found = has_lock(openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -120,7 +120,7 @@ static bool has_locks(struct looks *looks, const char *artifacts)
     if (artifacts[0] != '/' || names == 0)
         return false;
     bool found = has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
-    looks->names_left -= names - left + (names == left); /* to open one counts, too */
+    looks->names_left -= names - left + (names == left); /* opening a folder counts, too */
     return found;
 }
 
@@ -170,7 +170,10 @@ static annal__process_life life_of(annal_store *store, const char *session, sqli
 
 /* ---- The function ---- */
 
-/* A session that does not run, rules (5) and (6). status: empty if it has none. */
+/*
+ * Return whether a session that does not run is a zombie, rules (5) and (6). status: empty if it
+ * has none.
+ */
 static bool is_zombie(struct looks *looks, const char *status, const char *session,
                       sqlite3_value **values)
 {

@@ -39,10 +39,10 @@ static int hand_on_row(void *arg, const annal_row *row)
 }
 
 /*
- * Names are looked up in sessions.db first, so a statement that is correct without the packs means
- * the same with them, and a question to core tables does not wait for those of a pack. Only
- * functions that list databases, tables or columns would list less. False: *out_stmt is the
- * statement.
+ * Return whether the statement needs the packs. Names are looked up in sessions.db first, so a
+ * statement that is correct without the packs means the same with them, and a query of core tables
+ * does not wait for the tables of a pack. Only functions that list databases, tables or columns
+ * would list less. If this returns false, *out_stmt is the statement.
  */
 static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                        struct allowed *allowed, sqlite3_stmt **out_stmt)
@@ -55,7 +55,7 @@ static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *op
     return asks || annal__db_prepare_select(db, sql, allowed, out_stmt, NULL) < 0;
 }
 
-/* What the SELECT could not find in event_index. */
+/* Report what the SELECT could not find in event_index. */
 static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -109,7 +109,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     return status;
 }
 
-/* SQLite does not say which of its attached databases is corrupt. */
+/* Heal the index and the packs: SQLite does not say which of its attached databases is corrupt. */
 static bool heal(annal_index *index, annal_slice session)
 {
     return annal__packs_heal(index, session) || annal__derived_heal(&index->derived);

@@ -2,16 +2,16 @@
 /*
  * search.db: how it is filled.
  *
- * (1) It is a derived database with one follower, like that of a pack, and so has a cursor per
- *     session that moves with the rows.
- * (2) FTS5 has words and their positions. The texts stay in the journals: the view texts reads them
- *     there, for snippets.
- * (3) To remove words FTS5 must get the text that it was given. So the words of a session are
- *     removed while its journal exists: at session.pruned, and before it is deleted. If the journal
- *     is gone already only the rows of documents are deleted; words without a document are in no
- *     answer, and leave the file when it is rebuilt. If words cannot be removed before a deletion
- *     the file is deleted: the next search rebuilds it.
- * (4) STORE/search.off says that search is switched off.
+ * (1) It is a derived database with one follower, like the database of a pack, and so has a cursor
+ *     per session that moves with the rows.
+ * (2) FTS5 stores words and their positions. The texts stay in the journals: the view texts reads
+ *     them there, for snippets.
+ * (3) To remove words, FTS5 needs the text from which they were added. So the words of a session
+ *     are removed while its journal exists: at session.pruned, and before it is deleted. If the
+ *     journal no longer exists, only the rows of documents are deleted; words without a document
+ *     are in no answer, and are removed when the file is rebuilt. If words cannot be removed before
+ *     a deletion, the file is deleted, and the next search rebuilds it.
+ * (4) The file STORE/search.off disables search.
  */
 #include "index/search/search.h"
 
@@ -55,7 +55,7 @@ static void free_said(void *arg)
     annal__free(said);
 }
 
-/* (session, seq, offset, length). NULL if the event does not prove itself now. */
+/* Return the text of (session, seq, offset, length); NULL if the event is not valid now. */
 static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct said *said = sqlite3_user_data(context);
@@ -83,7 +83,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
     if (said == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
     said->store = store;
-    /* SQLite frees it, also when this fails. */
+    /* SQLite frees it, even if this fails. */
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
     return rc == SQLITE_OK ? annal__search_words_add(db, err)
@@ -92,7 +92,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
 
 /* ---- Rows of an event ---- */
 
-/* A member that is a string, copied to out; empty if there is none. */
+/* Copy a member that is a string to out; empty if it is missing. */
 static annal_status get_text(annal_slice data, const char *name, struct buf *out)
 {
     annal_slice text = {0};
@@ -149,7 +149,7 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     return status;
 }
 
-/* Find out who said it, and which tool it is about. */
+/* Find out who wrote the event, and which tool it is about. */
 static annal_status attribute(struct search *search, annal_slice session, const annal_event *event,
                               struct buf *role, struct buf *tool, annal_error *err)
 {
@@ -450,7 +450,7 @@ static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
     sqlite3 *db = search->derived.db;
     annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", NULL);
-    if (status >= 0) /* it writes the whole database a second time: not into memory */
+    if (status >= 0) /* VACUUM writes the whole database a second time: use a file, not memory */
         status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", NULL);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
     return status < 0 ? status : annal__derived_empty_wal(&search->derived, deadline_us, NULL);
@@ -480,7 +480,7 @@ annal_status annal__search_forget(annal_index *index, annal_slice session, annal
         &search->derived, annal__deadline_after(search->derived.wait_ms), &why);
     if (status >= 0) {
         status = drop_session(search, session, true, &why);
-        if (status >= 0) /* and its cursor: a session that stays after all is read again */
+        if (status >= 0) /* and its cursor: a session that is not deleted after all is read again */
             status = forget(&search->follower, session, &why);
         annal_status ended =
             annal__derived_end(&search->derived, status >= 0, status >= 0 ? &why : NULL);

@@ -20,19 +20,19 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
 void annal__search_done(struct search *search);
 
 /*
- * Words were removed: make sure that no byte of them is left. FTS5 keeps them until it merges, so
- * everything is merged and the file is rewritten. If that fails the file is deleted, and the next
- * search rebuilds it.
+ * Remove the last bytes of words that were deleted. FTS5 keeps them until it merges, so everything
+ * is merged and the file is rewritten. If that fails the file is deleted, and the next search
+ * rebuilds it.
  */
 annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err);
 
-/* FTS5's own check of its tables, which damage of annal__index_prove() includes. */
+/* Run FTS5's own check of its tables, which annal__index_prove() includes. */
 annal_status annal__search_check(struct search *search, annal__damaged_fn fn, void *arg,
                                  annal_error *err);
 
 bool annal__search_is_off(const struct search *search);
 
-/* Whether the keeper has to follow it: it is on, and somebody has searched. */
+/* Return whether the keeper has to follow it: search is enabled, and a user has searched once. */
 bool annal__search_is_kept(const struct search *search);
 
 /*

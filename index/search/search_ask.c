@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking search.db: words become an expression of FTS5, and each hit gets its snippet. */
+/* Searching search.db: words become an expression of FTS5, and each hit gets its snippet. */
 #include "index/db/bound.h"
 #include "index/db/db.h"
 #include "index/follow/history.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define SNIPPET_WORDS     16
-#define SNIPPET_WORDS_MAX 64 /* FTS5's */
+#define SNIPPET_WORDS_MAX 64 /* limit of FTS5 */
 #define ATTEMPTS_MAX      5
 
 struct asking {
@@ -31,12 +31,12 @@ struct asking {
     sqlite3 *db;
     sqlite3_stmt *hits, *snippet;
     struct bound bound;
-    bool begun; /* a hit was passed on */
+    bool begun; /* whether a hit was passed on */
 };
 
 /* ---- The expression ---- */
 
-/* "the words" and, if they are a prefix, * after the quotes. */
+/* Append "the words" and, if they are a prefix, * after the quotes. */
 static annal_status put_word(struct buf *out, annal_slice word, bool is_short)
 {
     bool any_rest = is_short || (word.len > 0 && word.ptr[word.len - 1] == '*');
@@ -57,7 +57,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count;
          i++) {
         struct search_words words = annal__search_words_count(options->words[i]);
-        if (words.count > 0) /* text without a word is in no index */
+        if (words.count > 0) /* no text without a word is in the index */
             status = put_word(&asking->expression, options->words[i], words.is_short);
     }
     if (status < 0)
@@ -68,7 +68,10 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     return ANNAL_OK;
 }
 
-/* ?1 the expression, ?2 role, ?3 tool, ?4 since, ?5 until, ?6 limit, from ?7 on types. */
+/*
+ * Compose the SELECT. Parameters: ?1 the expression, ?2 role, ?3 tool, ?4 since, ?5 until, ?6
+ * limit, from ?7 on types.
+ */
 static annal_status put_hits(struct buf *sql, const struct asking *asking)
 {
     const annal_search_options *options = asking->options;
@@ -156,7 +159,7 @@ static annal_status prepare(struct asking *asking, annal_error *err)
 
 /* ---- Answering ---- */
 
-/* If FTS5 cannot read the expression, that is the caller's mistake. */
+/* Fail. An expression that FTS5 cannot read is the caller's mistake. */
 static annal_status fail(const struct asking *asking, int rc, annal_error *err)
 {
     annal_status status = annal__bound_fail(&asking->bound, rc, "search", err);
@@ -308,7 +311,8 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
     if (status < 0 && err != NULL)
         *err = why;
     if (status == ANNAL_ERR_IO && !asking.begun && !index->search.derived.frozen &&
-        annal__index_is_hopeless(&why)) { /* no space, no right: as for sessions.db, in memory */
+        /* no space, no permission: use memory, as for sessions.db */
+        annal__index_is_hopeless(&why)) {
         struct stamp unused;
         status = annal__fallback_begin(index, &why, err);
         asking.index = annal__fallback_or_self(index, &unused);

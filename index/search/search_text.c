@@ -9,8 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#define ENCODED_BYTES_MIN 512 /* a shorter one may be a word */
-#define ENCODED_LINE_MIN  60  /* what encoders write into a line; a hash is shorter */
+#define ENCODED_BYTES_MIN 512 /* a shorter text may be a word */
+#define ENCODED_LINE_MIN  60  /* length of an encoder's line; a hash is shorter */
 #define ENCODED_LINE_MAX  76
 
 static bool is_base64(char c)
@@ -19,7 +19,7 @@ static bool is_base64(char c)
            (c != '\0' && strchr("+/=-_", c) != NULL);
 }
 
-/* What follows "data:image/png;base64,", if the text begins like that. */
+/* Return the text after "data:image/png;base64,", if it begins like that. */
 static annal_slice skip_data_url(annal_slice text)
 {
     static const char mark[] = ";base64,";
@@ -34,8 +34,8 @@ static annal_slice skip_data_url(annal_slice text)
 }
 
 /*
- * Base64 in one line, or in lines of one length, as encoders write it: nobody searches for that,
- * and an index of it is large. A list of words or of hashes is not base64.
+ * Return whether a text is base64 in one line, or in lines of one length, as encoders write it: no
+ * user searches for it, and an index of it is large. A list of words or of hashes is not base64.
  */
 static bool is_encoded(annal_slice text)
 {
@@ -70,7 +70,7 @@ static annal_status add_line(struct buf *out, annal_slice text)
     return status < 0 ? status : annal__buf_append_slice(out, text);
 }
 
-/* Halves of surrogate pairs, as annal__json_decode() leaves them, become U+FFFD. */
+/* Replace halves of surrogate pairs, as annal__json_decode() leaves them, by U+FFFD. */
 static void replace_halves(struct buf *text)
 {
     for (size_t i = 0; i + 2 < text->len; i++)
@@ -78,7 +78,7 @@ static void replace_halves(struct buf *text)
             memcpy(text->ptr + i, "\xef\xbf\xbd", 3);
 }
 
-/* raw includes its quotes. */
+/* Append a string; raw includes its quotes. */
 static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scratch)
 {
     annal_slice text = annal__json_inside(raw);
@@ -98,7 +98,7 @@ static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scr
     return add_line(out, text);
 }
 
-/* The quote that ends the string at at[0] == '"'. */
+/* Find the quote that ends the string at at[0] == '"'. */
 static const char *string_end(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -106,19 +106,19 @@ static const char *string_end(const char *at, const char *end)
     return at;
 }
 
-/* Members that name or classify, and are not text: "type", "id", "call_id". */
+/* Return whether a member names or classifies, and is not text: "type", "id", "call_id". */
 static bool is_label(annal_slice name)
 {
     return annal__slice_is(name, "\"type\"") || annal__slice_is(name, "\"id\"") ||
            (name.len > 5 && memcmp(name.ptr + name.len - 4, "_id\"", 4) == 0);
 }
 
-/* Every string in value that is text, in one pass however deep it is nested. */
+/* Append every string in value that is text, in one pass at any depth. */
 static annal_status add_strings(struct buf *out, annal_slice value, struct buf *scratch)
 {
     const char *at = value.ptr, *end = value.ptr + value.len;
     annal_status status = ANNAL_OK;
-    bool labels = false; /* the name before it is a label */
+    bool labels = false; /* whether the name before it is a label */
     while (status >= 0 && out->len < SEARCH_TEXT_MAX &&
            (at = memchr(at, '"', (size_t)(end - at))) != NULL) {
         const char *begin = at;
@@ -154,7 +154,7 @@ static int take_piece(void *arg, annal_slice piece)
     return taking->status < 0 || taking->room == 0; /* 1 stops */
 }
 
-/* An artifact that is missing or damaged has no text. */
+/* Append the text of an artifact, unless it is missing or damaged. */
 static annal_status add_artifact(annal_store *store, annal_slice session, annal_slice reference,
                                  struct buf *out, struct buf *scratch)
 {
@@ -176,7 +176,10 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
     return taking.status;
 }
 
-/* Members that are not text of the event: who said it, what it belongs to, how it was imported. */
+/*
+ * Return whether a member is not text of the event: who wrote it, what it belongs to, how it was
+ * imported.
+ */
 static bool is_left_out(annal_slice name, annal_slice value, annal_slice type)
 {
     if (value.ptr[0] == '{')

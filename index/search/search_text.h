@@ -7,17 +7,15 @@
 
 #include <annal/journal.h>
 
-/* Of one event, no more than this is searched; the rest is not found. */
+/* The part of an event's text that is searched; words after it are not found. */
 #define SEARCH_TEXT_MAX (1u << 20)
 
 /*
- * Append it to out: every string in data, each on a line, whatever member it is in, and what was
- * moved from data into an artifact ("output_ref"). Left out are
- *   names of members; the role; what classifies or names ("type", "id", "turn_id");
- *   encoded bytes, such as images;
- *   what an import keeps beside the event: its place ($.source) and what we have no use for
- *   ($.extra), unless the event is nothing else (import.record).
- * ANNAL_ERR_NOMEM without a message.
+ * Append the searchable text to out: every string in data, each on a line, in whatever member, and
+ * what was moved from data into an artifact ("output_ref"). Skipped are names of members; the role;
+ * what classifies or names ("type", "id", "turn_id"); encoded bytes, such as images; what an import
+ * keeps beside the event: its place ($.source) and unused members ($.extra), unless the event
+ * consists of nothing else (import.record). ANNAL_ERR_NOMEM without a message.
  */
 annal_status annal__search_text(annal_store *store, annal_slice session, const annal_event *event,
                                 struct buf *out);

@@ -28,11 +28,11 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#define MARKS_MAX      30 /* of one character; more of them begin the next one */
+#define MARKS_MAX      30 /* marks of one character; a further mark begins the next character */
 #define DECOMPOSED_MAX (20 * (MARKS_MAX + 1))
-#define WORD_BYTES_MAX 1024 /* what follows in a longer word is not searched */
+#define WORD_BYTES_MAX 1024 /* the rest of a longer word is not searched */
 
-/* Without spaces between words, or written in syllables that people search for by parts. */
+/* Scripts without spaces between words, or written in syllables that people search for by parts. */
 static const struct {
     int32_t first, last;
 } unspaced[] = {
@@ -57,7 +57,7 @@ static const struct {
     {0x20000, 0x3fffd}, /* Han */
 };
 
-/* Marks that a person may leave out: accents, points of Hebrew, vowels of Arabic. */
+/* Marks that a person may omit: accents, points of Hebrew, vowels of Arabic. */
 static const struct {
     int32_t first, last;
 } accents[] = {
@@ -101,10 +101,10 @@ static bool is_letter(int32_t code)
 
 typedef int (*token_fn)(void *arg, int flags, const char *token, int len, int begin, int end);
 
-/* One letter after normalizing, and the bytes of the text that it is from. */
+/* A letter after normalizing, and the bytes of the text from which it was made. */
 struct letter {
     char bytes[4];
-    int len, begin, end; /* len 0: none */
+    int len, begin, end; /* len 0: no letter */
 };
 
 struct tokenizer {
@@ -113,8 +113,8 @@ struct tokenizer {
     bool is_question;
     int rc;
     const char *text;
-    struct letter last; /* the last letter of a run in a script without spaces */
-    bool is_paired;     /* and it is the end of a pair */
+    struct letter last; /* last letter of a run in a script without spaces */
+    bool is_paired;     /* whether it ends a pair */
     char word[WORD_BYTES_MAX];
     int word_len, word_begin, word_end;
 };
@@ -205,7 +205,10 @@ static void put_code(struct tokenizer *tokenizer, int32_t code, int begin, int e
 
 /* ---- Characters ---- */
 
-/* The code at text, and its length in bytes. Bytes that are not UTF-8 stand alone, for nothing. */
+/*
+ * Return the code at text, and its length in bytes. Each byte that is not UTF-8 counts alone, and
+ * means nothing.
+ */
 static int read_code(const char *text, int len, int32_t *out_code)
 {
     utf8proc_ssize_t bytes = utf8proc_iterate((const utf8proc_uint8_t *)text, len, out_code);
@@ -215,7 +218,10 @@ static int read_code(const char *text, int len, int32_t *out_code)
     return 1;
 }
 
-/* Medial vowels and final consonants of Hangul, and halfwidth sound marks of kana, are no marks. */
+/*
+ * Return whether a code continues a character. Medial vowels and final consonants of Hangul, and
+ * halfwidth sound marks of kana, are not marks.
+ */
 static bool continues(int32_t code)
 {
     return is_mark(code) || (code >= 0x1160 && code <= 0x11ff) || code == 0xff9e || code == 0xff9f;
@@ -241,7 +247,7 @@ static void put_character(struct tokenizer *tokenizer, const char *text, int beg
         put_code(tokenizer, codes[i], begin, end);
 }
 
-/* The end of the character that begins with the bytes up to at. */
+/* Return the end of the character that begins with the bytes up to at. */
 static int end_of_character(const char *text, int len, int at)
 {
     for (int marks = 0; at < len && (signed char)text[at] < 0 && marks < MARKS_MAX; marks++) {
@@ -254,7 +260,7 @@ static int end_of_character(const char *text, int len, int at)
     return at;
 }
 
-/* The letter or digit in ASCII, in lower case; 0 for any other. */
+/* Return the letter or digit in ASCII, in lower case; 0 for any other character. */
 static char ascii_letter(char c)
 {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
@@ -262,7 +268,7 @@ static char ascii_letter(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : 0;
 }
 
-/* Take what is ASCII up to the next character that is not. Returns where that begins. */
+/* Take the ASCII text up to the next other character. Returns where that begins. */
 static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int at)
 {
     for (; at < len && (signed char)text[at] >= 0; at++) {
@@ -317,7 +323,7 @@ struct search_words annal__search_words_count(annal_slice text)
 static int create_tokenizer(void *context, const char **args, int count, Fts5Tokenizer **out)
 {
     (void)context, (void)args, (void)count;
-    *out = (Fts5Tokenizer *)&unspaced; /* FTS5 asks for a pointer; nothing is kept */
+    *out = (Fts5Tokenizer *)&unspaced; /* FTS5 needs a pointer; it is not used */
     return SQLITE_OK;
 }
 

@@ -12,14 +12,17 @@
 annal_status annal__search_words_add(sqlite3 *db, annal_error *err);
 
 struct search_words {
-    size_t count;  /* of tokens */
-    bool is_short; /* the last token is one letter of a script without spaces: a prefix */
+    size_t count;  /* number of tokens */
+    bool is_short; /* whether the last token is one letter of a script without spaces: a prefix */
 };
 
-/* Count the tokens of a text that is searched for. */
+/* Count the tokens of a search text. */
 struct search_words annal__search_words_count(annal_slice text);
 
-/* FTS5's interface, as in "Extending FTS5" of SQLite's manual; NULL if this SQLite has no FTS5. */
+/*
+ * Return FTS5's interface, as in "Extending FTS5" of SQLite's manual; NULL if this SQLite has no
+ * FTS5.
+ */
 fts5_api *annal__search_fts5(sqlite3 *db);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define INSTANCES_MAX 2000 /* the first instances of a text, by which windows are compared */
+#define INSTANCES_MAX 2000 /* first instances of a text, by which windows are compared */
 
 /* A phrase of the expression, found in the text. Tokens count from 0. */
 struct instance {
@@ -20,19 +20,19 @@ struct instance {
 struct snippet {
     const struct instance *instances;
     int count, next;
-    int begin, end; /* of the window */
-    int token;      /* the next one */
-    bool marked;    /* inside an instance */
+    int begin, end; /* begin and end of the window */
+    int token;      /* next token */
+    bool marked;    /* whether it is inside an instance */
     int marked_end;
     const char *text, *mark_begin, *mark_end;
-    int copied;   /* bytes of the text */
-    int last_end; /* of the token before; a pair of letters overlaps the next one */
+    int copied;   /* bytes of the text copied so far */
+    int last_end; /* end of the token before; a pair of letters overlaps the next pair */
     bool ends_early;
     struct buf out;
     annal_status status;
 };
 
-/* ---- Which words ---- */
+/* ---- Choosing the words ---- */
 
 static int read_instances(const Fts5ExtensionApi *api, Fts5Context *fts,
                           struct instance instances[INSTANCES_MAX], int *out_count)
@@ -49,9 +49,9 @@ static int read_instances(const Fts5ExtensionApi *api, Fts5Context *fts,
 }
 
 /*
- * For a text of this many tokens, choose the window of this many words that has the most different
- * phrases, and of those the one with most instances. Both of its ends only move forward, so this
- * takes time linear in the instances.
+ * Choose the window of this many words, in a text of this many tokens, that has the most different
+ * phrases, and among those the most instances. Both of its ends only move forward, so this takes
+ * time linear in the instances.
  */
 static void choose_window(struct snippet *snippet, int *seen, int words, int tokens)
 {
@@ -79,7 +79,7 @@ static void choose_window(struct snippet *snippet, int *seen, int words, int tok
     snippet->end = snippet->begin + words;
 }
 
-/* ---- Their text ---- */
+/* ---- Copying their text ---- */
 
 static void put(struct snippet *snippet, const char *bytes, size_t len)
 {
@@ -103,7 +103,7 @@ static void end_mark(struct snippet *snippet)
     snippet->marked = false;
 }
 
-/* Begin a mark where an instance begins; overlapping ones have one mark. */
+/* Begin a mark where an instance begins; overlapping instances share one mark. */
 static void begin_mark(struct snippet *snippet, int begin_byte)
 {
     while (snippet->next < snippet->count &&
@@ -122,7 +122,7 @@ static void begin_mark(struct snippet *snippet, int begin_byte)
     }
 }
 
-/* Called by FTS5 for each token. SQLITE_DONE ends the walk. */
+/* Handle a token: FTS5 calls this. SQLITE_DONE ends the walk. */
 static int take_token(void *arg, int flags, const char *token, int len, int begin, int end)
 {
     struct snippet *snippet = arg;
@@ -168,7 +168,7 @@ static int write_text(const Fts5ExtensionApi *api, Fts5Context *fts, struct snip
     return snippet->status < 0 ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-/* annal_snippet(said, mark_begin, mark_end, words) */
+/* Implement annal_snippet(said, mark_begin, mark_end, words). */
 static void sql_snippet(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context,
                         int count, sqlite3_value **values)
 {

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* Prepare a statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to
- * ?8. */
+/* Run a statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to ?8. */
 static annal_status run(sqlite3 *db, const char *sql, const annal__reduction_row *row,
                         annal_error *err)
 {
@@ -33,7 +32,7 @@ static annal_status run(sqlite3 *db, const char *sql, const annal__reduction_row
     return status;
 }
 
-/* The number of rows, the bytes they take, the distance between two, and the newest seq. */
+/* Measure the number of rows, the bytes they take, the distance between two, and the newest seq. */
 static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64_t out[4],
                             annal_error *err)
 {
@@ -58,8 +57,8 @@ static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64
 }
 
 /*
- * Delete one at a time, the one that leaves the smallest gap, never the newest. Then `every` grows
- * to the distance between two of those that stay.
+ * Delete rows one at a time, each time the row that leaves the smallest gap, and never the newest.
+ * Then `every` grows to the distance between two of the remaining rows.
  */
 static annal_status thin_out(sqlite3 *db, const annal__reduction_row *row, uint64_t bytes_max,
                              uint64_t *out_every, annal_error *err)

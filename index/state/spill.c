@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fold of a million events writes more pages than should be in memory. So now and then they are
- * put into a file without a name, in the store's directory. It is gone when the state is freed, and
- * when the process dies. If no such file can be created (a store on read-only media), or once the
- * disk is full, the pages stay in memory.
+ * Pages of a state in a file. A fold of a million events writes more pages than should be in
+ * memory. So from time to time they are put into an unnamed file in the store's directory. It
+ * disappears when the state is freed, and when the process dies. If no such file can be created (a
+ * store on read-only media), or once the disk is full, the pages stay in memory.
  */
 #include "index/state/spill.h"
 

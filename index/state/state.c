@@ -18,7 +18,7 @@ static annal_slice session_of(const annal_state *state)
     return annal_slice_of(state->session);
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
 uint64_t annal__packs_version(const annal_pack *const *packs, size_t count)
 {
@@ -46,7 +46,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
     return ANNAL_OK;
 }
 
-/* Everything but the tables. */
+/* Allocate everything but the tables. */
 static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
                                 const annal__state_source *source, annal_state **out_state,
                                 annal_error *err)
@@ -82,8 +82,9 @@ static annal_status make_tables(annal_state *state, annal_error *err)
 }
 
 /*
- * Creating the tables takes as long as applying some hundred events, and their pages are always the
- * same. So the first state of the core pack stores a copy of them in the pack.
+ * Keep a copy of the empty tables. Creating the tables takes as long as applying some hundred
+ * events, and their pages are always the same. So the first state of the core pack stores a copy of
+ * them in the pack.
  */
 static void keep_blank(const annal_state *state, const annal_pack *pack)
 {
@@ -99,7 +100,7 @@ static void keep_blank(const annal_state *state, const annal_pack *pack)
         blank->count = count;
         kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
     }
-    if (!kept) /* the next state does */
+    if (!kept) /* the next state does so */
         annal__free(blank);
 }
 
@@ -111,7 +112,7 @@ static annal_status read_blank(void *arg, uint64_t page, void *out, annal_error 
     return ANNAL_OK;
 }
 
-/* NULL: none is kept for these packs. */
+/* Return the kept copy for these packs, or NULL. */
 static struct pack_blank *find_blank(const annal_pack *const *packs, size_t count)
 {
     return packs == NULL || count != 1 || packs[0]->blank == NULL ? NULL
@@ -152,7 +153,7 @@ done:
     return status;
 }
 
-/* A pack is correct if a state can be made with it. */
+/* Parse a pack. It is correct if a state can be created with it. */
 annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err)
 {
@@ -250,7 +251,7 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
     return annal__state_vfs_why(state->pages, status, err);
 }
 
-/* refused is stored as its negative minus one if the packs could not settle. */
+/* `refused` is stored as its negative minus one if the packs could not settle. */
 static annal_status commit(annal_state *state, annal_error *err)
 {
     int64_t refused = (int64_t)state->refused;
@@ -330,14 +331,14 @@ static annal_status read_position(annal_state *state, annal_error *err)
         state->refused = (uint64_t)(state->unsettled ? ~refused : refused);
         if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
-    } else if (rc != SQLITE_DONE) { /* no row: nothing was applied yet */
+    } else if (rc != SQLITE_DONE) { /* no row: no event was applied yet */
         status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
     }
     sqlite3_finalize(stmt);
     return status;
 }
 
-/* Reports in our words what SQLite says about pages that are not a state of this session. */
+/* Report in our words what SQLite says about pages that are not a state of this session. */
 static annal_status no_state(annal_slice session, annal_status status, annal_error *err)
 {
     if (status == ANNAL_ERR_NOMEM)
@@ -370,7 +371,7 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
     return ANNAL_OK;
 }
 
-/* ---- Used again ---- */
+/* ---- Reuse ---- */
 
 /* Compiled statements contain the page at which each table and index begins. */
 static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_error *err)

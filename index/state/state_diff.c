@@ -4,9 +4,9 @@
  *
  * (1) Both are read in the order of state_json.c. Keys are compared as SQLite compares them with
  *     the collation BINARY: NULL, then numbers by value, then text, then blobs by bytes.
- * (2) A row's position counts the rows of `after` that were passed. If the changes are made one by
- *     one, everything before it is as in `after`, and everything from it on as in `before`: so the
- *     position is right at the moment when its change is made.
+ * (2) A row's position counts the rows of `after` that were passed. If the changes are applied one
+ *     by one, everything before the position is as in `after`, and everything from it on is as in
+ *     `before`: so the position is right at the moment when its change is applied.
  */
 #include "index/db/db.h"
 #include "index/state/state.h"
@@ -45,7 +45,7 @@ static int compare_bytes(annal_slice a, annal_slice b)
     return order != 0 ? order : sign(a.len > b.len, a.len < b.len);
 }
 
-/* NULL, numbers, text, blobs. */
+/* Rank NULL, numbers, text, blobs. */
 static int class_of(const annal_value *value)
 {
     return value->kind == ANNAL_VALUE_NULL   ? 0
@@ -78,7 +78,7 @@ static int compare_values(const annal_value *a, const annal_value *b)
 struct side {
     annal_state *state;
     sqlite3_stmt *stmt;
-    annal_value *values; /* of its row; keys follow the columns */
+    annal_value *values; /* values of its row; keys follow the columns */
     bool at_row;
 };
 
@@ -89,10 +89,10 @@ struct diff {
     int keys;
     annal_slice *names;
     bool *in_key;
-    bool by_rowid; /* the table has no primary key */
+    bool by_rowid; /* whether the table has no primary key */
     bool *differs;
     uint64_t position;
-    struct buf text[2]; /* of two values that are compared */
+    struct buf text[2]; /* texts of two values that are compared */
     annal_change_fn fn;
     void *arg;
     annal_error *err;
@@ -112,7 +112,7 @@ static annal_status step(struct diff *diff, struct side *side)
     return ANNAL_OK;
 }
 
-/* Below 0: the row of before comes first. */
+/* Compare the keys of both sides; below 0: the row of `before` is first. */
 static int compare_keys(const struct diff *diff)
 {
     if (!diff->before.at_row || !diff->after.at_row)
@@ -239,7 +239,7 @@ static annal_status table_alloc(struct diff *diff)
     return all ? ANNAL_OK : annal__fail(diff->err, ANNAL_ERR_NOMEM, "compare two states");
 }
 
-/* The names of the columns, and which of them the rows are ordered by. */
+/* Read the names of the columns, and which of them define the order of the rows. */
 static annal_status table_names(struct diff *diff)
 {
     diff->by_rowid = true;
@@ -289,7 +289,7 @@ static annal_status diff_table(struct diff *diff, annal_slice table)
 
 /* ---- All tables ---- */
 
-/* The next table of both; an empty name after the last. */
+/* Find the next table of both; an empty name after the last. */
 static annal_status next_table(struct diff *diff, sqlite3_stmt *const tables[2],
                                annal_slice *out_table)
 {
@@ -343,7 +343,7 @@ annal_status annal_state_diff(annal_state *before, annal_state *after, annal_cha
 
 /* ---- As a JSON patch ---- */
 
-/* A name inside a JSON pointer (RFC 6901), inside a JSON string. */
+/* Append a name inside a JSON pointer (RFC 6901), inside a JSON string. */
 static annal_status put_name(struct buf *out, annal_slice name)
 {
     struct buf escaped = {0};
@@ -363,7 +363,7 @@ static annal_status put_name(struct buf *out, annal_slice name)
     return status;
 }
 
-/* Up to the place of the row: ,{"op":"…","path":"/turns/3 */
+/* Append an operation up to the place of the row: ,{"op":"…","path":"/turns/3 */
 static annal_status put_operation(struct buf *out, const char *op, const annal_change *change)
 {
     annal_status status =
@@ -420,7 +420,7 @@ static annal_status put_deleted(struct buf *out, const annal_change *change)
 
 struct patch {
     struct sink sink;
-    struct buf operations; /* of one change */
+    struct buf operations; /* operations of one change */
     bool begun;
     annal_error *err;
 };

@@ -2,9 +2,10 @@
 /*
  * A state as JSON: the same bytes for the same rows.
  *
- * (1) Tables come in the order in which the packs create them; those that begin with _ are left
- *     out.
- * (2) The rows of a table come by primary key, compared as bytes; without one, by rowid.
+ * (1) Tables are printed in the order in which the packs create them; tables that begin with _ are
+ *     skipped.
+ * (2) The rows of a table are sorted by primary key, compared as bytes; without a primary key, by
+ *     rowid.
  *
  * state_diff.c walks two states in this order, and its JSON patch names rows by their position in
  * it.
@@ -23,7 +24,10 @@
 #include <math.h>
 #include <string.h>
 
-/* SQLite's own digits: those of the C library depend on the locale. A NaN is never stored. */
+/*
+ * Append a real with SQLite's own digits: the digits of the C library depend on the locale. A NaN
+ * is never stored.
+ */
 static annal_status put_real(struct buf *out, double real)
 {
     if (isinf(real))
@@ -61,8 +65,10 @@ annal_status annal__state_put_value(struct buf *out, const annal_value *value)
     }
 }
 
-/* What precedes each value of a row, the same in the whole table: `{"id":`, `,"status":`, each with
- * a NUL after it. */
+/*
+ * Write the text before each value of a row, the same in the whole table: `{"id":`, `,"status":`,
+ * each with a NUL after it.
+ */
 static annal_status put_keys(struct buf *keys, sqlite3_stmt *stmt, int columns)
 {
     annal_status status = ANNAL_OK;

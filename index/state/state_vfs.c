@@ -3,27 +3,27 @@
  * The pages of a state.
  *
  * A state of a long session is large, and callers read little of it. So a state is a SQLite
- * database whose file is here: pages that were written are in memory, all others are fetched from a
- * source (a snapshot) when SQLite asks for them.
+ * database whose file is implemented here: written pages are in memory, all others are fetched from
+ * a source (a snapshot) when SQLite asks for them.
  *
- * (1) The file consists of pages of 4 KiB, counted from 1. A page is the one that was written last,
- *     else the source's, else zeros. Written pages are in memory, or, when that became much, in a
- *     file (spill.c).
- * (2) If the file was truncated before a page of the source, that page is gone, even if the file
+ * (1) The file consists of pages of 4 KiB, counted from 1. The content of a page is what was
+ *     written last, else the source's page, else zeros. Written pages are in memory or, if they
+ *     need too much, in a file (spill.c).
+ * (2) If the file was truncated before a page of the source, that page is dropped, even if the file
  *     grows again.
- * (3) The source is asked only when a page is needed, any number of times for the same one, and
- *     never changes its answer.
- * (4) There is no more of a file system than this: a journal is in memory, so that handlers can be
- *     rolled back; locks do nothing, because one thread at a time has the only connection; there
- *     are no temporary files. Dirty pages may leave SQLite's cache before the transaction ends: if
- *     they are rolled back, they are written once more.
+ * (3) A page is fetched from the source only when it is needed, any number of times, and always has
+ *     the same content.
+ * (4) Nothing else of a file system exists: a journal is in memory, so that handlers can be rolled
+ *     back; locks do nothing, because one thread at a time has the only connection; there are no
+ *     temporary files. Dirty pages may leave SQLite's cache before the transaction ends: if they
+ *     are rolled back, they are written once more.
  * (5) If a page cannot be fetched, the call that needed it fails with the source's message. The
- *     next call that needs it asks again.
- * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an
- *     ATTACH finds none, and nothing is left of it.
+ *     next call that needs it tries again.
+ * (6) The VFS has a name of its own and is known to SQLite only while the connection opens, so an
+ *     ATTACH cannot find it.
  * (7) Between two transactions a connection can be given another source with the same tables, so
- *     that compiled statements are used again. SQLite's cache is emptied then: page 1 of the two
- *     may tell SQLite that nothing has changed.
+ *     that compiled statements are reused. SQLite's cache is emptied then, because page 1 of both
+ *     sources may tell SQLite that nothing has changed.
  */
 #include "index/state/state_vfs.h"
 
@@ -38,7 +38,7 @@
 
 #define PAGE_BYTES ((size_t)ANNAL_STATE_PAGE_BYTES)
 
-/* For SQLite's cache, in KiB: pages that change again and again should not leave it. */
+/* Size of SQLite's cache, in KiB: pages that change repeatedly should not leave it. */
 #define CACHE_KIB "4096"
 
 struct state_pages {
@@ -46,13 +46,13 @@ struct state_pages {
     sqlite3_vfs *usual;
     char name[40];
     annal__state_source source;
-    uint64_t shared; /* number of pages of the source that are not gone, rule (2) */
-    uint64_t count;  /* of the file */
+    uint64_t shared; /* number of pages of the source that are not dropped, rule (2) */
+    uint64_t count;  /* number of pages of the file */
     char **own;      /* own[i] is page i + 1 as it was written; NULL: not in memory */
-    bool *away;      /* away[i]: page i + 1 was written, and is not in memory but in spill */
+    bool *away;      /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
     size_t own_cap;
     struct spill spill;
-    size_t own_count;   /* that are not NULL */
+    size_t own_count;   /* number of pages in own */
     annal_error failed; /* status 0: no page failed */
     char part[PAGE_BYTES];
 };
@@ -131,7 +131,9 @@ static annal_status make_room(struct state_pages *pages, uint64_t page)
     return ANNAL_OK;
 }
 
-/* The block of a page that is about to be written; the content of a new one is undefined. */
+/*
+ * Return the block of a page that is about to be written; the content of a new block is undefined.
+ */
 static char *block_of(struct state_pages *pages, uint64_t page, bool *out_new)
 {
     if (make_room(pages, page) < 0)
@@ -162,7 +164,7 @@ void annal__state_vfs_put_away(struct state_pages *pages, const char *directory)
         if (pages->own[i] == NULL)
             continue;
         if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
-            return; /* the rest stays */
+            return; /* the other pages stay */
         pages->away[i] = true;
         pages->own_count--;
         annal__free(pages->own[i]);
@@ -267,7 +269,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int amount, sqlite3
     for (uint64_t at = (uint64_t)offset; left > 0;) {
         uint64_t page = at / PAGE_BYTES + 1;
         size_t skip = at % PAGE_BYTES, some = PAGE_BYTES - skip < left ? PAGE_BYTES - skip : left;
-        if (some < PAGE_BYTES) { /* SQLite never does this as we set it up */
+        if (some < PAGE_BYTES) { /* SQLite never does this with our settings */
             annal_status status = annal__state_vfs_read(pages, page, pages->part, &pages->failed);
             if (status < 0)
                 return fail_page(pages, status);
@@ -368,7 +370,7 @@ static const sqlite3_io_methods file_methods = {
 
 /* ---- The VFS ---- */
 
-/* Rule (4): this is the only file. */
+/* Open the file. Rule (4): no other file exists. */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags)
 {
@@ -407,7 +409,7 @@ static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int room, char *out
     return SQLITE_OK;
 }
 
-/* Clock and random numbers are the usual ones. */
+/* Use the clock and random numbers of the default VFS. */
 static int vfs_randomness(sqlite3_vfs *vfs, int count, char *out)
 {
     struct state_pages *pages = vfs->pAppData;
@@ -457,7 +459,10 @@ static void vfs_init(struct state_pages *pages)
 
 /* ---- Opening ---- */
 
-/* A database with our page size and without a write-ahead log, for which there are no files. */
+/*
+ * Check that page 1 begins a database with our page size and without a write-ahead log, which would
+ * need files.
+ */
 static annal_status check_header(struct state_pages *pages, annal_error *err)
 {
     static const char header[] = "SQLite format 3\0\x10\0\1\1";

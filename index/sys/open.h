@@ -5,24 +5,25 @@
 
 #include <annal/index.h>
 
-/* annal_index_open() with options.no_snapshots: for layers that do not know snapshots. */
+/* Call annal_index_open() with options.no_snapshots, for layers that do not know snapshots. */
 ANNAL_MUST_CHECK annal_status annal__index_open_plain(annal_store *store,
                                                       const annal_index_options *options,
                                                       annal_index **out_index, annal_error *err);
 
 /*
- * Call end(arg) when the index is closed, while it still works: for what a layer above opened with
- * it. There is only one; arg NULL removes it. Returns the arg that was set before. Any thread.
+ * Call end(arg) when the index is closed, while it still works, so that a layer above can close
+ * what it opened with the index. There is only one such call; arg NULL removes it. Returns the
+ * previous arg. Any thread.
  */
 void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 
 /*
- * Whether the last round of an index that follows left work for the next one. Only for a task of
- * the same store object.
+ * Return whether the last round of an index that follows left work for the next round. Only for a
+ * task of the same store object.
  */
 bool annal__index_is_behind(const annal_index *index);
 
-/* The store that it was opened on. Any thread. */
+/* Return the store on which the index was opened. Any thread. */
 annal_store *annal__index_store(const annal_index *index);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rows of packs belong to a session: what their `-- forget` sections would delete. */
+/* Rows of packs that belong to a session: the rows that `-- forget` sections would delete. */
 #ifndef INDEX_SYS_PACK_ROWS_H
 #define INDEX_SYS_PACK_ROWS_H
 
@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * A statement of `-- forget`: the table that it deletes from, and its condition, in which the
- * session is the column "of session". NULL: it has none, so these are not rows of a session.
+ * A statement of a `-- forget` section: the table from which it deletes, and its condition, in
+ * which the session is the column "of session". condition is NULL if the statement has none; its
+ * rows then belong to no session.
  */
 struct annal__forgotten {
     char *table;
@@ -19,15 +20,18 @@ struct annal__forgotten {
 struct annal__pack_rows {
     const char *pack;
     const char *database; /* its name in SQL */
-    const char *why;      /* not NULL: it cannot be told, and this is the reason */
+    const char *why;      /* reason why the rows of the session cannot be determined, or NULL */
     const struct annal__forgotten *forgotten;
     size_t count;
 };
 
-/* Valid until it returns. Return 0 to continue; any other value stops, and is returned. */
+/*
+ * The argument is valid until the callback returns. Return 0 to continue; any other value stops,
+ * and is returned.
+ */
 typedef int (*annal__pack_rows_fn)(void *arg, const struct annal__pack_rows *rows);
 
-/* Call fn for each pack that is on and can be run. Any thread. */
+/* Call fn for each pack that is enabled and can be run. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__pack_rows_each(annal_index *index, annal__pack_rows_fn fn,
                                                     void *arg, annal_error *err);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which session has a record of another log, as the core table record_origins says. */
+/* The session that contains a record of another log, according to the core table record_origins. */
 #ifndef INDEX_SYS_RECORD_OWNER_H
 #define INDEX_SYS_RECORD_OWNER_H
 
 #include <annal/index.h>
 
 /*
- * A snapshot of the table, on a connection that the index keeps: to open it again costs little. It
- * does not catch up. Close it soon, as a view. One thread at a time.
+ * A snapshot of the table, on a connection that the index keeps, so opening it again costs little.
+ * It does not catch up. Close it soon, like a view. One thread at a time.
  */
 typedef struct annal__records annal__records;
 
@@ -16,8 +16,8 @@ ANNAL_MUST_CHECK annal_status annal__record_owner_open(annal_index *index,
                                                        annal_error *err);
 
 /*
- * Find the owner of a record: session, if it contains the record, else the first that does; empty
- * without one. Valid until the next call.
+ * Find the owner of a record: `session` if it contains the record, else the first session that
+ * does, or empty. Valid until the next call.
  *
  * ANNAL_ERR_CORRUPT  sessions.db is damaged, and was deleted if that is possible
  */

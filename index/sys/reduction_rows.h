@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of _reductions: what C reducers saved. Derived: rebuilding the index deletes them. */
+/*
+ * Rows of _reductions: the states that C reducers saved. Derived: rebuilding the index deletes
+ * them.
+ */
 #ifndef INDEX_SYS_REDUCTION_ROWS_H
 #define INDEX_SYS_REDUCTION_ROWS_H
 
@@ -10,19 +13,19 @@ typedef struct annal__reduction_row {
     annal_slice reducer;
     uint32_t version;
     uint64_t every;  /* events from one row to the next */
-    uint64_t seq;    /* the state after this event */
-    uint64_t offset; /* where in that journal the next event begins */
+    uint64_t seq;    /* the event after which the state was saved */
+    uint64_t offset; /* offset in that journal at which the next event begins */
     uint64_t h;      /* of event seq */
     annal_slice state;
 } annal__reduction_row;
 
 /*
- * Write a row; those of the same reducer with another version are deleted. If the rows of this
- * reducer and session together take more than bytes_max, as many as necessary are deleted, each
- * time the one that leaves the smallest gap, and `every` is doubled until that many rows cover the
- * session. *out_every is its new value. Waits as annal__index_snapshot_put() does. Any thread.
+ * Write a row, and delete rows of the same reducer with another version. If all rows of this
+ * reducer and session take more than bytes_max, rows are deleted until they fit, each time the row
+ * that leaves the smallest gap, and `every` is doubled until that many rows cover the session.
+ * *out_every is its new value. Waits as annal__index_snapshot_put() does. Any thread.
  *
- * ANNAL_ERR_LIMIT  it alone takes more than bytes_max: nothing is changed
+ * ANNAL_ERR_LIMIT  the row alone takes more than bytes_max: nothing is changed
  */
 ANNAL_MUST_CHECK annal_status annal__index_reduction_put(annal_index *index,
                                                          const annal__reduction_row *row,
@@ -30,9 +33,9 @@ ANNAL_MUST_CHECK annal_status annal__index_reduction_put(annal_index *index,
                                                          uint64_t *out_every, annal_error *err);
 
 /*
- * The newest row of this session, reducer and version with an event at or before at_most. out_row
- * borrows session and reducer; free its state with annal_free(). ANNAL_ERR_NOTFOUND if there
- * is none. Any thread.
+ * Find the newest row of this session, reducer and version with an event at or before at_most.
+ * out_row borrows session and reducer; free its state with annal_free(). ANNAL_ERR_NOTFOUND if no
+ * row exists. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,
                                                             annal_slice reducer, uint32_t version,

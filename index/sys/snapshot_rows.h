@@ -6,7 +6,7 @@
 #include <annal/index.h>
 
 /*
- * Write a row, replacing one at this seq. Waits up to wait_ms for other writers of the index; 0
+ * Write a row, replacing the row at this seq. Waits up to wait_ms for other writers of the index; 0
  * only tries, as a task must. Any thread.
  *
  * ANNAL_ERR_BUSY  another process writes the index
@@ -17,22 +17,24 @@ ANNAL_MUST_CHECK annal_status annal__index_snapshot_put(annal_index *index, anna
                                                         annal_error *err);
 
 /*
- * As above, for a row that is useless without another one of the session, which begins with these
- * bytes. ANNAL_ERR_CONFLICT if that one is gone, or another is in its place: the index was rebuilt,
- * or another process deleted it.
+ * As above, for a row that needs another row of the session, which begins with these bytes.
+ * ANNAL_ERR_CONFLICT if that row is missing or was replaced: the index was rebuilt, or another
+ * process deleted the row.
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_put_over(
     annal_index *index, annal_slice session, uint64_t seq, annal_slice state, int64_t created_us,
     uint64_t base_seq, annal_slice base_begins, uint32_t wait_ms, annal_error *err);
 
-/* Delete the rows that exist at these seqs, all or none. As annal__index_snapshot_put(). */
+/*
+ * Delete the existing rows at these seqs, all or none. Waits as annal__index_snapshot_put() does.
+ */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_delete(annal_index *index, annal_slice session,
                                                            const uint64_t *seqs, size_t count,
                                                            uint32_t wait_ms, annal_error *err);
 
 /*
- * The row with the largest seq that is at most at_most. Free *out_state with annal_free().
- * ANNAL_ERR_NOTFOUND if there is none. Any thread.
+ * Find the row with the largest seq that is at most at_most. Free *out_state with annal_free().
+ * ANNAL_ERR_NOTFOUND if no row exists. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session,
                                                            uint64_t at_most, uint64_t *out_seq,
@@ -43,7 +45,7 @@ typedef struct annal__snapshot_row {
     annal_slice session;
     uint64_t seq;
     uint64_t bytes;   /* of state */
-    annal_slice head; /* the first of them, 256 at most. Valid until the callback returns */
+    annal_slice head; /* first bytes of the state, at most 256; valid until the callback returns */
     int64_t created_us;
 } annal__snapshot_row;
 
@@ -51,8 +53,8 @@ typedef struct annal__snapshot_row {
 typedef int (*annal__snapshot_row_fn)(void *arg, const annal__snapshot_row *row);
 
 /*
- * Call fn with the row of this session that has the largest seq; not at all, if there is none. Does
- * not wait for other programs, as a task must not. Any thread.
+ * Call fn with the row of this session that has the largest seq, if the session has rows. Does not
+ * wait for other programs, as a task must not. Any thread.
  *
  * ANNAL_ERR_BUSY  another program keeps the database locked
  */
@@ -60,8 +62,10 @@ ANNAL_MUST_CHECK annal_status annal__index_snapshot_last(annal_index *index, ann
                                                          annal__snapshot_row_fn fn, void *arg,
                                                          annal_error *err);
 
-/* The rows of one session, or of all if session is empty, by session and seq; of states only the
- * head is read. */
+/*
+ * Call fn for the rows of one session, or of all if session is empty, by session and seq. Reads
+ * only the first bytes of each state.
+ */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
                                                          annal__snapshot_row_fn fn, void *arg,
                                                          annal_error *err);

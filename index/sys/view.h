@@ -6,11 +6,10 @@
 #include <annal/query.h>
 
 /*
- * The index as it was when the view was opened, for several SELECTs that must see the same
- * state, or for many SELECTs.
- * What is indexed meanwhile is not in it, and the write-ahead log of sessions.db is not shortened
- * meanwhile, so close it soon. It does not catch up. One thread at a time; close it before the
- * index.
+ * A fixed view of the index, for several SELECTs that must see the same state, or for many SELECTs.
+ * It does not contain what is indexed after it was opened. While it is open, the write-ahead log of
+ * sessions.db only grows, so close it soon. It does not catch up. One thread at a time; close it
+ * before the index.
  */
 typedef struct annal__view annal__view;
 
@@ -19,16 +18,17 @@ ANNAL_MUST_CHECK annal_status annal__view_open(annal_index *index, annal__view *
                                                annal_error *err);
 
 /*
- * As annal_sql(), without events; of the options only params, columns and limits count. After
- * ANNAL_ERR_CORRUPT sessions.db was deleted, if that is possible: close the view and open another.
+ * As annal_sql(), without events; of the options only params, columns and limits are used. After
+ * ANNAL_ERR_CORRUPT sessions.db was deleted, if possible: close the view and open another.
  */
 ANNAL_MUST_CHECK annal_status annal__view_sql(annal__view *view, annal_slice sql,
                                               const annal_sql_options *options, annal_row_fn fn,
                                               void *arg, annal_error *err);
 
 /*
- * How far the index knows a session's journal, in this view: the first event that it does not know
- * yet, where that begins, and the hash before it. Seq 1 at offset 0: the session is not known.
+ * Find how far a session's journal is indexed in this view: the first event that is not indexed
+ * yet, the offset where it begins, and the hash before it. Seq 1 at offset 0: the session is
+ * unknown.
  */
 ANNAL_MUST_CHECK annal_status annal__view_position(annal__view *view, annal_slice session,
                                                    annal_position *out_position, annal_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots for replay and the command: where a replay begins, and which are due. */
+/* Snapshots for replay and the command: where a replay begins, and which snapshots are due. */
 #ifndef SNAPSHOT_SYS_SNAPSHOT_H
 #define SNAPSHOT_SYS_SNAPSHOT_H
 
@@ -8,17 +8,17 @@
 /* A session of which a snapshot is due. */
 typedef struct annal__snapshot_overdue {
     annal_slice session; /* valid until the callback returns */
-    uint64_t events;     /* after its newest snapshot */
+    uint64_t events;     /* number after its newest snapshot */
     uint64_t bytes;
-    int64_t since_us; /* when the first of them came */
+    int64_t since_us; /* time of the first of these events */
 } annal__snapshot_overdue;
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal__snapshot_overdue_fn)(void *arg, const annal__snapshot_overdue *overdue);
 
 /*
- * Which snapshots are due now and not taken, sorted by session. Reads a few KB of each journal. Any
- * thread.
+ * Report which snapshots are due now and not taken, sorted by session. Reads a few KB of each
+ * journal. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_each_overdue(annal_index *index,
                                                            const annal_snapshot_policy *policy,
@@ -27,8 +27,8 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_each_overdue(annal_index *index,
 
 /*
  * Take the snapshots that are due by events and bytes after the newest, for instance after an
- * import; *out_count (may be NULL) says how many. Places are skipped only if the pages that changed
- * take more than four times the journal since the last one. Any thread. Fails as
+ * import; *out_count (may be NULL): their number. Places are skipped only if the pages that changed
+ * take more than four times the journal since the last snapshot. Any thread. Fails as
  * annal_snapshot_take() does; a session without events is accepted.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_catch_up(annal_index *index, annal_slice session,
@@ -36,11 +36,11 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_catch_up(annal_index *index, annal
                                                        uint64_t *out_count, annal_error *err);
 
 /*
- * Begin a replay: a state near event at_most and not after it, and a cursor before the event that
- * comes next. The state is that of the newest snapshot that counts, of the session or, at and
- * before the fork point of a fork, of an ancestor; without one, and with at_most 0, it is empty and
- * the cursor is before the first event. packs may be NULL: the core pack of the index. Index and
- * packs must outlive the state, which reads the snapshot as it needs it. Most callers want
+ * Begin a replay: a state near event at_most and not after it, and a cursor before the next event.
+ * The state is that of the newest valid snapshot, of the session or, at and before the fork point
+ * of a fork, of an ancestor; without a snapshot, and with at_most 0, it is empty and the cursor is
+ * before the first event. packs may be NULL: the core pack of the index. Index and packs must
+ * outlive the state, which reads the snapshot as it needs it. Most callers want
  * annal_replay_open(). Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An append in one call: Python hands over one string of bytes, whatever the number of drafts
- * and fields. */
+/*
+ * An append in one call: Python passes one string of bytes, whatever the number of drafts and
+ * fields.
+ */
 #include "native.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 8 /* so many drafts need no allocation */
+#define FEW 8 /* number of drafts that need no allocation */
 
 static annal_slice take(const char **at, uint64_t len)
 {

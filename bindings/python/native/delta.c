@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a state that grows has in common with the one before it: it begins as that one did, but for
- * a count near the beginning, and has something new at its end.
+ * The difference of a value from the previous value, for a state that grows: it begins like the
+ * previous value, except for a count near the beginning, and has something new at its end.
  */
 #include "native.h"
 
 #include <string.h>
 
-#define HEADER 9  /* a count of msgpack has at most so many bytes */
-#define MATCH  24 /* so many equal bytes are no accident */
+#define HEADER 9  /* maximum of bytes of a count in msgpack */
+#define MATCH  24 /* number of equal bytes that are not a coincidence */
 #define BLOCK  4096
 
-/* How many bytes at the beginning are the same. */
+/* Return how many bytes at the beginning are equal. */
 static size_t common(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t len = a_len < b_len ? a_len : b_len;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks of our SQLite that the SQLite of Python, or of Node, cannot take away.
+ * Locks of our SQLite that the SQLite of Python, or of Node, cannot drop.
  *
- * A process that has two copies of SQLite breaks the rule on which SQLite's locks rest: a POSIX
- * lock belongs to the process, so that neither copy sees the other's, and closing a file drops
+ * A process that has two copies of SQLite breaks a rule that SQLite's locks need: a POSIX lock
+ * belongs to the process, so that neither copy sees the other's locks, and closing a file drops
  * both. The copy that opens a database second even takes itself for the first, and truncates the
- * -shm file that the other one has mapped.
+ * -shm file that the first copy has mapped.
  *
- * So the copy in this module locks open file descriptions instead (F_OFD_SETLK). Those conflict
- * with POSIX locks of every process, this one included, and live until their descriptor is closed.
+ * So the copy in this module locks open file descriptions instead (F_OFD_SETLK). Such locks
+ * conflict with POSIX locks of every process, including this one, and exist until their descriptor
+ * is closed.
  *
- * (1) A -shm file has one descriptor for each copy of SQLite, so its locks are made where SQLite
- *     asks for them.
- * (2) A database has one for each connection, and SQLite takes a lock through one and may release
- *     it through another. All locks of one database are made on the descriptor that took the first.
- *     SQLite keeps it open as long as there is any lock: for the sake of POSIX locks, it closes
- *     none before.
- * (3) A descriptor that was closed without a lock may be another file by now: it is compared before
- *     it is used.
+ * (1) A -shm file has one descriptor for each copy of SQLite, so its locks are taken on the
+ *     descriptor that SQLite uses.
+ * (2) A database has a descriptor for each connection, and SQLite takes a lock through one
+ *     descriptor and may release it through another. All locks of a database are taken on the
+ *     descriptor of its first lock. SQLite keeps it open as long as there is any lock: because of
+ *     POSIX locks, it closes no descriptor before.
+ * (3) A descriptor that was closed without a lock may belong to another file by now: it is compared
+ *     before it is used.
  */
 #include "native.h"
 
@@ -35,7 +36,7 @@
 struct locked {
     dev_t dev;
     ino_t ino;
-    int fd; /* that has its locks */
+    int fd; /* descriptor that has its locks */
     struct locked *next;
 };
 
@@ -56,7 +57,7 @@ static bool is_file(int fd, const struct stat *file)
     return fstat(fd, &now) == 0 && now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* F_SETLK and F_UNLCK of a database. */
+/* Handle F_SETLK and F_UNLCK of a database. */
 static int lock_database(int fd, struct flock *lock)
 {
     struct stat file;
@@ -78,9 +79,10 @@ static int lock_database(int fd, struct flock *lock)
         (*at)->fd = fd;
 
     int result = fcntl((*at)->fd, F_OFD_SETLK, lock);
-    if (result < 0 && errno == EBADF) /* opened for reading by another connection, which has it */
+    /* opened for reading by another connection, which has the lock */
+    if (result < 0 && errno == EBADF)
         errno = EAGAIN;
-    if (lock->l_type == F_UNLCK && lock->l_start == 0) { /* all of them */
+    if (lock->l_type == F_UNLCK && lock->l_start == 0) { /* all locks */
         struct locked *gone = *at;
         *at = gone->next;
         free(gone);
@@ -97,7 +99,7 @@ static int ask_database(int fd, struct flock *lock)
     return fcntl(has != NULL && is_file(has->fd, &file) ? has->fd : fd, F_OFD_GETLK, lock);
 }
 
-/* In the place of fcntl(). */
+/* Replace fcntl(). */
 static int own_fcntl(int fd, int command, ...)
 {
     va_list arguments;
@@ -120,7 +122,10 @@ static int own_fcntl(int fd, int command, ...)
     return result;
 }
 
-/* 0: the locks of SQLite in this module are its own. Before its first use. */
+/*
+ * Give SQLite in this module locks of its own. Returns 0 on success. Call it before the first use
+ * of SQLite.
+ */
 int libannal_own_locks(void)
 {
     if (sqlite3_initialize() != SQLITE_OK)

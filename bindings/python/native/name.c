@@ -4,7 +4,7 @@
 
 #include <xxhash.h>
 
-/* The lower 64 bits of XXH3-128. */
+/* Return the lower 64 bits of XXH3-128. */
 uint64_t libannal_hash(const char *bytes, size_t len)
 {
     return XXH3_128bits(bytes, len).low64;

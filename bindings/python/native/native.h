@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What C of this folder gives to Python; build.py reads it, too. */
+/* The C functions that this folder provides for Python; build.py reads this file, too. */
 #ifndef LIBANNAL_NATIVE_H
 #define LIBANNAL_NATIVE_H
 
@@ -17,22 +17,25 @@ typedef struct libannal_draft {
 } libannal_draft;
 
 /*
- * annal_pack_append() of `count` drafts: `heads` is that many libannal_draft, `bytes` their bytes,
- * one after the other. expected_seq below 0: any. Returns the seq of the first, or the status of a
- * failure.
+ * Call annal_pack_append() for `count` drafts: `heads` is an array of libannal_draft, `bytes` their
+ * bytes, one after the other. expected_seq below 0: any. Returns the seq of the first, or the
+ * status of a failure.
  */
 int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
                         const char *bytes, int64_t expected_seq, annal_level level,
                         annal_error *err);
 
-/* The same of one draft that has a type and data alone, whatever the session ends with. */
+/* As above, for one draft that has only a type and data, wherever the session ends. */
 int64_t libannal_append_one(annal_index *index, annal_writer *writer, const char *type,
                             size_t type_len, const char *data, size_t data_len, annal_level level,
                             annal_error *err);
 
 /* ---- delta.c ---- */
 
-/* new = old[:begin] + new[begin:][:inserted] + old[begin + skipped:][:copied] + the rest of new */
+/*
+ * Describes new = old[:begin] + new[begin:][:inserted] + old[begin + skipped:][:copied] + the rest
+ * of new
+ */
 typedef struct libannal_delta {
     size_t begin, inserted, skipped, copied;
 } libannal_delta;
@@ -43,9 +46,9 @@ void libannal_delta_find(const char *old_bytes, size_t old_len, const char *new_
 /* ---- table.c ---- */
 
 /*
- * One column. `seen` has bit 1 << kind for each annal_value_kind in it. numbers[0] is 0; of row i
- * numbers[i + 1] is the integer, the bits of the real, or where its bytes end (NULL: those of the
- * row before): a column of text or blobs has the layout of Arrow's.
+ * One column. `seen` has bit 1 << kind for each annal_value_kind in it. numbers[0] is 0. For row i,
+ * numbers[i + 1] is the integer, the bits of the real, or the end of its bytes (NULL: the same as
+ * the row before): a column of text or blobs has Arrow's layout.
  */
 typedef struct libannal_column {
     char *name;
@@ -64,18 +67,18 @@ typedef struct libannal_table {
     libannal_column *columns;
 } libannal_table;
 
-/* NULL: no memory. Free it with libannal_table_free(), which accepts NULL. */
+/* Create a table; NULL: no memory. Free it with libannal_table_free(), which accepts NULL. */
 libannal_table *libannal_table_new(void);
 void libannal_table_free(libannal_table *table);
 
-/* Callbacks of annal_sql() and annal_state_sql() whose arg is a table. */
+/* Callbacks for annal_sql() and annal_state_sql() whose arg is a table. */
 int libannal_table_columns(void *table, const annal_row *row);
 int libannal_table_row(void *table, const annal_row *row);
 
 /*
- * Add events until there are `rows` in the table, `bytes` of their text and data, or something
- * else to say: the status of the call after the last one that was added. Columns are session, seq,
- * timestamp, type, id, cause, data; those of a cursor are of `session`, and end with to_seq.
+ * Add events until the table has `rows` rows, or `bytes` of text and data, or the last call
+ * returned another status, which is returned. Columns are session, seq, timestamp, type, id, cause,
+ * data; events of a cursor belong to `session`, and end with to_seq.
  */
 annal_status libannal_table_read_cursor(libannal_table *table, annal_cursor *cursor,
                                         annal_slice session, uint64_t to_seq, size_t rows,
@@ -83,9 +86,9 @@ annal_status libannal_table_read_cursor(libannal_table *table, annal_cursor *cur
 annal_status libannal_table_read_query(libannal_table *table, annal_query *query, size_t rows,
                                        size_t bytes, annal_error *err);
 
-/* Arrow's bitmap of a column, (rows + 7) / 8 bytes: which rows are not NULL. */
+/* Write Arrow's bitmap of a column, (rows + 7) / 8 bytes: the rows that are not NULL. */
 void libannal_column_valid(const libannal_column *column, size_t rows, uint8_t *bitmap);
-/* Its integers and reals, as reals. */
+/* Write its integers and reals as reals. */
 void libannal_column_reals(const libannal_column *column, size_t rows, double *reals);
 
 #endif

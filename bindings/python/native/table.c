@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as columns, in memory that Python's buffers and Arrow's arrays point into.
+ * Rows as columns, in memory to which Python's buffers and Arrow's arrays point.
  *
  * A call of Python for each row, or for each field of an event, costs more than reading it. So a
- * whole block of rows is made here, in one call without the GIL.
+ * whole block of rows is read here, in one call without the GIL.
  */
 #include "native.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STOP       1 /* what a callback returns to end the call: no memory, or Ctrl-C */
+#define STOP       1 /* result with which a callback ends the call: no memory, or Ctrl-C */
 #define PAUSE_ROWS 65536
 #define ROOM_FIRST 64
 
@@ -53,7 +53,7 @@ static bool set_columns(libannal_table *table, const char *const *names, size_t 
     return true;
 }
 
-/* Room for one more row. */
+/* Make room for one more row. */
 static bool grow(libannal_table *table)
 {
     if (table->rows < table->room)

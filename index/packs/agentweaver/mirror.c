@@ -2,15 +2,15 @@
 /*
  * A project's memory as files, and proposals from files: annal/packs/mirror.h.
  *
- * (1) The tables are what counts, files are a mirror of them. The same tables yield the same bytes,
- *     and a file whose bytes are already right is not touched.
- * (2) Export deletes files of proposals that are not pending any more, before it writes. A file
+ * (1) The tables are the truth, and the files are a copy of them. The same tables yield the same
+ *     bytes, and a file whose bytes are already right is not written.
+ * (2) Before it writes, an export deletes files of proposals that are no longer pending. A file
  *     whose slug the project does not know is a proposal that was not imported yet: it stays.
- * (3) Import only adds: a proposal for each file in the inbox whose slug the project does not have.
- *     What cannot be read as a proposal is reported and skipped.
+ * (3) An import only adds: a proposal for each file in the inbox whose slug the project does not
+ *     have. A file that cannot be read as a proposal is reported and skipped.
  * (4) A name that is not a safe file name (a slug with a slash in it) is written with %XX for the
- *     bytes that are not safe. Nothing is ever read, written or deleted outside the directory that
- *     was given, whatever links agents create there (journal/base/open_below.h): a link among the
+ *     bytes that are not safe. Nothing is ever read, written or deleted outside the given
+ *     directory, whatever links agents create there (journal/base/open_below.h): a link among the
  *     components ends the export. A file of the inbox that is a link is not a proposal.
  */
 #include "index/packs/need.h"
@@ -39,12 +39,15 @@
 
 enum { PATH_BYTES_MAX = 8192 };
 
-/* A value of front matter, as JSON if it could not be read back as it is. */
+/* A value of front matter, as JSON if it could not be read back unchanged. */
 #define LINE_OF(x)                                                                                 \
     "(CASE WHEN instr(" #x ", char(10)) > 0 OR " #x " GLOB '\"*' OR trim(" #x ") <> " #x           \
     " THEN json_quote(" #x ") ELSE " #x " END)"
 
-/* ?1 the project. folder, name, suffix and content of each file; NULL content: it is stale. */
+/*
+ * ?1 is the project. Returns folder, name, suffix and content of each file; NULL content: the file
+ * is stale.
+ */
 static const char FILES[] =
     "SELECT '" INBOX "' AS folder, slug AS name, '.md' AS suffix, NULL AS content FROM "
     "memory.decision_inbox WHERE project_id = ?1 AND status <> 'pending' "
@@ -113,7 +116,7 @@ static const char FILES[] =
 
 struct mirror {
     struct below below;
-    bool stale; /* this round deletes, else it writes */
+    bool stale; /* whether this round deletes; else it writes */
     annal_mirror_file_fn fn;
     void *arg;
     annal_mirror_counts counts;
@@ -122,7 +125,7 @@ struct mirror {
 
 static const struct below_mode AS_USUAL = {.file = 0666, .folder = 0777};
 
-/* Rule (4). A slash in suffix stays: that one is ours. */
+/* Rule (4). A slash in suffix stays: it is ours. */
 static annal_status add_name(struct buf *path, annal_slice name)
 {
     annal_status status = ANNAL_OK;
@@ -197,7 +200,7 @@ static int mirror_row(void *arg, const annal_row *row)
     return status;
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 static annal_status need_packs(annal_index *index, annal_error *err)
 {
@@ -212,7 +215,7 @@ static int take_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Whether a SELECT over a project and a slug has a row. */
+/* Find out whether a SELECT over a project and a slug has a row. */
 static annal_status has_row(annal_index *index, const char *select, annal_slice project,
                             annal_slice slug, bool *out, annal_error *err)
 {
@@ -223,7 +226,7 @@ static annal_status has_row(annal_index *index, const char *select, annal_slice 
     return annal_sql(index, annal_slice_of(select), &options, take_row, out, err);
 }
 
-/* No mirror is made of a mistyped name. */
+/* Refuse a mistyped name, so that no files are written for it. */
 static annal_status check_project(annal_index *index, annal_slice project, annal_error *err)
 {
     static const char select[] =
@@ -300,7 +303,10 @@ static annal_slice take_line(annal_slice *rest)
     return trim(line);
 }
 
-/* `name: value`, the value with or without quotes (then it is JSON). False: out of memory. */
+/*
+ * Take `name: value`, the value with or without quotes (then it is JSON). Returns false without
+ * memory.
+ */
 static bool take_field(struct proposal *proposal, annal_slice line, struct buf *scratch)
 {
     const char *colon = memchr(line.ptr, ':', line.len);
@@ -323,7 +329,8 @@ static bool take_field(struct proposal *proposal, annal_slice line, struct buf *
 }
 
 /*
- * False: the text is not a proposal. scratch has room for the whole text, so that its bytes stay.
+ * Parse a proposal. Returns false if the text is not a proposal. scratch has room for the whole
+ * text, so that its bytes do not move.
  */
 static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposal *out)
 {
@@ -357,7 +364,7 @@ static int tell_proposal(const struct import *import, const annal_mirror_proposa
     return import->fn == NULL ? 0 : import->fn(import->arg, proposal);
 }
 
-/* path begins with the directory that was given; what follows is below it. */
+/* Report an unreadable file. path begins with the given directory; the rest is below it. */
 static int tell_unreadable(const struct import *import, const char *path, const char *message)
 {
     return tell_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
@@ -418,7 +425,7 @@ done:
     return status;
 }
 
-/* If a user's inbox cannot be read, that is not a fault of the store. */
+/* Return another status if a user's inbox cannot be read: that is not a fault of the store. */
 static annal_status as_invalid(annal_status status, annal_error *err)
 {
     if (status != ANNAL_ERR_IO && status != ANNAL_ERR_NOTFOUND)
@@ -484,7 +491,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The proposals of the inbox by name; free each. Takes ownership of the descriptor. */
+/* List the proposals of the inbox by name; free each. Takes ownership of the descriptor. */
 static annal_status list_inbox(int folder, const char *directory, char ***out_names,
                                size_t *out_count, annal_error *err)
 {
@@ -514,7 +521,7 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
     return status;
 }
 
-/* Replaces the content of path, with a NUL after it. */
+/* Replace the content of path, with a NUL after it. */
 static annal_status set_path(struct buf *path, const char *directory, const char *name,
                              annal_error *err)
 {

@@ -12,7 +12,7 @@ static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
     "NULL OR project_id = ?1) ORDER BY id";
 
-/* Runs and their statuses, each followed by a NUL. */
+/* Collect runs and their statuses, each followed by a NUL. */
 static int add_run(void *arg, const annal_row *row)
 {
     struct buf *runs = arg;
@@ -35,7 +35,10 @@ static annal_status write_data(annal_slice status, struct buf *data)
     return done == ANNAL_OK ? annal__post_close_data(data) : done;
 }
 
-/* A run that was moved on by another process meanwhile is refused, which is fine. */
+/*
+ * Revert a run. If another process changed its status in the meantime, the event is refused, which
+ * is fine.
+ */
 static int revert(annal_index *index, const annal_run_recover_options *how,
                   annal_run_recovered *recovered, annal_run_recovered_fn fn, void *arg,
                   annal_error *err)

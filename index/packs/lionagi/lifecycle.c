@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ending sessions whose process died without saying so.
+ * Ending sessions whose process died without recording it.
  *
  * (1) A session is ended only if it runs, has been silent for longer than its kind allows (views of
- *     the pack teams) and than the caller says, and its process is proven dead (annal/process.h). A
- *     session that recorded no process is never ended: nothing can be proven. Nor is one that
- *     another process has now, which took it over without saying so.
- * (2) What was seen is written in the event, and checked again by the guards of the pack lionagi
- *     when it is appended: the session still runs, and has been silent since (quiet_since). A
- *     session that ended or woke up meanwhile is skipped.
- * (3) Each transition is an event in the session, and another in _state of what the operator did.
- *     They are two sessions, so there is no transaction over both: the second names the first as
- *     its cause, and its id keeps it from being appended twice. The id contains a hash of the
- *     session's id, which may be as long as an id itself.
+ *     the pack teams) and than the caller requires, and its process is proven dead
+ *     (annal/process.h). A session that recorded no process is never ended: nothing can be proven.
+ *     Nor is a session that another process has taken over without recording it.
+ * (2) What was found is written into the event, and checked again by the guards of the pack lionagi
+ *     when the event is appended: the session still runs, and has been silent since (quiet_since).
+ *     A session that ended or became active in the meantime is skipped.
+ * (3) Each transition is an event in the session, and another event in _state, which records the
+ *     operator's action. They are two sessions, so there is no transaction over both: the second
+ *     event names the first as its cause, and its id keeps it from being appended twice. The id
+ *     contains a hash of the session's id, which may be as long as an id itself.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
@@ -52,7 +52,7 @@ struct stale {
     double now;
     struct quiet *found;
     size_t count;
-    annal_error first; /* of what failed */
+    annal_error first; /* first failure */
 };
 
 /* ---- Looking ---- */
@@ -175,7 +175,9 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
     return status;
 }
 
-/* ANNAL_ERR_REFUSED, with the sentence: it ended or woke up meanwhile. */
+/*
+ * End a session. ANNAL_ERR_REFUSED, with the sentence: it ended or became active in the meantime.
+ */
 static annal_status end_session(const struct stale *stale, const struct quiet *quiet,
                                 const char *why, uint64_t *out_seq, annal_error *err)
 {
@@ -222,8 +224,10 @@ static int tell_error(struct stale *stale, const struct quiet *quiet, const anna
     return stale->fn == NULL ? 0 : stale->fn(stale->arg, &told);
 }
 
-/* Whether another process has taken the session over without saying so; why says why it is not
- * ended then. */
+/*
+ * Find out whether another process has taken the session over without recording it; why says why it
+ * is not ended then.
+ */
 static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, size_t size)
 {
     annal_error err = {0};

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pruning: old sessions leave the tables, by an event in the journal of each.
+ * Pruning: old sessions are deleted from the tables, by an event in the journal of each.
  *
- * (1) Which sessions are old, and what else goes with them, is asked once, in one SELECT, which a
- *     dry run uses as well. A session without session.created (_state, teams, projects, …) is never
- *     chosen, nor one that messages of a team refer to: the caller learns which those are.
- * (2) session.pruned says which progressions and messages go: what others still need is a fact of
- *     that moment, and the tables of a rebuild must not depend on the order in which sessions are
- *     read. It names the messages that go if these are the exception, and else those that stay: so
- *     an event whose rows belong to another session with the same ids (see lionagi.sql) is right,
- *     too.
- * (3) Its guard checks once more whether the session is that old: one that was active meanwhile is
- *     kept.
- * (4) Nothing is deleted: the journals stay until a user deletes them.
+ * (1) The old sessions, and what else is deleted with them, are determined once, by one SELECT,
+ *     which a dry run uses as well. A session without session.created (_state, teams, projects, …)
+ *     is never selected, nor is a session to which messages of a team refer: these are reported to
+ *     the caller.
+ * (2) session.pruned lists the progressions and messages to delete: what others still need is a
+ *     fact of that moment, and the tables of a rebuild must not depend on the order in which
+ *     sessions are read. It lists the messages to delete if these are the exception, and otherwise
+ *     the messages that stay: so an event whose rows belong to another session with the same ids
+ *     (see lionagi.sql) is right, too.
+ * (3) Its guard checks once more whether the session is that old: a session that was active in the
+ *     meantime is kept.
+ * (4) No journal is deleted: the journals stay until a user deletes them.
  * (5) A caller that wants to delete journals learns which are needed: deleting a journal deletes
- *     what the tables would have kept, and a message goes only if no progression names it. A victim
- *     is needed if something of it is named by a progression, or referred to by a session or
- *     branch, whose own journal is not deleted; therefore also by those of a victim that is needed.
- *     Tables that lack a part of the journals do not know everything that names a message: then
- *     nothing is pruned.
- * (6) The event may use what appends leave free of the disk. If it cannot be appended even so, a
- *     journal that is to be deleted is deleted without it: that is how a full disk is emptied.
+ *     what the tables would have kept, and a message is deleted only if no progression contains it.
+ *     An old session is needed if a progression contains something of it, or a session or branch
+ *     refers to it, whose own journal is not deleted; therefore it is also needed if an old session
+ *     that is needed refers to it. Tables that lack a part of the journals do not know every
+ *     reference to a message: then nothing is pruned.
+ * (6) The event may use the part of the disk that appends leave free. If it cannot be appended even
+ *     so, a journal that is to be deleted is deleted without it: in this way a full disk can be
+ *     emptied.
  */
 #include "index/sys/open.h"
 #include "journal/base/buf.h"
@@ -44,7 +46,10 @@ static const char core_victims[] =
     " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
     "ORDER BY id";
 
-/* With it: ?3 the cutoff in seconds, ?4 whether progressions go too, ?5 whether journals do. */
+/*
+ * With it: ?3 the cutoff in seconds, ?4 whether progressions are deleted too, ?5 whether journals
+ * are.
+ */
 #define STATE_OLD                                                                                  \
     "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "                           \
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"                   \
@@ -59,7 +64,7 @@ static const char state_linked[] =
     STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
               " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
 
-/* Between the two parts: those that teams need. */
+/* Between the two parts: the sessions that teams need. */
 static const char state_begin[] =
     STATE_OLD ", victims AS MATERIALIZED (SELECT id FROM old WHERE true";
 static const char state_rest[] =
@@ -119,8 +124,10 @@ static const char state_rest[] =
 static const char teams_need[] =
     " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
 
-/* Id; numbers of branches, progressions and messages that go; progressions that stay; messages that
- * stay, or go; how many of its messages are needed, and by which session. */
+/*
+ * Id; numbers of branches, progressions and messages to delete; progressions that stay; messages
+ * that stay, or are deleted; how many of its messages are needed, and by which session.
+ */
 enum { WORDS = 8 };
 
 struct prune {
@@ -128,14 +135,14 @@ struct prune {
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
     struct buf victims; /* for each, WORDS of them, each with a NUL */
-    struct buf linked;  /* for each, its id and that of a team, each with a NUL */
+    struct buf linked;  /* for each, its id and a team's id, each with a NUL */
     bool has_state, has_teams;
-    annal_error unasked; /* why the tables of pack lionagi cannot be asked; status 0: they can */
+    annal_error unasked; /* why the tables of pack lionagi cannot be queried; status 0: they can */
 };
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
-/* With delete_journals: for all rows or none, rule 5. */
+/* Run a SELECT. With delete_journals: for all rows or none, rule 5. */
 static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options options,
                         annal_row_fn fn, annal_error *err)
 {
@@ -159,7 +166,7 @@ static int note_state(void *arg, const annal_pack_info *info)
                        info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
 }
 
-/* If the pack is on, its tables must be attached, and filled. */
+/* If the pack is enabled, its tables must be attached, and filled. */
 static annal_status check_state(struct prune *prune, annal_error *err)
 {
     if (!prune->options->delete_journals)
@@ -170,7 +177,7 @@ static annal_status check_state(struct prune *prune, annal_error *err)
     return status;
 }
 
-/* ---- Which sessions ---- */
+/* ---- The sessions ---- */
 
 static int note_table(void *arg, const annal_row *row)
 {
@@ -282,8 +289,9 @@ done:
 }
 
 /*
- * On a full disk no event can be appended. If the journal is to be deleted anyway, so that there is
- * room again, none is needed: what the guard checks is checked in the journal.
+ * Decide whether to continue without the event. On a full disk no event can be appended. If the
+ * journal is to be deleted anyway, so that there is room again, none is needed: the guard's
+ * condition is checked in the journal.
  */
 static annal_status do_without(const struct prune *prune, const annal_pruned *pruned,
                                annal_error *why)
@@ -298,7 +306,10 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     return status;
 }
 
-/* Prune one victim. If it is kept after all, fn is called with that, and it is not a failure. */
+/*
+ * Prune an old session. If it is kept after all, fn is called with the reason, and that is not a
+ * failure.
+ */
 static annal_status prune_one(struct prune *prune, const char *words[WORDS], annal_prune_fn fn,
                               void *arg, annal_error *err)
 {

@@ -2,13 +2,14 @@
 /*
  * The context of an agent, chosen from the tables of pack memory.
  *
- * (1) Active architectural and scope decisions come first, oldest first, all of them: they bind all
- *     agents. The current session comes last: it is useful, and overrides nothing.
- * (2) Between them come memories: the agent's core context, and learnings and patterns of high
- *     importance that are its own or tagged cross-team. A higher score first, then the newer one.
- * (3) They are taken in that order until there are enough, or until the first one that does not fit
- *     into what is left of the budget. None after it is taken, however small: what an agent learns
- *     never depends on how long something less important is.
+ * (1) Active architectural and scope decisions are first, oldest first, all of them: they bind all
+ *     agents. The current session is last: it is useful, and overrides nothing.
+ * (2) Memories are between them: the agent's core context, and learnings and patterns of high
+ *     importance that are its own or tagged cross-team. Memories with a higher score are first,
+ *     then newer memories.
+ * (3) They are added in that order until there are enough, or until the first memory that exceeds
+ *     the remaining budget. No memory after it is added, however small: what an agent learns never
+ *     depends on the length of something less important.
  */
 #include "index/packs/need.h"
 
@@ -17,9 +18,7 @@
 
 enum { ITEMS_DEFAULT = 20, TOKENS_DEFAULT = 4000, TOKEN_CHARACTERS = 4 };
 
-/*
- * ?1 project, ?2 agent, ?3 items, ?4 characters, ?5 not only boundaries, ?6 also what is left out
- */
+/* ?1 project, ?2 agent, ?3 items, ?4 characters, ?5 not only boundaries, ?6 also what is omitted */
 static const char SELECT[] =
     "WITH candidates AS (SELECT m.*, CASE WHEN type = 'core_context' THEN 'core' WHEN agent_name = "
     "?2 THEN type ELSE type || ' from ' || agent_name END AS label FROM memory.memory_scored m "

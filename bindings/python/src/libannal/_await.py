@@ -16,8 +16,8 @@ T = TypeVar("T")
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call it in one of the loop's threads.
 
-    A caller that is cancelled gets the cancellation when the call has ended, so that it is known what there is: nothing
-    is written any more after the `await`.
+    A cancelled caller receives the cancellation when the call has ended, so that the outcome is known: nothing is
+    written after the `await`.
     """
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
     called = asyncio.get_running_loop().run_in_executor(None, call)
@@ -30,5 +30,5 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
             except asyncio.CancelledError:
                 pass  # it was cancelled before
         if not called.cancelled():
-            called.exception()  # nobody else asks for it
+            called.exception()  # no caller asks for it
         raise

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between Python and the library: statuses become exceptions, slices become str, handles know who uses them.
+"""Between Python and the library: statuses become exceptions, slices become str, handles know their users.
 
-Every call of the library gives the GIL away (cffi does), so that any of them may wait.
+Every call of the library releases the GIL (cffi does), so that any of them may wait.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if lib.libannal_own_locks() != 0:
 OK: int = lib.ANNAL_OK
 END: int = lib.ANNAL_END
 DAMAGE: int = lib.ANNAL_DAMAGE
-STOP = 1  # what a callback returns to end the call
+STOP = 1  # the result with which a callback ends the call
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -41,7 +41,7 @@ def new_error() -> Any:
 
 
 def check(status: int, err: Any) -> int:
-    """The status, if it is success or news; else the exception that belongs to it."""
+    """The status, if it is success or news; else raise its exception."""
     if status >= 0:
         return status
     raise failure(status, err)
@@ -55,7 +55,7 @@ def failure(status: int, err: Any) -> Error:
 
 
 def text(slice_: Any) -> str:
-    """The text of a slice; it is valid UTF-8, unless it is of a damaged line."""
+    """The text of a slice; it is valid UTF-8, unless the line is damaged."""
     return str(ffi.unpack(slice_.ptr, slice_.len), "utf-8", "replace") if slice_.len else ""
 
 
@@ -111,7 +111,9 @@ def microseconds(moment: Time) -> int:
 
 
 def bound(moment: Time | None) -> int:
-    """A bound of a range as the library takes it, where 0 is none: the first instant of 1970 becomes the one before."""
+    """A bound of a range for the library, where 0 means no bound: the first instant of 1970 becomes the instant before
+    it.
+    """
     return 0 if moment is None else microseconds(moment) or -1
 
 
@@ -123,13 +125,13 @@ _at_exit_began = False
 
 
 def _stay_if_at_exit() -> None:
-    """At the end of the interpreter a daemon thread that comes again has come too late: it ends here, quietly."""
+    """Let a daemon thread end here, quietly, if it returns from a wait after the interpreter has ended."""
     if _at_exit_began and threading.current_thread() is not threading.main_thread():
         threading.Event().wait()
 
 
 class Gate:
-    """Who is in a store. close() of the library must come after all others have left."""
+    """The callers that are inside a store. close() of the library must follow after all others have left."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -163,7 +165,7 @@ class Gate:
         return self._closed
 
     def shut(self, timeout: float | None = None) -> bool:
-        """Let nobody in any more, and wait until all have left; False if they did not in that time."""
+        """Let no caller in any more, and wait until all have left; False if they did not in that time."""
         with self._left:
             self._closed = True
             return self._left.wait_for(lambda: not self._inside, timeout)
@@ -187,14 +189,14 @@ class Handle:
 
     @property
     def pointer(self) -> Any:
-        """The pointer; the caller is in the gate, so that it stays valid."""
+        """The pointer; the caller must be in the gate, so that it stays valid."""
         try:
             return self._cell[0]
         except IndexError:
             raise Closed("this object was closed before") from None
 
     def close(self) -> None:
-        """Free it, unless the store was closed, which has freed it, or it is the parent's."""
+        """Free it, unless the store was closed, which has freed it, or it belongs to the parent."""
         try:
             with self._gate:
                 self.free()
@@ -214,10 +216,12 @@ R = TypeVar("R", bound="Resource")
 
 
 class Resource:
-    """What a store gives out: freed by `close()`, at the end of a `with`, when nobody has it any more, or with the store."""
+    """An object of a store: freed by `close()`, at the end of a `with`, when it is no longer referenced, or with the
+    store.
+    """
 
     _handle: Handle
-    _lock: threading.Lock | threading.RLock  # held by whoever uses the handle
+    _lock: threading.Lock | threading.RLock  # held while the handle is used
 
     def __init__(self, handle: Handle, lock: Any) -> None:
         self._handle = handle
@@ -243,7 +247,7 @@ class Resource:
 
 
 class Collector(Generic[T]):
-    """What a callback gathers. An exception ends the call, and is raised after it."""
+    """A collector for a callback. An exception ends the call, and is raised after it."""
 
     def __init__(self, read: Callable[..., T], limit: int | None = None) -> None:
         self.items: list[T] = []
@@ -280,7 +284,7 @@ for _name in ("delete", "finding"):
     ffi.def_extern(name=f"libannal_on_{_name}")(_take_void)
 
 
-# Stores that are open: what is left at the end of the process is closed, what a child inherits is not its own.
+# Open stores: at the end of the process they are closed; a child process does not own those that it inherits.
 open_stores: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -297,8 +301,8 @@ def _after_fork() -> None:
 def check_process() -> None:
     """Refuse work in a child that inherited an open store.
 
-    SQLite's own locks, in memory and on files, may have been held by a thread of the parent at that moment; here
-    nobody would release them, and a lock that is released here is released there.
+    A thread of the parent may have held SQLite's own locks, in memory and on files, at that moment. Here no thread
+    would release them, and a lock that is released here is released in the parent, too.
     """
     if _inherited:
         raise Unsupported(

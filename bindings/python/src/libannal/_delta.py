@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A value as what differs from the one before it: what a state that grows costs.
+"""A value as its difference from the previous value: the cost of a state that grows.
 
-Such a value begins as the last one did, but for a count near the beginning, and has something new at its end:
+Such a value begins like the previous one, except for a count near the beginning, and has something new at its end:
 `result = old[:begin] + inserted + old[begin + skipped:][:copied] + tail`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from ._core import ffi, lib
 
 def encode(old: bytes, new: bytes) -> list[Any] | None:
-    """The difference as JSON has it; None if it is not less than half of the value."""
+    """The difference in JSON; None if it is at least half as long as the value."""
     out = ffi.new("libannal_delta *")
     lib.libannal_delta_find(old, len(old), new, len(new), out)
     begin, inserted, skipped, copied = out.begin, out.inserted, out.skipped, out.copied
@@ -24,7 +24,7 @@ def encode(old: bytes, new: bytes) -> list[Any] | None:
 
 
 def decode(old: bytes, difference: list[Any]) -> bytes:
-    """The value that `encode()` was given."""
+    """The value that was passed to `encode()`."""
     begin, inserted, skipped, copied, tail = difference
     at = begin + skipped
     view = memoryview(old)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class Error(Exception):
-    """What the library answers instead of a result; the base of all exceptions of this package.
+    """The failure of a call of the library; the base of all exceptions of this package.
 
     `status` is the number of <annal/base.h>, `os_errno` the errno at the point of failure or 0.
     """
@@ -35,7 +35,7 @@ class IOFailed(Error):
 
 
 class Corrupt(Error):
-    """Bytes on disk are not what was written."""
+    """Bytes on disk are damaged."""
 
     status = -3
 
@@ -53,7 +53,7 @@ class Invalid(Error, ValueError):
 
 
 class Busy(Error, TimeoutError):
-    """Somebody else has it, and the time to wait is over."""
+    """Another process or thread uses it, and the time to wait is over."""
 
     status = -6
 
@@ -73,19 +73,19 @@ class Closed(Error):
 
 
 class Conflict(Error):
-    """expected_seq or id does not match what is there."""
+    """expected_seq or id does not match the events of the session."""
 
     status = -9
 
 
 class Unknown(Error):
-    """Storage failed during an append: reopen the store to see what became of it."""
+    """Storage failed during an append: reopen the store to learn whether the events were written."""
 
     status = -10
 
 
 class Unsupported(Error):
-    """A network filesystem, or written by a newer version."""
+    """A network filesystem, or a store of a newer version."""
 
     status = -11
 

@@ -23,7 +23,7 @@ class Event:
 
     `seq` counts 1, 2, 3, … without gaps; `ts_us` is UTC in microseconds since 1970 (order is by seq, never by
     time); `type` is dotted lower case; `id` is the caller's name for the event, or ""; `cause` is
-    "session:seq" of the event that led to this one, or "".
+    "session:seq" of the event that caused it, or "".
 
     >>> import libannal as annal, tempfile
     >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -41,7 +41,7 @@ class Event:
     id: str
     cause: str
     json: bytes
-    """The data as it is in the journal, byte for byte (of a msgpack journal: converted)."""
+    """The data exactly as in the journal (of a msgpack journal: converted)."""
 
     def __init__(
         self, session: str, seq: int, ts_us: int, type: str, id: str, cause: str, json: bytes
@@ -64,7 +64,7 @@ class Event:
 
     @property
     def data(self) -> Any:
-        """The data as Python values. It is read once, and shared by all who ask."""
+        """The data as Python values. It is read once, and shared by all callers."""
         if self._value is _UNREAD:
             self._value = loads(self.json)
         return self._value
@@ -100,10 +100,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Draft:
-    """An event that has no seq yet: what `Session.append_many()` takes.
+    """An event that has no seq yet: an argument of `Session.append_many()`.
 
-    `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended
-    exactly once. `ts` is for imports; without it the event gets the time of its append.
+    `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended exactly once.
+    `ts` is for imports; without it the event has the time of its append.
     """
 
     type: str
@@ -119,7 +119,7 @@ _HEAD = struct.Struct("=QQQQq")  # libannal_draft
 def flat(
     type: str, data: Any, id: str | None, cause: str | Event | None, ts: Time | None
 ) -> tuple[bytes, bytes]:
-    """A draft as `libannal_append()` takes it: its head, and its bytes."""
+    """A draft for `libannal_append()`: its head, and its bytes."""
     type_, text_ = utf8(type), dumps(data, stable=id is not None)
     id_ = cause_ = b""
     if id is not None:
@@ -133,6 +133,6 @@ def flat(
 
 
 def flat_drafts(drafts: Iterable[Draft]) -> tuple[bytes, bytes]:
-    """The same of several: their heads, and their bytes."""
+    """As `flat_draft()`, of several drafts: their heads, and their bytes."""
     pairs = [flat(draft.type, draft.data, draft.id, draft.cause, draft.ts) for draft in drafts]
     return b"".join([head for head, _ in pairs]), b"".join([content for _, content in pairs])

@@ -18,7 +18,7 @@ try:
 except ImportError:
     orjson = None
 
-# What the standard library refuses or writes in another way is left to it.
+# The standard library handles what orjson refuses or writes in another way.
 _AS_STANDARD = (
     0
     if orjson is None
@@ -36,7 +36,7 @@ def dumps(value: Any, stable: bool = True) -> bytes:
             text: bytes = orjson.dumps(value, None, _AS_STANDARD)
         except TypeError:
             text = b"null"
-        if b"null" not in text:  # which it writes for a NaN, too
+        if b"null" not in text:  # which it also writes for a NaN
             return text
     try:
         return _encoder.encode(value).encode()

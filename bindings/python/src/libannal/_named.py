@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the adapters share: a session for a name of others, its events folded once and then followed."""
+"""Shared code of the adapters: a session for a name of another library, whose events are folded once and then followed.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ NAMED = "session.named"
 
 
 class Folded(ABC):
-    """A session that belongs to a name, and what its events mean, in memory.
+    """A session that belongs to a name, and the meaning of its events, in memory.
 
-    Its first own event has the name as it is. `refresh()` reads what others appended since; if the session was
-    deleted and began again, everything. Hold `lock` from there until the answer is made.
+    Its first own event has the unchanged name. `refresh()` reads events that were appended since; if the session was
+    deleted and began again, it reads all of it. Hold `lock` from there until the answer is complete.
     """
 
     def __init__(self, session: Session, parts: tuple[str, ...], level: Level = "sync") -> None:
@@ -42,10 +43,10 @@ class Folded(ABC):
 
     @abstractmethod
     def apply(self, event: Event) -> None:
-        """What one event means."""
+        """Apply one event."""
 
     def refresh(self) -> bool:
-        """Bring it up to date; False if there is no such session."""
+        """Read the new events; False if the session does not exist."""
         try:
             info = self.session._info()
         except NotFound:
@@ -68,7 +69,7 @@ class Folded(ABC):
         return self._seq > 0
 
     def begun(self) -> bool:
-        """Whether there is such a session. An adapter that need not read it for that says so in another way."""
+        """Whether the session exists. An adapter that need not read the session for that overrides it."""
         return self.refresh()
 
     @property
@@ -77,11 +78,11 @@ class Folded(ABC):
         return self._seq
 
     def _finish_fork(self, last_seq: int) -> None:
-        """A process died after it forked this session, and before the fork had a name of its own."""
+        """Finish a fork: a process died after it forked this session, and before the fork had a name of its own."""
         try:
             self.session.append_many([self.naming()], expected_seq=last_seq)
         except Conflict:
-            pass  # another one did it
+            pass  # another process did it
 
     def _forget(self, file: bytes) -> None:
         self._file, self._seq, self._named = file, 0, ()
@@ -97,7 +98,7 @@ class Folded(ABC):
     def append(self, *drafts: Draft, expected_seq: int | None = None) -> None:
         """Append as one, at the level of the adapter, after the event with the name if the session is new.
 
-        What was read before and this together are up to date, if nobody else appended in between.
+        The events that were read before and these events are up to date, if no other process appended in between.
         """
         written = [Draft(draft.type, dumps(draft.data, stable=False)) for draft in drafts]
         with self.lock:
@@ -111,9 +112,9 @@ class Folded(ABC):
             first = self.session.append_many(written, expected_seq=expected_seq, level=self.level).start
         except (IOFailed, Unknown):
             with self.lock:
-                self._forget(b"")  # perhaps something of level batch never happened: read what there is
+                self._forget(b"")  # perhaps events of level batch were never written: read the existing ones
             raise
-        if first == 1:  # it was deleted meanwhile, and began again
+        if first == 1:  # it was deleted in the meantime, and began again
             self.session.append_many([self.naming()])
             return
         with self.lock:
@@ -127,7 +128,7 @@ class Folded(ABC):
 
 
 class Named:
-    """The sessions of one adapter in a store: those whose name begins with its own."""
+    """The sessions of one adapter in a store: their names begin with the adapter's name."""
 
     def __init__(self, store: Store, adapter: str, kind: type[Folded], level: Level = "sync") -> None:
         self.store = store
@@ -141,7 +142,7 @@ class Named:
         with self._lock:
             known = self._known.get(parts)
             if known is None:
-                if len(self._known) >= 256:  # what is asked for again is read again
+                if len(self._known) >= 256:  # sessions that are needed again are read again
                     self._known.pop(next(iter(self._known)))
                 session = self.store.session(name(self.adapter, *parts))
                 known = self._known[parts] = self._kind(session, (self.adapter, *parts), self.level)
@@ -158,7 +159,7 @@ class Named:
 
 
 def name_of(session: Session) -> list[str]:
-    """The strings that a session belongs to; [] if there is no such session, or it belongs to none."""
+    """The strings to which a session belongs; [] if the session does not exist, or belongs to none."""
     try:
         first = session._info().fork_seq + 1
     except NotFound:
@@ -170,7 +171,7 @@ def name_of(session: Session) -> list[str]:
 
 
 def copy_out(store: Store, fork: Session) -> None:
-    """Make a fork a session of its own, so that what it was made from can be deleted."""
+    """Make a fork an independent session, so that its parent can be deleted."""
     spare = store.session(name("copying", fork.id))
     if spare.exists():
         spare.delete()
@@ -180,13 +181,15 @@ def copy_out(store: Store, fork: Session) -> None:
 
 
 def finish_copy(store: Store, session: Session) -> None:
-    """What copy_out() does last, again if a process died in it: the spare copy is whole once the fork is gone."""
+    """Run the last step of copy_out(), also after a process died in it: the spare copy is complete once the fork is
+    deleted.
+    """
     spare = store.session(name("copying", session.id))
     if not spare.exists():
         return
     if session.exists():
         if session.info().forked_from is not None:
-            return  # nothing was replaced yet
+            return  # not replaced yet
         if len(session) < len(spare):
             session.delete()
     if not session.exists():
@@ -195,7 +198,7 @@ def finish_copy(store: Store, session: Session) -> None:
 
 
 def delete(store: Store, session: Session) -> None:
-    """Delete a session for good; forks that need it get their own copy first."""
+    """Delete a session permanently; forks that need it are copied first."""
     try:
         session.delete()
     except NotFound:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of sessions for names of others.
+"""Ids of sessions for names of other libraries.
 
 Thread ids, namespaces and project keys may hold any character, and an id of a session only [A-Za-z0-9._-]. One rule
 makes an id of any strings, the same in every language; `tests/names.tsv` has examples.
@@ -10,7 +10,7 @@ makes an id of any strings, the same in every language; `tests/names.tsv` has ex
 3. 16 hex digits: the lower 64 bits of XXH3-128 over the strings, each after its length in bytes as 4 bytes,
    big-endian.
 
-Two names that get one id are told apart by the first event of the session, which has the name as it is.
+If two names have the same id, the first event of the session distinguishes them: it has the unchanged name.
 """
 
 from __future__ import annotations

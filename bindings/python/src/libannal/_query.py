@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filter:
-    """An annal_filter and what it points at."""
+    """An annal_filter and the memory to which it points."""
 
     raw: Any
     kept: tuple[Any, ...]
@@ -60,19 +60,19 @@ def events_filter(
 
 
 class Query:
-    """A question about events: each iteration asks it again, and reads the answer bit by bit."""
+    """A query of events: each iteration runs it again, and reads the answer in parts."""
 
     def __init__(self, store: Store, filter_: Filter) -> None:
         self._store = store
         self._filter = filter_
 
     def __iter__(self) -> Iterator[Event]:
-        """Events of one session by seq, of several by time. Raises `Corrupt` at an event that is damaged."""
+        """Events of a single session by seq, of several sessions by time. Raises `Corrupt` at a damaged event."""
         for table in self._tables(growing(), BLOCK_BYTES):
             yield from table.events()
 
     def _tables(self, sizes: Iterator[int], size_bytes: int) -> Iterator[Table]:
-        """Tables of at most so many events each."""
+        """Tables of at most the given numbers of events."""
         store, out, err = self._store, ffi.new("annal_query **"), new_error()
         with store._gate:
             check(lib.annal_query_open(store._indexed(), self._filter.raw, out, err), err)
@@ -92,10 +92,10 @@ class Query:
             handle.close()
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pyarrow.RecordBatch]:
-        """The events as batches of Arrow of at most so many rows; memory does not grow with the answer.
+        """The events as batches of Arrow of at most `rows` rows; memory does not grow with the answer.
 
         The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
-        "arrow"). Raises `Corrupt` at an event that is damaged.
+        "arrow"). Raises `Corrupt` at a damaged event.
         """
         return (event_batch(table) for table in self._tables(repeat(rows), BATCH_BYTES) if len(table))
 
@@ -106,7 +106,7 @@ class Query:
         return pyarrow.Table.from_batches(self.batches(), event_schema())
 
     def count(self) -> int:
-        """How many events it would return, without reading them."""
+        """The number of events that it would return, without reading them."""
         out, err = ffi.new("uint64_t *"), new_error()
         with self._store._gate:
             index = self._store._indexed()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording without a framework: a context manager for a run, a decorator for what it calls."""
+"""Recording without a framework: a context manager for a run, a decorator for functions that it calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _current: contextvars.ContextVar[Run | None] = contextvars.ContextVar("libannal.
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON; what JSON does not have is shown as repr()."""
+    """A value as JSON; values that JSON cannot express become their repr()."""
     try:
         dumps(value)
     except Invalid:
@@ -43,7 +43,7 @@ class Call:
 
     def __init__(self, run: Run, tool: str, input: Any) -> None:
         self.output: Any = None
-        """What the tool returned."""
+        """The result of the tool."""
         self.id = f"call_{uuid.uuid4().hex}"
         self._run = run
         self._called = {"call_id": self.id, "tool": tool, "input": _shown(input)}
@@ -73,7 +73,7 @@ class Call:
 class Run:
     """One run of an agent: a session that begins with session.created and ends with session.ended.
 
-    Make one with `run()`. Events are durable when a method returns.
+    Create one with `run()`. Events are durable when a method returns.
     """
 
     session: Session
@@ -126,17 +126,17 @@ class Run:
         return self.session.append(type, data, cause=cause)
 
     def message(self, role: str, content: Any, **fields: Any) -> int:
-        """What somebody said: "user", "assistant", "system"; the seq of message.added."""
+        """Record a message of "user", "assistant" or "system"; returns the seq of message.added."""
         return self._append(
             "message.added", {"id": uuid.uuid4().hex, "role": role, "content": _shown(content), **fields}
         )
 
     def tool(self, tool: str, input: Any = None) -> Call:
-        """A call of a tool: `with run.tool("bash", {"command": "make"}) as call: call.output = …`."""
+        """Record a call of a tool: `with run.tool("bash", {"command": "make"}) as call: call.output = …`."""
         return Call(self, tool, input)
 
     def usage(self, *, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> int:
-        """Tokens that were used, as an increment; also model, cached_input_tokens, cost_usd, …"""
+        """Record used tokens, as an increment; also model, cached_input_tokens, cost_usd, …"""
         return self._append(
             "agent.turn.usage",
             {
@@ -148,7 +148,7 @@ class Run:
         )
 
     def append(self, type: str, data: Any = None) -> int:
-        """Any other event."""
+        """Append any other event."""
         return self.session.append(type, data)
 
 
@@ -157,7 +157,7 @@ def run(
 ) -> Run:
     """Record one run of an agent: `with annal.run("triage", store="store") as run: …`.
 
-    Within another run `store` may be left out, and the new one is a sub-agent of it. `session` is the id of the
+    Within another run `store` may be omitted, and the new run is its sub-agent. `session` is the id of the
     session (default: a new one). An exception that leaves the block ends it as failed.
 
     >>> import libannal as annal, tempfile
@@ -193,8 +193,8 @@ def record(
 ) -> Any:
     """Record each call of a function, also of an async one: arguments, result or exception, duration.
 
-    With a `store` a call is a run of its own (within another one: a sub-agent); without it, it is a tool call of
-    the run that it is in, and outside of any run it is not recorded.
+    With a `store` a call is a run of its own (within another run: a sub-agent); without it, it is a tool call of
+    the current run, and outside of any run it is not recorded.
 
     >>> import libannal as annal, tempfile
     >>> @annal.record

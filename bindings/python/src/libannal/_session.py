@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _FORMAT_NAMES: dict[int, Format] = {lib.ANNAL_FORMAT_JSON: "json", lib.ANNAL_FORMAT_MSGPACK: "msgpack"}
 
 
-_spare_errors: list[Any] = []  # nothing was written to them
+_spare_errors: list[Any] = []  # never written to
 
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """What the header and the last lines of a journal say.
+    """The header and the last lines of a journal.
 
-    `forked_from` and `fork_seq` are of a fork: the session that has its history up to that event.
+    `forked_from` and `fork_seq` describe a fork: the session whose history up to that event it shares.
     """
 
     session: str
@@ -46,7 +46,7 @@ class SessionInfo:
     forked_from: str | None
     fork_seq: int
     file: str
-    """The id of the journal file: another one means another session of that name."""
+    """The id of the journal file: another id means another session with this name."""
 
     @property
     def created(self) -> datetime:
@@ -55,7 +55,7 @@ class SessionInfo:
 
 @dataclass(frozen=True)
 class Damage:
-    """Bytes of a journal that do not prove themselves. `seq` 0: the header."""
+    """Bytes of a journal that are damaged. `seq` 0: the header."""
 
     seq: int
     offset: int
@@ -72,7 +72,7 @@ class Artifact:
     bytes: int
 
     def ref(self, media_type: str = "application/octet-stream") -> dict[str, Any]:
-        """What an event contains to name it."""
+        """The reference to it, for the data of an event."""
         path = f"artifacts/{self.session}/{self.sha256}.zst"
         return {"sha256": self.sha256, "bytes": self.bytes, "media_type": media_type, "path": path}
 
@@ -130,13 +130,13 @@ class Session:
         """Append an event, and return its seq. It is durable then, unless a `level` says otherwise.
 
         `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended
-        exactly once: the same again answers the first seq. `expected_seq` is the seq of the last event that the
-        caller knows, 0 for none: if the session is longer, nothing is appended. The packs of the store are
-        asked first.
+        exactly once: the same event again returns the first seq. `expected_seq` is the seq of the last event that the
+        caller knows, 0 for none: if the session is longer, nothing is appended. The guards of the packs are checked
+        first.
 
         Raises `Refused` with the sentence of the pack whose guard refused, `Conflict` if `expected_seq` or `id`
         does not match, `Invalid`, `LimitExceeded`, `Busy` if another process has the session, `IOFailed`, and `Unknown`
-        if storage failed and it may or may not be there.
+        if storage failed and the event may or may not be written.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -216,13 +216,13 @@ class Session:
     def sync(self) -> None:
         """Return when everything that was appended through this object is durable, whatever its level.
 
-        Raises `IOFailed` if some events were refused after their append returned, `Unknown` if it is not known.
+        Raises `IOFailed` if some events were refused after their append returned, `Unknown` if the outcome is unknown.
         """
         err = new_error()
         with self.store._gate:
             check(lib.annal_writer_sync(self._write(), ffi.NULL, err), err)
 
-    # ---- Looking ----
+    # ---- Information ----
 
     def _info(self) -> Any:
         """Its annal_session_info. Raises `NotFound`."""
@@ -232,7 +232,7 @@ class Session:
         return raw
 
     def info(self) -> SessionInfo:
-        """What the header and the last lines of its journal say. Raises `NotFound`."""
+        """The header and the last lines of its journal. Raises `NotFound`."""
         raw = self._info()
         return SessionInfo(
             self.id,
@@ -257,7 +257,7 @@ class Session:
 
     @property
     def last_seq(self) -> int:
-        """The seq of its last event; 0: it has none."""
+        """The seq of its last event, or 0."""
         try:
             return int(self._info().last_seq)
         except NotFound:
@@ -278,10 +278,10 @@ class Session:
         *,
         on_damage: Callable[[Damage], None] | None = None,
     ) -> Iterator[Event]:
-        """The events from_seq to to_seq (default: the last one there is), read bit by bit, each proven by hash.
+        """The events from_seq to to_seq (default: the last event), read in parts, each checked by its hash.
 
-        A place that does not prove itself raises `Corrupt`; with `on_damage` that is called instead, and
-        reading goes on after it. A session without events has none.
+        A damaged place raises `Corrupt`; with `on_damage` that function is called instead, and reading continues after
+        the place. A session without events yields none.
         """
         for item in self._tables(from_seq, to_seq, growing(), BLOCK_BYTES):
             if isinstance(item, Table):
@@ -294,7 +294,7 @@ class Session:
     def _tables(
         self, from_seq: int, to_seq: int | None, sizes: Iterator[int], size_bytes: int
     ) -> Iterator[Table | Damage]:
-        """Tables of at most so many events each, and what is damaged between them."""
+        """Tables of at most the given numbers of events, and damaged places between them."""
         store, out, err = self.store, ffi.new("annal_cursor **"), new_error()
         try:
             with store._gate:
@@ -321,10 +321,10 @@ class Session:
             handle.close()
 
     def arrow(self, from_seq: int = 1, to_seq: int | None = None) -> pyarrow.Table:
-        """The events from_seq to to_seq (default: the last one there is) as a table of Arrow, each proven by hash.
+        """The events from_seq to to_seq (default: the last event) as a table of Arrow, each checked by its hash.
 
         The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
-        "arrow"). Raises `Corrupt` at a place that does not prove itself.
+        "arrow"). Raises `Corrupt` at a damaged place.
         """
         import pyarrow
 
@@ -388,7 +388,7 @@ class Session:
         )
 
     def verify(self) -> list[Damage]:
-        """Read its journal from the first byte to the last, and list what does not prove itself."""
+        """Read its journal from the first byte to the last, and list the damaged places."""
         found: Collector[Damage] = Collector(self._damage)
         out, err = ffi.new("annal_verify_result *"), new_error()
         with self.store._gate:
@@ -400,9 +400,9 @@ class Session:
     # ---- Its past, and other futures ----
 
     def state(self, at: int | datetime | str | None = None) -> State:
-        """The tables of the core pack as they were after event `at`, or at that time; default: now.
+        """The tables of the core pack after event `at`, or at that time; default: now.
 
-        Raises `NotFound` if there is no such session or event.
+        Raises `NotFound` if the session or the event does not exist.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -414,10 +414,10 @@ class Session:
         return open_state(self.store, self._slice.value, at)
 
     def fork(self, child: str, at: int | None = None) -> Session:
-        """A new session that has this one's history up to event `at` (default: the last), by pointer.
+        """Create a session that shares this session's history up to event `at` (default: the last), by pointer.
 
-        Nothing is copied; both are durable when it returns, and the events of one are not in the other.
-        Raises `Conflict` if `child` exists, `NotFound` if there is no event `at`.
+        Nothing is copied; both are durable when it returns, and neither contains later events of the other. Raises
+        `Conflict` if `child` exists, `NotFound` if event `at` does not exist.
         """
         forked = Session(self.store, child)
         err = new_error()
@@ -439,8 +439,8 @@ class Session:
     def copy(self, to: str) -> Session:
         """Copy its history into a new session, `to`, which is not a fork; durable when it returns.
 
-        Every event keeps its seq, time, id, cause and data; in the place of one that is damaged there is one of
-        type annal.gap. Raises `Conflict` if `to` exists, `NotFound`.
+        Every event keeps its seq, time, id, cause and data; a damaged event is replaced by an event of type annal.gap.
+        Raises `Conflict` if `to` exists, `NotFound`.
         """
         copied = Session(self.store, to)
         out, err = ffi.new("annal_repair_result *"), new_error()
@@ -460,7 +460,7 @@ class Session:
     def put_artifact(self, content: bytes) -> Artifact:
         """Store content beside the journals, durable when it returns; the same content is stored once.
 
-        Append an event that contains its `ref()`: what no event names is removed by a sweep, after a day.
+        Append an event that contains its `ref()`: content that no event names is removed by a sweep, after a day.
         """
         raw, err = ffi.new("annal_artifact_info *"), new_error()
         with self.store._gate:
@@ -473,7 +473,7 @@ class Session:
         return Artifact(self.id, _string(raw.sha256), raw.bytes)
 
     def get_artifact(self, sha256: str, bytes_max: int = 1 << 30) -> bytes:
-        """The content of that hash, proven. Raises `NotFound`, `Corrupt`, `LimitExceeded` above bytes_max."""
+        """The content with that hash, checked. Raises `NotFound`, `Corrupt`, `LimitExceeded` above bytes_max."""
         out, err = ffi.new("annal_slice *"), new_error()
         with self.store._gate:
             check(

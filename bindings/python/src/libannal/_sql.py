@@ -20,7 +20,7 @@ Row = tuple[Value, ...]
 class Rows(Sequence[Row]):
     """Rows of a SELECT, all in memory: a sequence of tuples that knows its `columns`.
 
-    The tuples are made when the first is asked for; `arrow()` needs none.
+    The tuples are built when the first is used; `arrow()` needs none.
     """
 
     def __init__(self, table: Table) -> None:
@@ -58,8 +58,8 @@ class Rows(Sequence[Row]):
     def arrow(self) -> pyarrow.Table:
         """The rows as a table of Arrow; needs pyarrow (the extra "arrow").
 
-        Nothing is copied: its arrays are the memory that SQLite's answer was written to. Integers with reals
-        become reals; other columns with several types raise `Invalid`.
+        Nothing is copied: its arrays are the memory to which SQLite's answer was written. Integers with reals become
+        reals; other columns with several types raise `Invalid`.
         """
         import pyarrow
 

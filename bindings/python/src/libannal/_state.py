@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class State(Resource):
-    """The tables of one session after one event, as a database in memory."""
+    """The tables of a session after an event, as a database in memory."""
 
     def __init__(self, store: Store, pointer: Any) -> None:
         super().__init__(store._own(pointer, lib.annal_state_free), threading.RLock())
         self._store = store
         self.seq = int(lib.annal_state_seq(pointer))
-        """The event that it comes after; 0: before the first."""
+        """The last event that it contains, or 0."""
 
     def sql(self, sql: str, *params: object) -> Rows:
-        """The rows of one SELECT over its tables; params are ?1, ?2, … Raises `SQLError`."""
+        """Run a SELECT over its tables; params are ?1, ?2, … Raises `SQLError`."""
         with self._lock, self._store._gate:
             state = self._handle.pointer
             return run_sql(lambda *rest: lib.annal_state_sql(state, *rest), sql, params)
@@ -35,14 +35,14 @@ class State(Resource):
         return loads_object(self._bytes(lib.annal_state_json, self._handle))
 
     def hash(self) -> str:
-        """64 hex digits; two states are equal if it is."""
+        """64 hex digits; two states are equal if their hashes are."""
         out, err = ffi.new("uint8_t[32]"), new_error()
         with self._lock, self._store._gate:
             check(lib.annal_state_hash(self._handle.pointer, out, err), err)
         return bytes(out).hex()
 
     def diff(self, after: State) -> list[dict[str, Any]]:
-        """A JSON patch (RFC 6902) that turns the `json()` of this state into that of `after`."""
+        """A JSON patch (RFC 6902) that turns the `json()` of this state into the `json()` of `after`."""
         with after._lock:
             patch: list[dict[str, Any]] = loads(
                 self._bytes(lib.annal_state_patch, self._handle, after._handle)

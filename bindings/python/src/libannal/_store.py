@@ -71,7 +71,7 @@ def choice(table: dict[str | None, int], value: str | None, what: str) -> int:
 
 @dataclass(frozen=True)
 class Pack:
-    """A pack of the store, as it is. `error` says why it is not run."""
+    """The state of a pack of the store. `error` says why it is not run."""
 
     name: str
     version: int
@@ -132,10 +132,10 @@ def _read_note(note: Any) -> str:
 
 
 class Store:
-    """An open store; make one with `open()`, and keep it: one object a directory and process.
+    """An open store; create one with `open()`, and keep it: one object a directory and process.
 
-    Any thread may use it, and it knows which of them are inside: `close()` waits for them. In a child of
-    fork() every method raises `Closed`.
+    Any thread may use it, and it knows which threads are inside: `close()` waits for them. In a child of fork() every
+    method raises `Closed`.
     """
 
     def __init__(self, path: str, pointer: Any, follow: bool) -> None:
@@ -149,12 +149,12 @@ class Store:
         """The directory, as an absolute path."""
         open_stores.add(self)
 
-    # ---- Its end ----
+    # ---- Closing ----
 
     def close(self) -> None:
-        """Make everything durable and let go of all sessions. Waits for calls of other threads.
+        """Write everything durably and release all sessions. Waits for calls of other threads.
 
-        Raises `IOFailed` or `Unknown` if something that was appended could not be made durable.
+        Raises `IOFailed` or `Unknown` if something that was appended could not be written durably.
         """
         if self._gate.closed:
             return
@@ -214,9 +214,9 @@ class Store:
     # ---- Sessions ----
 
     def session(self, session: str) -> Session:
-        """The session of that id (1 to 200 of A-Z a-z 0-9 . _ -). It exists once something is appended.
+        """The session with that id (1 to 200 of A-Z a-z 0-9 . _ -). It exists once something is appended.
 
-        Raises `Invalid` if it is not an id; `name()` makes one of any strings.
+        Raises `Invalid` if it is not an id; `name()` computes an id for any strings.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -229,7 +229,7 @@ class Store:
             return Session(self, session)
 
     def sessions(self) -> list[str]:
-        """The ids of all sessions, sorted. A listing of a directory: no journal is read."""
+        """The ids of all sessions, sorted. It lists a directory and reads no journal."""
         found: Collector[str] = Collector(lambda session, _bytes: text(session))
         err = new_error()
         with self._gate:
@@ -243,10 +243,10 @@ class Store:
         return self.session(session).exists()
 
     def delete(self, *sessions: str) -> list[str]:
-        """Delete sessions so that no file of the store holds anything of them.
+        """Delete sessions so that no file of the store contains any of their bytes.
 
-        Returns sentences about what remains for now, for instance content that another process's database
-        has still. Raises `Conflict` if a fork needs one, `NotFound`, `Busy`.
+        Returns sentences about what remains for now, for instance content that another process's database still has.
+        Raises `Conflict` if a fork needs a session, `NotFound`, `Busy`.
         """
         notes: Collector[str] = Collector(_read_note)
         names, err = Slices(sessions), new_error()
@@ -264,7 +264,7 @@ class Store:
         with self._gate:
             check(lib.annal_sync(self._pointer, err), err)
 
-    # ---- Questions ----
+    # ---- Queries ----
 
     def query(
         self,
@@ -279,10 +279,10 @@ class Store:
         limit: int = 0,
         descending: bool = False,
     ) -> Query:
-        """The events that fit all of this: iterate over it, or ask for its `count()`.
+        """The events that match all of this: iterate over it, or call `count()`.
 
-        `types` are types or patterns with *, ? and [abc]; `since` <= ts < `until`, so neighbours share no event,
-        and a bound that is not given does not limit; `where` is an SQL expression
+        `types` are types or patterns with *, ? and [abc]; `since` <= ts < `until`, so adjacent ranges share no event,
+        and a missing bound does not limit; `where` is an SQL expression
         over session_id, seq, timestamp, type, id, cause and data, as "data->>'$.tool' = 'bash'". Everything
         that is durable now is in the answer.
 
@@ -308,9 +308,9 @@ class Store:
         )
 
     def sql(self, sql: str, *params: object, session: str = "") -> Rows:
-        """The rows of one SELECT over sessions.db, the tables of packs, and `events`; params are ?1, ?2, …
+        """Run a SELECT over sessions.db, the tables of packs, and `events`; params are ?1, ?2, …
 
-        `session` adds the databases that packs keep for that session alone. Raises `SQLError`.
+        `session` adds the databases that packs keep only for that session. Raises `SQLError`.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -336,11 +336,11 @@ class Store:
         limit: int = 20,
         newest_first: bool = False,
     ) -> list[Hit]:
-        """Where something was said, or returned by a tool; the best first.
+        """Search the text of messages and results of tools; the best hit first.
 
-        `words` is text whose words must all be there, or a list of words and phrases; a * at the end of one
-        means any rest. `expression` is one of SQLite's FTS5 instead. `limit` 0: all. Raises `Invalid` if there
-        is nothing to search for.
+        `words` is text whose words must all occur, or a list of words and phrases; a * at the end of a word matches any
+        ending. `expression` is an expression of SQLite's FTS5 instead. `limit` 0: all. Raises `Invalid` if there is
+        nothing to search for.
         """
         kept = [Slices(words.split() if isinstance(words, str) else words), Slices(sessions), Slices(types)]
         single = [Slice(expression), Slice(role), Slice(tool)]
@@ -383,11 +383,11 @@ class Store:
         from_now: bool = False,
         cursor: str = "",
     ) -> Tail:
-        """Follow sessions (none: all) live: what exists first, then each event as soon as it is durable.
+        """Follow sessions (none: all) live: existing events first, then each new event when it is durable.
 
         Begins with the first event, or `from_seq`, `since`, with the `last` N, or `from_now`. With the name of a
         `cursor` it continues where `Tail.commit()` left it. Raises `Invalid` if two beginnings are given, `Busy`
-        if another tail has the cursor.
+        if another tail uses the cursor.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -410,7 +410,7 @@ class Store:
     # ---- Packs ----
 
     def packs(self) -> list[Pack]:
-        """Every pack of the store, core first, as it is now."""
+        """Every pack of the store, core first."""
         found: Collector[Pack] = Collector(_read_pack)
         err = new_error()
         with self._gate:
@@ -418,9 +418,9 @@ class Store:
         return found.done(status, err)
 
     def enable_pack(self, name: str, at: str | os.PathLike[str] | None = None) -> None:
-        """Switch a built-in pack on; `at` is the directory of its database. Raises `NotFound`.
+        """Enable a built-in pack; `at` is the directory of its database. Raises `NotFound`.
 
-        A pack of your own is on while its file is in STORE/packs/NAME.sql.
+        A pack of your own is enabled while its file is in STORE/packs/NAME.sql.
         """
         place = ffi.NULL if at is None else ffi.new("char[]", os.fsencode(at))
         err = new_error()
@@ -428,7 +428,7 @@ class Store:
             check(lib.annal_pack_enable(self._pointer, name.encode(), place, err), err)
 
     def disable_pack(self, name: str) -> None:
-        """Switch a built-in pack off; its database stays. Raises `NotFound` if it is not on."""
+        """Disable a built-in pack; its database stays. Raises `NotFound` if it is not enabled."""
         err = new_error()
         with self._gate:
             check(lib.annal_pack_disable(self._pointer, name.encode(), err), err)
@@ -446,16 +446,16 @@ def open(
     follow: bool = True,
     unsafe_filesystem: bool = False,
 ) -> Store:
-    """Open the store in a directory, and recover what processes that died left.
+    """Open the store in a directory, and recover events of processes that died.
 
-    `level` is that of appends that ask for none; `format` that of new journals (default: JSON lines);
+    `level` is the default level of appends; `format` the format of new journals (default: JSON lines);
     `batch_ms` how long an append of level "batch" may stay in memory (default: 10 ms); `wait_ms` how long to
     wait for another process (default: 10,000 ms). With `follow` the tables are kept up to date in the
-    background once they are needed; without it each question brings them up to date first.
+    background once they are needed; without it each query updates them first.
     With `unsafe_filesystem` it also writes on FUSE and network filesystems, where a crash or a second process may
     lose acknowledged events.
 
-    Raises `NotFound` if there is no store and `create` is false, `IOFailed` if the directory cannot be read or
+    Raises `NotFound` if the store does not exist and `create` is false, `IOFailed` if the directory cannot be read or
     written, `Unsupported` on a network filesystem, for a store of a newer version, and in a child of fork() whose
     parent had a store open.
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows as columns that C has filled: values of Python and arrays of Arrow are made from them, the latter without a copy."""
+"""Rows as columns that C has filled. Values of Python and arrays of Arrow are built from them, arrays without a copy.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Value = int | float | str | bytes | None
-"""What SQLite has in a column."""
+"""A value in a column of SQLite."""
 
 INTEGER, REAL, TEXT, BLOB = (
     1 << kind
@@ -34,11 +35,11 @@ def _on_error(_kind: object, error: BaseException, _trace: object) -> None:
 
 @ffi.def_extern(name="libannal_on_pause", error=STOP, onerror=_on_error)  # type: ignore[untyped-decorator]
 def _pause() -> int:
-    return 0  # the interpreter was here, and looked for signals
+    return 0  # the interpreter has run, and handled signals
 
 
 def stopped() -> BaseException:
-    """Why a callback of C ended its call: an exception that came in a pause, or no memory."""
+    """The reason why a callback of C ended its call: an exception raised in a pause, or no memory."""
     error: BaseException | None = _stopped.__dict__.pop("error", None)
     return error if error is not None else NoMemory("the rows of a SELECT")
 
@@ -46,12 +47,12 @@ def stopped() -> BaseException:
 take_columns = ffi.addressof(lib, "libannal_table_columns")
 take_row = ffi.addressof(lib, "libannal_table_row")
 
-BLOCK_ROWS, BLOCK_BYTES = 2048, 1 << 20  # at most so many events, with so much data, become objects at once
-BATCH_ROWS, BATCH_BYTES = 65_536, 32 << 20  # and so many a batch of Arrow
+BLOCK_ROWS, BLOCK_BYTES = 2048, 1 << 20  # maximum of events, and of their data, that become objects at once
+BATCH_ROWS, BATCH_BYTES = 65_536, 32 << 20  # the same for a batch of Arrow
 
 
 class Table:
-    """A block of rows, in memory of C that is freed with the last object that points into it."""
+    """A block of rows, in memory of C that is freed with the last object that refers to it."""
 
     def __init__(self) -> None:
         self.raw = ffi.gc(lib.libannal_table_new(), lib.libannal_table_free)
@@ -71,7 +72,7 @@ class Table:
     def _buffer(self, pointer: Any, size: int) -> memoryview:
         if not size:
             return memoryview(b"")
-        # ffi.gc: the buffer keeps what it was made of, and that keeps the table.
+        # ffi.gc: the buffer keeps its source alive, and that keeps the table.
         return memoryview(ffi.buffer(ffi.gc(pointer, lambda _pointer, _table=self.raw: None), size))
 
     def _numbers(self, column: Any, code: Literal["q", "d"] = "q") -> Any:
@@ -109,7 +110,7 @@ class Table:
                 yield str(content[begin:end], "utf-8", "replace") if bit == TEXT else content[begin:end]
 
     def pop_event(self) -> tuple[str, int]:
-        """Remove the last row, of an event: its session and seq."""
+        """Remove the last row, an event's: returns its session and seq."""
         found = self.values(0)[-1], self.values(1)[-1]
         self.raw.rows -= 1
         return found
@@ -148,7 +149,7 @@ class Table:
         return pyarrow.Array.from_buffers(type_, rows, [valid, numbers, content])
 
     def events(self, session: str | None = None) -> list[Event]:
-        """The rows as events; `session`: they are all of it."""
+        """The rows as events; `session`: the session of all of them."""
         if not len(self):
             return []
         sessions, seqs, times, types, ids, causes = (self.values(index) for index in range(6))
@@ -192,7 +193,7 @@ def event_schema() -> pyarrow.Schema:
 
 
 def growing() -> Iterator[int]:
-    """Sizes of blocks: small ones first, for who looks at few events."""
+    """Sizes of blocks: small ones first, for callers that read few events."""
     size = 16
     while True:
         yield size
@@ -200,7 +201,7 @@ def growing() -> Iterator[int]:
 
 
 def read_block(read: Callable[..., int], *arguments: Any) -> tuple[int, Table]:
-    """A call of libannal_table_read_…() with a table of its own: its status, and that table."""
+    """Call libannal_table_read_…() with a table of its own: returns its status, and that table."""
     table, err = Table(), new_error()
     status = check(read(table.raw, *arguments, err), err)
     return status, table

@@ -15,15 +15,15 @@ from ._event import Event
 if TYPE_CHECKING:
     from ._store import Store
 
-_SLICE_MS = 200  # a wait is cut into pieces of this, so that Ctrl-C and close() are not kept waiting
+_SLICE_MS = 200  # a wait is cut into pieces of this length, so that Ctrl-C and close() take effect soon
 
 
 class Tail(Resource):
     """Events of sessions, live: an iterator, and an asynchronous one.
 
-    `for event in tail` waits for the next event without end; `async for` does so in the event loop, by a
-    descriptor that the loop polls, without a thread. `next(timeout)` gives up. One thread at a time; others
-    wait for it. After `close()` its named cursor stays where `commit()` left it.
+    `for event in tail` waits for the next event without end; `async for` does so in the event loop, by a descriptor
+    that the loop polls, without a thread. `next(timeout)` gives up. One thread at a time; others wait for it. After
+    `close()` its named cursor stays where `commit()` left it.
     """
 
     def __init__(self, store: Store, pointer: Any) -> None:
@@ -44,10 +44,10 @@ class Tail(Resource):
                     return Event.read_from(text(lib.annal_tail_session(tail)), self._raw)
 
     def next(self, timeout: float | None = None) -> Event | None:
-        """The next event; None if none comes within `timeout` seconds. A timeout of None waits without end.
+        """The next event; None if no event is appended within `timeout` seconds. A timeout of None waits without end.
 
-        Bytes of a journal that do not prove themselves are skipped: `Session.verify()` lists them. Raises
-        `Conflict`, if the tail is of one session, when its journal was replaced or deleted: open a new one.
+        Damaged bytes of a journal are skipped: `Session.verify()` lists them. A tail of a single session raises
+        `Conflict` when its journal was replaced or deleted: open a new one.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -75,7 +75,7 @@ class Tail(Resource):
         return event
 
     async def _readable(self) -> None:
-        """Return when there may be something new. Cancelled, it leaves nothing in the loop."""
+        """Return when there may be something new. If it is cancelled, it leaves nothing in the loop."""
         import asyncio  # a program without a loop does not pay for it
 
         loop = asyncio.get_running_loop()
@@ -105,7 +105,7 @@ class Tail(Resource):
         return self._fd
 
     def commit(self) -> None:
-        """Every event that this tail returned is dealt with: its named cursor goes on after them.
+        """Confirm that every event that this tail returned is processed: its named cursor continues after them.
 
         Durable when it returns. Raises `Invalid` if the tail has no cursor.
         """

@@ -5,7 +5,7 @@
 
     options = ClaudeAgentOptions(session_store=AnnalSessionStore(store))
 
-Each transcript (and each one of a sub-agent) is a session, each line of it an event.
+Each transcript (also of a sub-agent) is a session, and each line of it an event.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ._store import Store
 
 
 class _Transcript(Folded):
-    """The lines of a transcript; one with a uuid counts once."""
+    """The lines of a transcript; a line with a uuid counts once."""
 
     def reset(self) -> None:
         self.lines: list[Event] = []
@@ -48,7 +48,7 @@ class _Transcript(Folded):
 
 
 class AnnalSessionStore(SessionStore):
-    """Transcripts in a store, durable when append() returns. The store stays the caller's."""
+    """Transcripts in a store, durable when append() returns. The caller keeps the store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -74,7 +74,7 @@ class AnnalSessionStore(SessionStore):
             return [cast(SessionStoreEntry, line.read()) for line in transcript.lines]
 
     def _names(self, *beginning: str) -> list[tuple[str, ...]]:
-        """The names of sessions that begin so: (project, session) and (project, session, subpath)."""
+        """The names of sessions with this beginning: (project, session) and (project, session, subpath)."""
         return [parts for parts in self._transcripts.all() if parts[: len(beginning)] == beginning]
 
     def _mtime(self, *parts: str) -> int:
@@ -113,7 +113,7 @@ class AnnalSessionStore(SessionStore):
         return [parts[2] for parts in self._names(key["project_key"], key["session_id"]) if len(parts) == 3]
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Append lines: all of them, or none. A uuid that is there already is left out."""
+        """Append lines: all of them, or none. A line whose uuid exists is skipped."""
         await in_thread(self._append, key, entries)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
@@ -121,15 +121,15 @@ class AnnalSessionStore(SessionStore):
         return await in_thread(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
-        """The transcripts of a project, without those of sub-agents."""
+        """The transcripts of a project, except those of sub-agents."""
         return await in_thread(self._list, project_key)
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        """What the SDK's fold_session_summary() makes of each transcript of a project."""
+        """The result of the SDK's fold_session_summary() for each transcript of a project."""
         return await in_thread(self._summaries, project_key)
 
     async def delete(self, key: SessionKey) -> None:
-        """Delete a transcript for good; of a session also those of its sub-agents."""
+        """Delete a transcript permanently; for a session, also the transcripts of its sub-agents."""
         await in_thread(self._delete, key)
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:

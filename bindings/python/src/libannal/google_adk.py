@@ -5,10 +5,10 @@
 
     runner = Runner(agent=agent, app_name="shop", session_service=AnnalSessionService(store))
 
-A session of ADK is a session of the store, each of its events an event with its change of the state. What belongs to
-the app or the user (keys that begin with "app:" or "user:") is kept once more in a session of the app or the user,
-after the event that says it: if a process dies in between, whoever opens the session next completes it. Keys that begin
-with "temp:" are not stored.
+A session of ADK is a session of the store, and each of its events is an event with its change of the state. State of
+the app or the user (keys that begin with "app:" or "user:") is stored a second time, in a session of the app or the
+user, after the event that changes it: if a process dies in between, the next process that opens the session completes
+it. Keys that begin with "temp:" are not stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ADDED, _CREATED, _CHANGED = "adk.event", "adk.session", "state.changed"
 
 
 def _parts(changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A change of the state by whose it is: of the app, the user, the session."""
+    """Split a change of the state by its owner: the app, the user, the session."""
     app, user, own = {}, {}, {}
     for key, value in changes.items():
         if key.startswith(State.APP_PREFIX):
@@ -50,7 +50,7 @@ def _parts(changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dic
 
 
 class _Shared(Folded):
-    """The state of an app or a user, and the events that it comes from."""
+    """The state of an app or a user, and the events from which it was computed."""
 
     def reset(self) -> None:
         self.state: dict[str, Any] = {}
@@ -63,13 +63,13 @@ class _Shared(Folded):
 
 
 class _Session(Folded):
-    """A session: its events, its state, and what it says of the app's and the user's."""
+    """A session: its events, its state, and its changes of the app's and the user's state."""
 
     def reset(self) -> None:
         self.events: list[Event] = []
         self.state: dict[str, Any] = {}
         self.updated = 0.0
-        self.shared: list[tuple[str, dict[str, Any], dict[str, Any]]] = []  # not yet known to be passed on
+        self.shared: list[tuple[str, dict[str, Any], dict[str, Any]]] = []  # not known to be passed on yet
         self._created = ""
 
     def apply(self, event: Event) -> None:
@@ -88,10 +88,10 @@ class _Session(Folded):
 
 
 class AnnalSessionService(BaseSessionService):
-    """Sessions in a store; what a method did is durable when it returns. The store stays the caller's.
+    """Sessions in a store; the effect of a method is durable when it returns. The caller keeps the store.
 
-    `append_event()` raises `StaleSessionError` if the session object is not what the store has: somebody else appended.
-    With `level="batch"` it does not wait for the disk, and events are durable within the store's batch_ms.
+    `append_event()` raises `StaleSessionError` if the session object differs from the store: another caller has
+    appended. With `level="batch"` it does not wait for the disk, and events are durable within the store's batch_ms.
     """
 
     def __init__(self, store: Store, *, level: Level = "sync") -> None:
@@ -101,7 +101,7 @@ class AnnalSessionService(BaseSessionService):
         self._users = Named(store, "google-adk-user", _Shared, level)
 
     def _find(self, app_name: str, user_id: str, session_id: str) -> _Session | None:
-        """The session, up to date, with what it says of the app and the user passed on; None: there is none."""
+        """The session, up to date, with its changes of the app and the user passed on, or None."""
         session = cast(_Session, self._sessions.get(app_name, user_id, session_id.strip()))
         with session.lock:
             if not session.refresh():
@@ -140,7 +140,7 @@ class AnnalSessionService(BaseSessionService):
         return merged
 
     def _answer(self, app_name: str, user_id: str, session_id: str, session: _Session) -> AdkSession:
-        """The session as ADK has it, without events."""
+        """The session as an object of ADK, without events."""
         found = AdkSession(
             app_name=app_name,
             user_id=user_id,
@@ -206,7 +206,7 @@ class AnnalSessionService(BaseSessionService):
                 delete(self.store, session.session)
 
     def _append(self, held: AdkSession, content: bytes) -> str:
-        """Append an event if the session is the one that the caller holds; returns its new marker."""
+        """Append an event if the caller's session object is current; returns its new marker."""
         session = self._find(held.app_name, held.user_id, held.id)
         if session is None:
             raise SessionNotFoundError(f"Session {held.id} not found.")
@@ -235,15 +235,15 @@ class AnnalSessionService(BaseSessionService):
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> AdkSession | None:
-        """The session, with the events that `config` asks for; None: there is none."""
+        """The session, with the events that `config` selects, or None."""
         return await in_thread(self._get, app_name, user_id, session_id, config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """The sessions of an app, or of one of its users, without their events; the oldest first."""
+        """The sessions of an app, or of a single user of it, without their events; the oldest first."""
         return await in_thread(self._list, app_name, user_id)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session for good. What it said of the app and the user stays."""
+        """Delete a session permanently. Its changes of the app's and the user's state stay."""
         await in_thread(self._delete, app_name, user_id, session_id)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:

@@ -6,9 +6,9 @@
     with annal.open("store") as store:
         graph = builder.compile(checkpointer=AnnalSaver(store))
 
-A thread is one session. Each checkpoint is one durable event with the channels that changed, each call of
-put_writes() another; copy_thread() is a fork, by pointer. Deleting runs and pruning take checkpoints out of what
-is listed; delete_thread() deletes the session, so that no file has its content.
+A thread is one session. Each checkpoint is one durable event with the channels that changed, and so is each call of
+put_writes(); copy_thread() is a fork, by pointer. Deleting runs and pruning remove checkpoints from lists;
+delete_thread() deletes the session, so that no file has its content.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ._event import Draft, Event
 from ._named import Folded, Named, delete
 from ._store import Level, Store
 
-_TRIES = 4  # to write a difference, while others append to the thread
+_TRIES = 4  # tries to write a difference, while others append to the thread
 
 Typed = tuple[str, bytes]
 
@@ -69,13 +69,13 @@ class _Saved:
 
 
 def _ordered(saved: _Saved) -> builtins.list[tuple[str, str, Typed]]:
-    """Writes to a checkpoint as LangGraph replays them: task, channel, value."""
+    """Writes to a checkpoint, as LangGraph replays them: task, channel, value."""
     writes = sorted(saved.writes.items(), key=lambda item: (item[1][3], *item[0]))
     return [(task, channel, typed) for _, (task, channel, typed, _) in writes]
 
 
 class _Value:
-    """A value of a channel: as it is, or how it differs from the version before it."""
+    """A value of a channel: complete, or its difference from the previous version."""
 
     __slots__ = ("base", "content", "depth", "made", "type")
 
@@ -84,7 +84,7 @@ class _Value:
         self.content = content
         self.base = base
         self.depth: int = 0 if base is None else base.depth + 1
-        self.made: bytes | None = None  # what read() returns, of the newest version only
+        self.made: bytes | None = None  # result of read(), of the newest version only
 
     def read(self) -> bytes:
         chain = [self]
@@ -97,7 +97,7 @@ class _Value:
         return found
 
 
-_DEPTH = 64  # differences in a row: reading an old value follows them
+_DEPTH = 64  # differences in a row: reading an old value follows all of them
 
 
 class _Thread(Folded):
@@ -106,11 +106,11 @@ class _Thread(Folded):
     def reset(self) -> None:
         self.saved: dict[str, dict[str, _Saved]] = {}
         self.values: dict[tuple[str, str, Any], _Value] = {}
-        self.last: dict[tuple[str, str], Any] = {}  # of each channel the version that was saved last
-        self.coming: dict[tuple[str, str, Any], bytes] = {}  # what is being appended: it need not be made again
-        # Of each namespace the greatest id.
+        self.last: dict[tuple[str, str], Any] = {}  # by channel, the version that was saved last
+        self.coming: dict[tuple[str, str, Any], bytes] = {}  # being appended: need not be encoded again
+        # By namespace, the greatest id.
         self.latest: dict[str, str] = {}
-        self.owner: str | None = None  # who claimed it last
+        self.owner: str | None = None  # its last owner
 
     def value(self, space: str, channel: str, version: Any) -> Typed | None:
         """A value; None if it is missing or empty."""
@@ -123,7 +123,7 @@ class _Thread(Folded):
         return value.type, content
 
     def difference(self, space: str, channel: str, typed: Typed) -> builtins.list[Any] | None:
-        """A value as [version that it differs from, how]; None: write it as it is."""
+        """A value as [version from which it differs, difference]; None: write the complete value."""
         version = self.last.get((space, channel))
         base = self.value(space, channel, version)
         if base is None or self.values[space, channel, version].depth >= _DEPTH:
@@ -174,16 +174,16 @@ class _Thread(Folded):
 
 
 class StaleOwner(Conflict):
-    """Somebody else has claimed the thread since; nothing was written, and nothing of this owner will be."""
+    """Another owner has claimed the thread since; nothing was written, and this owner cannot write any more."""
 
     is_stale_write_owner_error = True
 
 
 class AnnalSaver(BaseCheckpointSaver[str]):
-    """Checkpoints in a store; every method is durable when it returns. The store stays the caller's.
+    """Checkpoints in a store; every method is durable when it returns. The caller keeps the store.
 
-    `adapter` is the first part of the names of its sessions: savers with different ones do not see each other.
-    With `level="batch"` put() and put_writes() do not wait for the disk, and are durable within the store's batch_ms.
+    `adapter` is the first part of the names of its sessions: savers with different adapters do not see each other. With
+    `level="batch"` put() and put_writes() do not wait for the disk, and are durable within the store's batch_ms.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         return cast(_Thread, self._threads.get(str(thread_id)))
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """The next version of a channel: a number, and what tells two of two processes apart."""
+        """The next version of a channel: a number, and digits that distinguish the versions of two processes."""
         number = 0 if current is None else int(str(current).split(".")[0])
         return f"{number + 1:032}.{random.random():016}"
 
@@ -237,7 +237,8 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         return _config(thread, space, checkpoint["id"])
 
     def _save(self, thread: _Thread, data: dict[str, Any], typed: dict[tuple[str, Any], Typed]) -> None:
-        """Append it with its values, as differences from those that are there, if nothing came in between."""
+        """Append a checkpoint with its values, as differences from existing values, if nothing was appended in between.
+        """
         for _ in range(_TRIES):
             with thread.lock:
                 self._refresh(thread)
@@ -258,7 +259,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         self._append(thread, Draft("checkpoint.saved", data))
 
     def _refresh(self, thread: _Thread) -> None:
-        """Bring it up to date, before a write."""
+        """Read the new events, before a write."""
         thread.refresh()
 
     def _append(self, thread: _Thread, draft: Draft) -> None:
@@ -267,7 +268,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote on top of a checkpoint. The first write of a task at an index stays."""
+        """Save the writes of a task on top of a checkpoint. The first write of a task at an index stays."""
         place = config["configurable"]
         self._append(
             self._thread(place["thread_id"]),
@@ -287,10 +288,10 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         )
 
     def claim_write_ownership(self, thread_id: str) -> AnnalSaver:
-        """Make the saver that is returned the only one that may write to a thread, in all processes.
+        """Claim a thread: the returned saver is the only saver that may write to it, in all processes.
 
-        Whoever claimed the thread before is refused from now on: `put()` and `put_writes()` of that saver raise
-        `StaleOwner`, and what it wrote is not there. A saver that claimed nothing is not asked.
+        The previous owner is refused from now on: `put()` and `put_writes()` of that saver raise `StaleOwner`, and
+        write nothing. A saver that claimed nothing is not checked.
         """
         thread, owner = self._thread(thread_id), uuid4().hex
         thread.append(Draft("thread.claimed", {"owner": owner}))
@@ -372,7 +373,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Of each channel the nearest value of an ancestor, and the writes since. Nothing else of them is read."""
+        """For each channel the nearest value of an ancestor, and the writes since then. Nothing else is read."""
         place = config["configurable"]
         thread, space = self._thread(place["thread_id"]), place.get("checkpoint_ns", "")
         found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
@@ -397,7 +398,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             entry["writes"].reverse()
         return found
 
-    # ---- Taking back ----
+    # ---- Removing ----
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the session of a thread; threads that were copied from it keep their history."""
@@ -406,14 +407,14 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             delete(self.store, thread.session)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Take out the checkpoints of these runs, in all threads."""
+        """Remove the checkpoints of these runs, in all threads."""
         wanted = set(run_ids)
         if wanted:
             for (thread_id,) in self._threads.all():
                 self._take_out(thread_id, lambda _space, _id, saved: saved.run in wanted)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Make a thread with all that another one has: a fork by pointer. Raises `Conflict` if it exists."""
+        """Create a thread with the content of another thread: a fork by pointer. Raises `Conflict` if it exists."""
         source, target = self._thread(source_thread_id), self._thread(target_thread_id)
         with source.lock, target.lock:
             if source.refresh():
@@ -421,7 +422,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
                 forked.append_many([target.naming()])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the latest checkpoint of each namespace, and what its delta channels need; or "delete" all."""
+        """Keep the latest checkpoint of each namespace, and the ancestors of its delta channels; or "delete" all."""
         for thread_id in thread_ids:
             if strategy == "delete":
                 self.delete_thread(thread_id)
@@ -469,7 +470,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             if gone:
                 thread.append(Draft("checkpoint.deleted", {"checkpoints": gone}))
 
-    # ---- The same for event loops: in the loop's threads, because a disk is waited for ----
+    # ---- The same for event loops: in the loop's threads, because they wait for a disk ----
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple()`."""
@@ -555,7 +556,7 @@ class _Owner(AnnalSaver):
                 thread.append(draft, expected_seq=seq)
                 return
             except Conflict:
-                continue  # somebody appended, perhaps a claim
+                continue  # another caller has appended, perhaps a claim
 
 
 def _config(thread_id: str, space: str, checkpoint: str) -> RunnableConfig:

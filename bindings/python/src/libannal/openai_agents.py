@@ -6,8 +6,8 @@
     with annal.open("store") as store:
         await Runner.run(agent, "Hello", session=AnnalSession("user 42", store))
 
-Items are events, added as one and durable. What is taken back (pop_item(), clear_session()) is an event, too: it is
-gone from the conversation and stays in the history; `Session.delete()` removes it for good.
+Items are events, appended as one and durable. Removing items (pop_item(), clear_session()) is an event, too: they are
+no longer in the conversation, and stay in the history; `Session.delete()` removes it permanently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONG = 1024  # events
 
 
 class _Items(Folded):
-    """The items that are there, oldest first, each as its event."""
+    """The current items, oldest first, each as its event."""
 
     def reset(self) -> None:
         self.items: list[Event] = []
@@ -48,9 +48,10 @@ class _Items(Folded):
         return self.seems_long() or self.refresh()
 
     def seems_long(self) -> bool:
-        """Whether nothing of the session was read yet, and to read all of it takes a while. It is that of its name.
+        """Whether nothing of the session was read yet, and reading all of it takes a while. Checks that its name is
+        right.
 
-        What is appended at level batch is not in the journal yet, so that it has to be remembered.
+        Events of level batch are not in the journal yet, so that this has to be remembered.
         """
         return (
             not self.seq
@@ -60,7 +61,7 @@ class _Items(Folded):
         )
 
     def latest(self, count: int) -> list[Event]:
-        """The latest items, oldest first, read from the end: what comes before them is not read."""
+        """The latest items, oldest first, read from the end: earlier items are not read."""
         if count <= 0:
             return []
         if not self.seems_long():
@@ -81,10 +82,10 @@ class _Items(Folded):
 
 
 class AnnalSession:
-    """A conversation in a store: what the Agents SDK calls a session. The store stays the caller's.
+    """A conversation in a store: a session of the Agents SDK. The caller keeps the store.
 
-    `session_id` may be any string; `annal_session` is the session of the store that belongs to it. With
-    `level="batch"` nothing waits for the disk, and items are durable within the store's batch_ms.
+    `session_id` may be any string; `annal_session` is its session of the store. With `level="batch"` nothing waits for
+    the disk, and items are durable within the store's batch_ms.
     """
 
     session_id: str
@@ -115,7 +116,7 @@ class AnnalSession:
             if count is None:
                 self._items.refresh()
             found = self._items.items if count is None else self._items.latest(count)
-            # Each caller gets its own: an item is a dict that it may change.
+            # Each caller receives a copy: an item is a dict that it may change.
             return [cast(TResponseInputItem, item.read()) for item in found]
 
     def _add(self, items: list[TResponseInputItem]) -> None:
@@ -133,7 +134,7 @@ class AnnalSession:
                 try:
                     self._items.append(Draft("item.removed", {"seq": found[0].seq}), expected_seq=end)
                 except Conflict:
-                    continue  # somebody added or removed meanwhile
+                    continue  # another caller added or removed items in the meantime
                 return cast(TResponseInputItem, found[0].read())
 
     def _clear(self) -> None:
@@ -142,7 +143,7 @@ class AnnalSession:
                 self._items.append(Draft("items.cleared", {"seq": self._items.items[-1].seq}))
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
-        """The latest `limit` items, oldest first; None: as the settings say, 0: none."""
+        """The latest `limit` items, oldest first; None: as in the settings, 0: none."""
         if self._items.lock.acquire(blocking=False):
             try:
                 if self._items.seq:  # so that little is left to read
@@ -156,14 +157,14 @@ class AnnalSession:
         await in_thread(self._add, items)
 
     async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
-        """Take the most recent item back, and return it. Two callers never get the same."""
+        """Remove the most recent item, and return it. Two callers never receive the same item."""
         return await in_thread(self._pop)
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
-        """Take all items back."""
+        """Remove all items."""
         await in_thread(self._clear)
 
 
 def _plain(item: Any) -> Any:
-    """An item as JSON has it; some of the SDK's are models of pydantic."""
+    """An item as JSON; some of the SDK's items are models of pydantic."""
     return item.model_dump(exclude_unset=True) if hasattr(item, "model_dump") else item

@@ -4,10 +4,10 @@
     from libannal.openai_branches import AnnalBranchedSession
 
     session = AnnalBranchedSession("user 42", store)
-    await session.create_branch_from_turn(2)  # as it was before the second message of the user
+    await session.create_branch_from_turn(2)  # up to the second message of the user
 
-It has the methods of the SDK's AdvancedSQLiteSession. A branch is a fork: nothing is copied. Names of branches are used
-once; the session with the conversation's own name, the branch "main", knows which there were.
+It has the methods of the SDK's AdvancedSQLiteSession. A branch is a fork: nothing is copied. A name of a branch can be
+used once; the session with the conversation's own name, the branch "main", lists all names that were used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CALLS = re.compile(r"(tool|function|computer|file_search|web_search|code_interp
 
 
 class _Branch(_Items):
-    """The items of a branch, and what its turns used. In the main branch also which branches there were."""
+    """The items of a branch, and the usage of its turns. In the main branch also the names of all branches."""
 
     def reset(self) -> None:
         super().reset()
@@ -50,7 +50,9 @@ class _Branch(_Items):
             self.branches[event.data["branch"]] = True
 
     def turns(self) -> list[list[Event]]:
-        """The items by turn: first those before the first message of the user, then each of these with what follows it."""
+        """The items by turn: first the items before the first message of the user, then each such message with the
+        items after it.
+        """
         found: list[list[Event]] = [[]]
         for item in self.items:
             if item.data.get("role") == "user":
@@ -60,7 +62,7 @@ class _Branch(_Items):
 
 
 class AnnalBranchedSession(AnnalSession):
-    """A conversation with branches. Each object has one current branch, "main" at first, which all methods work on."""
+    """A conversation with branches. Each object has a current branch, "main" at first, on which all methods work."""
 
     _kind = _Branch
 
@@ -68,10 +70,10 @@ class AnnalBranchedSession(AnnalSession):
         super().__init__(*args, **kwargs)
         self._main = cast(_Branch, self._items)
         self.current_branch = MAIN
-        """The branch that this object works on."""
+        """The branch on which this object works."""
 
     def _branch(self, branch: str | None = None) -> _Branch:
-        """A branch, up to date; None: the current one, which is "main" if it is gone."""
+        """A branch, up to date; None: the current branch, or "main" if that was deleted."""
         wanted = self.current_branch if branch is None else branch
         found = self._main
         if wanted != MAIN:
@@ -125,7 +127,7 @@ class AnnalBranchedSession(AnnalSession):
     # ---- Branches ----
 
     def _names(self) -> list[str]:
-        """The branches that are there, but for main."""
+        """The existing branches, except main."""
         with self._main.lock:
             self._main.refresh()
             known = [branch for branch, deleted in self._main.branches.items() if not deleted]
@@ -149,7 +151,7 @@ class AnnalBranchedSession(AnnalSession):
         return name
 
     def _claim(self, branch: str | None, turn: int) -> str:
-        """Write down the name of a new branch: of two processes one gets it."""
+        """Record the name of a new branch; if two processes try, one succeeds."""
         while True:
             with self._main.lock:
                 self._main.refresh()
@@ -206,14 +208,14 @@ class AnnalBranchedSession(AnnalSession):
         return found
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
-        """Make a branch with what was there before the user's message of that turn, and switch to it.
+        """Create a branch with the items before the user's message of that turn, and switch to it.
 
-        Raises `ValueError` if there is no such turn, or the name was used before.
+        Raises `ValueError` if the turn does not exist, or the name was used before.
         """
         return await in_thread(self._create, turn_number, branch_name)
 
     async def create_branch_from_content(self, search_term: str, branch_name: str | None = None) -> str:
-        """The same of the first message of the user that contains `search_term`."""
+        """As `create_branch_from_turn()`, for the first message of the user that contains `search_term`."""
         turns = await self.find_turns_by_content(search_term)
         if not turns:
             raise ValueError(f"No user turns found containing '{search_term}'")
@@ -224,11 +226,11 @@ class AnnalBranchedSession(AnnalSession):
         await in_thread(self._switch, branch_id)
 
     async def delete_branch(self, branch_id: str, force: bool = False) -> None:
-        """Delete a branch for good; the current one only with `force`. Raises `ValueError`."""
+        """Delete a branch permanently; the current branch only with `force`. Raises `ValueError`."""
         await in_thread(self._delete_branch, branch_id, force)
 
     async def list_branches(self) -> list[dict[str, Any]]:
-        """Of each branch branch_id, message_count, user_turns, is_current, created_at."""
+        """For each branch branch_id, message_count, user_turns, is_current, created_at."""
         return await in_thread(self._list)
 
     # ---- Turns ----
@@ -281,15 +283,15 @@ class AnnalBranchedSession(AnnalSession):
         return await in_thread(self._conversation, "", branch_id)
 
     async def find_turns_by_content(self, search_term: str, branch_id: str | None = None) -> list[dict[str, Any]]:
-        """Those that contain `search_term`, in upper or lower case."""
+        """The messages of the user that contain `search_term`, in upper or lower case."""
         return await in_thread(self._conversation, search_term, branch_id)
 
     async def get_conversation_by_turns(self, branch_id: str | None = None) -> dict[int, list[dict[str, str | None]]]:
-        """By turn the type and the tool of each item."""
+        """The type and the tool of each item, by turn."""
         return await in_thread(self._by_turns, branch_id)
 
     async def get_tool_usage(self, branch_id: str | None = None) -> list[tuple[str, int, int]]:
-        """Which tool was called how often in which turn."""
+        """How often each tool was called in each turn."""
         return await in_thread(self._tools, branch_id)
 
     # ---- Usage ----
@@ -321,7 +323,7 @@ class AnnalBranchedSession(AnnalSession):
         turns: dict[tuple[str, int], dict[str, Any]] = {}
         for name in names:
             found = self._branch(name)
-            for used in self._usage(name):  # what several branches have in common was used once
+            for used in self._usage(name):  # usage that several branches share counts once
                 seq = found.turns()[used["user_turn_number"]][0].seq
                 turns[_origin(found.session, seq), seq] = used
         if not turns:
@@ -333,17 +335,17 @@ class AnnalBranchedSession(AnnalSession):
         return {**sums, "total_turns": len(turns)}
 
     async def store_run_usage(self, result: RunResult) -> None:
-        """Keep what a run used, as that of the last turn."""
+        """Store the usage of a run, as the usage of the last turn."""
         await in_thread(self._store_usage, result.context_wrapper.usage)
 
     async def get_session_usage(self, branch_id: str | None = None) -> dict[str, int] | None:
-        """What all turns of a branch used, or of all branches; None: nothing is known."""
+        """The usage of all turns of a branch, or of all branches; None: unknown."""
         return await in_thread(self._session_usage, branch_id)
 
     async def get_turn_usage(
         self, user_turn_number: int | None = None, branch_id: str | None = None
     ) -> list[dict[str, Any]] | dict[str, Any]:
-        """What each turn used; or that turn, {} if it is not known."""
+        """The usage of each turn; or of that turn, {} if it is unknown."""
         turns = await in_thread(self._usage, branch_id)
         if user_turn_number is None:
             return turns

@@ -6,10 +6,10 @@
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(AnnalSpanExporter(store)))
 
-The events are those that `annal import otel` makes: a span of a tool is a call and its result; one of a model the
-messages that it was asked with and that are new, its answer, and its tokens; one of an agent a turn. Others are
-import.record. A session is what gen_ai.conversation.id or session.id names, else the trace. Each event has an id, so
-that a span that is exported again is there once.
+The events are the same as of `annal import otel`: a span of a tool is a call and its result; a span of a model is the
+messages of its input that are new, its answer, and its tokens; a span of an agent is a turn. Others are import.record.
+A session is the one in gen_ai.conversation.id or session.id, else the trace. Each event has an id, so that a span that
+is exported again is stored once.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _CACHED = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_input_to
 
 
 class AnnalSpanExporter(SpanExporter):
-    """Spans as events of a store, durable when `export()` returns. The store stays the caller's."""
+    """Spans as events of a store, durable when `export()` returns. The caller keeps the store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._asked: dict[str, set[bytes]] = {}  # by session: the messages that it has
+        self._asked: dict[str, set[bytes]] = {}  # by session: its messages
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Write spans; `FAILURE` if one cannot be written, as after an error of the disk."""
+        """Write spans; `FAILURE` if a span cannot be written, as after an error of the disk."""
         try:
             with self._lock:
                 for span in spans:
@@ -80,12 +80,12 @@ class AnnalSpanExporter(SpanExporter):
         ]
         try:
             session.append_many(drafts)
-        except Conflict:  # some of them are there: one after the other
+        except Conflict:  # some of them exist: append one after the other
             for draft in drafts:
                 try:
                     session.append_many([draft])
                 except Conflict:
-                    pass  # the span was exported before, with something else in it
+                    pass  # the span was exported before, with other content
 
     def _events(
         self, span: ReadableSpan, attributes: dict[str, Any], key: str, extra: dict[str, Any], session: Session
@@ -143,7 +143,7 @@ class AnnalSpanExporter(SpanExporter):
     def _new(
         self, attributes: dict[str, Any], session: Session, key: str, ts: int
     ) -> list[tuple[str, dict[str, Any], str, int]]:
-        """The messages that a model was asked with, as far as they are new to the session."""
+        """The messages of a model's input that are new to the session."""
         messages = _value(attributes, "gen_ai.input.messages")
         if not isinstance(messages, list):
             return []
@@ -174,7 +174,7 @@ class AnnalSpanExporter(SpanExporter):
 
 
 def _value(attributes: dict[str, Any], *names: str) -> Any:
-    """The first of these attributes: what its JSON says, if it is JSON."""
+    """The first of these attributes: its JSON value, if it is JSON."""
     value = next((attributes[each] for each in names if each in attributes), None)
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:

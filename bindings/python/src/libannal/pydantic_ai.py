@@ -5,8 +5,8 @@
 
     agent = Agent(model, capabilities=[StepPersistence(store=AnnalStepStore(store))])
 
-A run is a session. What happened, snapshots and the ledger of what tools did are its events; a snapshot is stored as
-the messages that are new since the one before it.
+A run is a session. Its steps, its snapshots and the ledger of its tool calls are events; a snapshot is stored as the
+messages that are new since the previous snapshot.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _EFFECTS: TypeAdapter[ToolEffectRecord] = TypeAdapter(ToolEffectRecord)
 
 
 class _Run(Folded):
-    """A run: its record, what happened in it, its snapshots, and what its tools did."""
+    """A run: its record, its steps, its snapshots, and its tool calls."""
 
     def reset(self) -> None:
         self.record: Any = None
         self.steps: list[Any] = []
-        self.snapshots: list[tuple[dict[str, Any], list[Any]]] = []  # what it is, and its messages
+        self.snapshots: list[tuple[dict[str, Any], list[Any]]] = []  # its description, and its messages
         self.effects: dict[str, Any] = {}
         self.keys: set[tuple[str, str]] = set()
 
@@ -57,16 +57,16 @@ class _Run(Folded):
 
     @property
     def messages(self) -> list[Any]:
-        """Those of the last snapshot."""
+        """The messages of the last snapshot."""
         return self.snapshots[-1][1] if self.snapshots else []
 
 
 class AnnalStepStore:
-    """Runs in a store; what a method did is durable when it returns. The store stays the caller's.
+    """Runs in a store; the effect of a method is durable when it returns. The caller keeps the store.
 
-    A write with an `idempotency_key` that the run has already does nothing. With `max_snapshots_per_run` only the newest
-    are given out, and always the newest that is complete; the others stay in the history. With `level="batch"` nothing
-    waits for the disk, and it is durable within the store's batch_ms.
+    A write with an `idempotency_key` that the run has already does nothing. With `max_snapshots_per_run` only the
+    newest snapshots are returned, and always the newest that is complete; the others stay in the history. With
+    `level="batch"` nothing waits for the disk, and it is durable within the store's batch_ms.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class AnnalStepStore:
                     run.append(Draft(type_, written), expected_seq=run.seq)
                     return
                 except Conflict:
-                    continue  # somebody else wrote to the run
+                    continue  # another caller wrote to the run
 
     def _get_run(self, run_id: str) -> RunRecord | None:
         run = self._run(run_id)
@@ -144,11 +144,11 @@ class AnnalStepStore:
             return [_EFFECTS.validate_python(effect) for effect in run.effects.values()]
 
     async def register_run(self, record: RunRecord) -> None:
-        """Keep the record of a run; the last one counts."""
+        """Store the record of a run; the last record counts."""
         await in_thread(self._append, record.run_id, _RUN, _RUNS.dump_python(record, mode="json"))
 
     async def get_run(self, *, run_id: str) -> RunRecord | None:
-        """The record of a run; None: it was not registered."""
+        """The record of a run; None if it was not registered."""
         return await in_thread(self._get_run, run_id)
 
     async def list_runs(
@@ -158,12 +158,12 @@ class AnnalStepStore:
         return await in_thread(self._list_runs, parent_run_id, conversation_id)
 
     async def append_event(self, event: StepEvent) -> None:
-        """Add what happened."""
+        """Add a step."""
         data = _STEPS.dump_python(event, mode="json")
         await in_thread(self._append, event.run_id, _STEP, data, event.idempotency_key)
 
     async def list_events(self, *, run_id: str) -> list[StepEvent]:
-        """What happened in a run, in order."""
+        """The steps of a run, in order."""
         return await in_thread(self._list_events, run_id)
 
     async def save_snapshot(self, snapshot: ContinuableSnapshot) -> None:
@@ -184,7 +184,7 @@ class AnnalStepStore:
     async def latest_snapshot(
         self, *, run_id: str, include_interrupted: bool = False
     ) -> ContinuableSnapshot | None:
-        """The last snapshot that is complete, or the last of all; None: there is none."""
+        """The last snapshot that is complete, or the last of all, or None."""
         found = await in_thread(self._snapshots, run_id, include_interrupted, True)
         return found[0] if found else None
 
@@ -195,22 +195,22 @@ class AnnalStepStore:
         return await in_thread(self._snapshots, run_id, include_interrupted, False)
 
     async def record_tool_effect(self, record: ToolEffectRecord) -> None:
-        """Keep what is known of a tool call; the last record of a call counts."""
+        """Store the record of a tool call; the last record of a call counts."""
         await in_thread(self._append, record.run_id, _EFFECT, _EFFECTS.dump_python(record, mode="json"))
 
     async def get_tool_effect(self, *, run_id: str, tool_call_id: str) -> ToolEffectRecord | None:
-        """The last record of a tool call; None: there is none."""
+        """The last record of a tool call, or None."""
         effects = await in_thread(self._effects, run_id)
         return next((effect for effect in effects if effect.tool_call_id == tool_call_id), None)
 
     async def list_unresolved_tool_effects(self, *, run_id: str) -> list[ToolEffectRecord]:
-        """Calls that were started, and of which nothing else is known: they may have had their effect."""
+        """Calls that were started, and about which nothing else is known: they may have had their effect."""
         effects = await in_thread(self._effects, run_id)
         return [effect for effect in effects if effect.status == "started"]
 
 
 def _difference(before: list[Any], data: dict[str, Any]) -> dict[str, Any]:
-    """A snapshot as how many messages are those of the one before it, and the others."""
+    """A snapshot as the number of messages that it shares with the previous snapshot, and the other messages."""
     snapshot = dict(data)
     messages = snapshot.pop("messages")
     same = 0
