@@ -8,6 +8,9 @@
  *                            NULL if x is neither
  *     annal_count(x, ...)    the first that is a number and not below 0, as an integer; else 0
  *     annal_increment(x, ...) the first that is a number, as an integer; else 0
+ *     annal_prompt_over(prompt, input) the largest of 0, 32000, 128000, 200000, 256000 and 272000
+ *                            which prompt, else input, is above; of input, and negative, if prompt
+ *                            is -1: then input is the sum of several prompts
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
  *                            All three ignore a number beyond 10^15: so large a count is a
  *                            mistake, and sums of thousands of them would not fit into an integer.
@@ -94,6 +97,20 @@ static void sql_increment(sqlite3_context *context, int count, sqlite3_value **v
     sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
 }
 
+/* The lengths of prompts above which models cost more. */
+static void sql_prompt_over(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    static const int lengths[] = {0, 32000, 128000, 200000, 256000, 272000};
+    (void)count;
+    bool sum = is_number(values[0]) && sqlite3_value_double(values[0]) == -1;
+    bool said = is_countable(values[0]) && sqlite3_value_double(values[0]) >= 0;
+    sqlite3_value *tokens = values[said ? 0 : 1];
+    size_t i = sizeof lengths / sizeof *lengths - 1;
+    while (i > 0 && !(is_countable(tokens) && sqlite3_value_double(tokens) > lengths[i]))
+        i--;
+    sqlite3_result_int(context, sum ? -lengths[i] : lengths[i]);
+}
+
 static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
@@ -154,9 +171,13 @@ int annal__functions_add(sqlite3 *db)
         int arguments;
         void (*function)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"annal_time", 1, sql_time},    {"annal_unix", 1, sql_unix},
-        {"annal_count", -1, sql_count}, {"annal_increment", -1, sql_increment},
-        {"annal_cost", 2, sql_cost},    {"annal_blob", 1, sql_blob},
+        {"annal_time", 1, sql_time},
+        {"annal_unix", 1, sql_unix},
+        {"annal_count", -1, sql_count},
+        {"annal_increment", -1, sql_increment},
+        {"annal_cost", 2, sql_cost},
+        {"annal_blob", 1, sql_blob},
+        {"annal_prompt_over", 2, sql_prompt_over},
     };
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int rc = SQLITE_OK;

@@ -151,13 +151,14 @@ static void sql_record_owner(sqlite3_context *context, int argc, sqlite3_value *
     const char *origin = (const char *)sqlite3_value_text(argv[0]);
     const char *session = (const char *)sqlite3_value_text(argv[1]);
     (void)argc;
-    if (origin == NULL || session == NULL)
+    if (origin == NULL)
         return;
-    annal_slice owner = {session, (size_t)sqlite3_value_bytes(argv[1])};
+    annal_slice owner = {session, session != NULL ? (size_t)sqlite3_value_bytes(argv[1]) : 0};
     if (import->owner != NULL)
         owner = import->owner(import->owner_arg,
                               (annal_slice){origin, (size_t)sqlite3_value_bytes(argv[0])}, owner);
-    sqlite3_result_text64(context, owner.ptr, owner.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    if (owner.len > 0)
+        sqlite3_result_text64(context, owner.ptr, owner.len, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
 static void take_owner(annal_import *import, const annal_import_source *source)

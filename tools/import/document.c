@@ -220,17 +220,16 @@ static void note_array(void *arg, const char *begin, const char *end)
 }
 
 /* Rule 2. */
-static bool is_document(const struct document *document)
+static bool is_document(struct document *document)
 {
-    bool found = false;
     annal_slice rest = document->text, line;
+    document->known = true;
     if (rest.len == 0 || (rest.ptr[0] != '{' && rest.ptr[0] != '['))
         return false;
-    if (document->whole && memchr(rest.ptr, '\n', rest.len) != NULL)
-        return true;
     if (document->whole) {
-        walk_document(document, &(struct visitor){.array = note_array, .arg = &found});
-        return found;
+        document->known = false;
+        walk_document(document, &(struct visitor){.array = note_array, .arg = &document->known});
+        return document->known || memchr(rest.ptr, '\n', rest.len) != NULL;
     }
     bool value = next_line(&rest, &line) && is_value(line);
     if (!value && next_line(&rest, &line) && (line.ptr[0] == '{' || line.ptr[0] == '['))

@@ -27,6 +27,7 @@ struct document {
     const struct importer *importer;
     bool split; /* it is a document, and must be split into lines */
     bool whole; /* it is valid */
+    bool known; /* it has one of the arrays, or it is not known, because it is not whole */
     annal_slice text;
     size_t sound; /* the number of bytes before the fault */
     void *map;    /* of a private copy: nobody can truncate it */

@@ -60,6 +60,7 @@ struct followed {
     bool was_read;
     bool was_refused;
     bool was_unknown; /* it was said that its layout is not known */
+    bool is_empty;    /* nothing else was found in it so far */
     bool is_other;    /* it is no log of its kind */
     bool waits;       /* its first line is not complete yet */
     bool rests;       /* nobody has written to it for QUIET_US: rule 7 */
@@ -390,10 +391,10 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     if (report.damaged && !log->was_refused)
         say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
     log->was_refused = report.damaged;
-    if (!log->was_unknown && import_is_unknown(&report) &&
-        import_say_unknown(&report, log->path, log->importer.kind) != EXIT_DONE)
-        follow->exit_status = EXIT_REFUSED;
+    if (!log->was_unknown)
+        (void)import_say_unknown(&report, log->path, log->importer.kind);
     log->was_unknown = import_is_unknown(&report);
+    log->is_empty = log->was_unknown && report.own == 0;
     if (report.damaged)
         follow->exit_status = EXIT_REFUSED;
     log->was_read = true;
@@ -746,6 +747,8 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
     for (size_t i = 0; i < follow->count; i++) {
         struct followed *log = &follow->logs[i];
         out->files += log->was_read;
+        if (log->is_empty && follow->exit_status == EXIT_DONE)
+            follow->exit_status = EXIT_REFUSED;
         if ((log->importer.kind == NULL || log->is_other) && log->stamp != 0) {
             out->unknown++;
             if (log->is_other)

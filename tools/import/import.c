@@ -436,6 +436,7 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
     job->is_text = lines.container == CONTAINER_TEXT;
     job->judged = lines.judged;
     job->report.container = container_name(lines.container);
+    job->report.hollow = lines.unknown;
     job->report.damaged = lines.damaged;
     job->report.damage = lines.damage;
     if (fstat(job->fd, &file) < 0)

@@ -35,6 +35,8 @@ struct import_report {
     uint64_t own;     /* lines with other events than of the session, and records as they are */
     uint64_t unknown; /* records of kinds that the importer's "-- records:" does not name */
     bool foreign;     /* one of them is not of "-- reads:", the tables that it reads */
+    uint64_t any;     /* records that only "-- records: *" names */
+    bool hollow;      /* a document without any of the arrays of "-- split:" */
     char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* the first of these kinds */
     size_t kind_count;
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
@@ -48,7 +50,8 @@ void import_report_done(struct import_report *report);
 
 /*
  * Whether the log has a layout that its importer does not know: most of its content became records
- * as they are, or a database has tables that the importer does not know.
+ * as they are, a database has tables that the importer does not know, a document none of the arrays
+ * that it reads, or a log of many kinds of records not one that says something.
  */
 bool import_is_unknown(const struct import_report *report);
 

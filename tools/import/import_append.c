@@ -271,11 +271,13 @@ static void count_record(struct import_job *job, struct import_session *session,
         text = ANNAL_SLICE("null");
     snprintf(kind, sizeof kind, "%.*s", ANNAL_FMT(text));
     annal__buf_done(&scratch);
-    if (is_named(job, "records", kind))
+    bool any = is_named(job, "records", "*");
+    if (any ? is_named(job, "map", "session") : is_named(job, "records", kind))
         return;
-    report->foreign = report->foreign || !is_named(job, "reads", kind);
-    report->unknown++;
-    session->unknown++;
+    report->any += any;
+    report->foreign = report->foreign || (!any && !is_named(job, "reads", kind));
+    report->unknown += !any;
+    session->unknown += !any;
     for (size_t i = 0; i < report->kind_count; i++)
         if (strcmp(report->kinds[i], kind) == 0)
             return;
@@ -312,21 +314,28 @@ static void count_content(struct import_job *job, struct import_session *session
 bool import_is_unknown(const struct import_report *report)
 {
     bool rows = report->container != NULL && strcmp(report->container, "sqlite") == 0;
-    return (rows && report->foreign) ||
-           (report->unknown > report->own && report->unknown > (rows ? 0 : 1));
+    return (rows && report->foreign) || report->unknown > report->own ||
+           (report->own == 0 && (report->hollow || report->any > 0));
 }
 
 int import_say_unknown(const struct import_report *report, const char *path, const char *kind)
 {
     struct buf names = {0};
+    uint64_t count = report->unknown + report->any;
     if (!import_is_unknown(report))
         return EXIT_DONE;
+    if (count == 0) {
+        say("import '%s': it has none of the arrays that the importer %s reads: nothing was found "
+            "in it",
+            path, kind);
+        return EXIT_REFUSED;
+    }
     for (size_t i = 0; i < report->kind_count; i++)
         (void)!annal__buf_printf(&names, "%s%s", i > 0 ? ", " : "", report->kinds[i]);
     say("import '%s': %" PRIu64 " record%s of a layout that the importer %s does not know (%.*s): "
         "kept as import.record%s",
-        path, report->unknown, report->unknown == 1 ? " is" : "s are", kind, (int)names.len,
-        names.ptr, report->own == 0 ? "; nothing else was found in it" : "");
+        path, count, count == 1 ? " is" : "s are", kind, (int)names.len, names.ptr,
+        report->own == 0 ? "; nothing else was found in it" : "");
     annal__buf_done(&names);
     return report->own == 0 ? EXIT_REFUSED : EXIT_DONE;
 }
@@ -337,8 +346,11 @@ static annal_status put_unknown(struct buf *data, const struct import_job *job)
     annal_status status = annal__buf_printf(data, "{\"importer\":");
     if (status >= 0)
         status = annal__json_quote(data, annal_slice_of(job->kind));
+    if (status >= 0)
+        status = annal__buf_printf(data, ",\"records\":[");
     for (size_t i = 0; i < job->report.kind_count && status >= 0; i++) {
-        status = annal__buf_printf(data, i == 0 ? ",\"records\":[" : ",");
+        if (i > 0)
+            status = annal__buf_printf(data, ",");
         if (status >= 0)
             status = annal__json_quote(data, annal_slice_of(job->report.kinds[i]));
     }

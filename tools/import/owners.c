@@ -121,6 +121,8 @@ annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
     if (index != SIZE_MAX)
         return annal_slice_of(owners->names[index]);
     annal_slice found = find_in_store(owners, origin, session);
+    if (session.len == 0)
+        return found;
     size_t name = name_of(owners, found.len > 0 ? found : session);
     if (name != SIZE_MAX)
         (void)!places_add(&owners->records, hash, name);

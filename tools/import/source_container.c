@@ -228,6 +228,7 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
             out->fd = fd;
             out->container = CONTAINER_DOCUMENT;
             out->whole = document.whole;
+            out->unknown = !document.known;
             out->is_log = false;
         }
     }

@@ -31,6 +31,7 @@ struct lines {
     int fd;          /* at their beginning */
     bool is_log;     /* it is the log itself: what is appended there can be read on */
     bool whole;      /* of a document: it is one JSON value, and not cut off */
+    bool unknown;    /* of a document: it has none of the arrays that its importer reads */
     uint64_t judged; /* how many bytes of the log were there to judge it by */
     bool damaged;    /* they end where the log could not be read any further */
     annal_error damage;

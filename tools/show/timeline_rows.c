@@ -43,44 +43,13 @@ static const char turns[] = HISTORY
                  " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
                  " FROM t ORDER BY t.seq";
 
-/*
- * The events that carry tokens; what a turn that has ended gives again is its sum. A price is
- * looked up once for each model, day, tier and length of prompts.
- */
+/* The events that carry tokens; what a turn that has ended gives again is not there. */
 static const char usage[] = HISTORY
-    ", e AS (SELECT e.session_id, e.seq, e.timestamp, e.data"
-    " FROM part CROSS JOIN events e WHERE e.session_id = part.id AND e.seq BETWEEN"
-    " max(part.from_seq, ?2) AND part.to_seq AND e.type IN ('agent.turn.usage',"
-    " 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error')),"
-    " u AS MATERIALIZED (SELECT e.seq, e.timestamp AS time, e.data->>'input_tokens' AS input,"
-    " e.data->>'output_tokens' AS output, e.data->>'cached_input_tokens' AS cached,"
-    " e.data->>'cache_write_tokens' AS written,"
-    " coalesce(e.data->>'cache_write_1h_tokens', 0) AS hour,"
-    " coalesce(e.data->>'web_searches', 0) AS searches,"
-    " coalesce(e.data->>'model', s.model) AS model, coalesce(e.data->>'tier', '') AS tier,"
-    " coalesce(e.data->>'prompt_tokens', e.data->>'input_tokens', 0) AS prompt,"
-    " substr(e.timestamp, 1, 10) AS day, coalesce(e.data->>'cost_microusd',"
-    " CAST(round(1e6 * (e.data->>'cost_usd')) AS INTEGER)) AS cost"
-    " FROM e LEFT JOIN sessions s ON s.id = e.session_id),"
-    " k AS MATERIALIZED (SELECT DISTINCT model, day, tier, (prompt > 200000) + (prompt > 272000)"
-    " AS size FROM u WHERE cost IS NULL),"
-    " p AS MATERIALIZED (SELECT k.*, p.input, p.output, coalesce(p.cache_read, p.input) AS"
-    " cache_read, coalesce(p.cache_write, p.input) AS cache_write, p.cache_write_1h, p.web_search,"
-    " row_number() OVER (PARTITION BY k.model, k.day, k.tier, k.size"
-    " ORDER BY p.is_set DESC, length(p.model) DESC, p.above DESC, p.since DESC) AS place"
-    " FROM k JOIN prices p ON (k.model GLOB p.model OR k.model GLOB '*[/.:]' || p.model)"
-    " AND p.since <= k.day AND p.tier = k.tier"
-    " AND p.above <= CASE k.size WHEN 0 THEN 0 WHEN 1 THEN 200000 ELSE 272000 END)"
-    " SELECT u.seq, u.time, u.model, u.input AS input_tokens, u.output AS output_tokens,"
-    " u.cached AS cached_input_tokens, u.written AS cache_write_tokens, coalesce(u.cost,"
-    " CAST(round((coalesce(u.input, 0) - coalesce(u.cached, 0) - coalesce(u.written, 0)) * p.input"
-    " + coalesce(u.cached, 0) * p.cache_read + (coalesce(u.written, 0) - u.hour) * p.cache_write"
-    " + CASE WHEN u.hour <> 0 THEN u.hour * p.cache_write_1h ELSE 0 END"
-    " + CASE WHEN u.searches <> 0 THEN u.searches * 1000 * p.web_search ELSE 0 END"
-    " + coalesce(u.output, 0) * p.output) AS INTEGER)) AS cost_microusd"
-    " FROM u LEFT JOIN p ON p.place = 1 AND p.model = u.model AND p.day = u.day"
-    " AND p.tier = u.tier AND p.size = (u.prompt > 200000) + (u.prompt > 272000)"
-    " WHERE coalesce(u.input, u.output, u.cost) IS NOT NULL ORDER BY u.seq";
+    " SELECT u.seq, u.timestamp AS time, u.model, u.input_tokens, u.output_tokens,"
+    " u.cached_input_tokens, u.cache_write_tokens,"
+    " CAST(round(u.cost_microusd) AS INTEGER) AS cost_microusd"
+    " FROM part CROSS JOIN usage_event_costs u WHERE u.session_id = part.id AND u.seq BETWEEN"
+    " max(part.from_seq, ?2) AND part.to_seq ORDER BY u.seq";
 
 static annal_status ask(annal_index *index, const char *sql, annal_slice session, uint64_t from,
                         struct buf *out, annal_error *err)

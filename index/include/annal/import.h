@@ -44,7 +44,8 @@
  *   record_owner(origin, session)
  *       the session that has the record with this identity (of the source, unique in the world):
  *       another session, from which this line was copied, or session itself. The event that session
- *       then has of the record must say it as data.source.origin. NULL for NULL
+ *       then has of the record must say it as data.source.origin. NULL for NULL. With a session
+ *       of NULL: the session that has it, or NULL; it is not kept
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
  *
@@ -98,7 +99,7 @@ typedef struct annal_import_option {
 
 /*
  * The session that has the record of this identity; session, if no session has it: then session
- * keeps it from now on. Valid until the next call.
+ * keeps it from now on, unless it is empty. Valid until the next call.
  */
 typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
 

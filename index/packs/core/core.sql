@@ -1,4 +1,4 @@
--- pack core   version 12  database sessions.db
+-- pack core   version 13  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
@@ -40,7 +40,9 @@
 -- tokens, which were used; live_status is what its status was, and what turn.restored restores.
 --
 -- Records. record_origins says which records of other logs a session has, by the identity that their
--- source gave them (data.source.origin), so that an importer finds the session that has one already.
+-- source gave them (data.source.origin), so that an importer finds the session that has one already;
+-- and which sessions are known from the log of their agent, and which from its telemetry. An agent's log
+-- says more: what its telemetry told counts no longer once telemetry.superseded stands in the session.
 --
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that
@@ -190,7 +192,8 @@ CREATE TABLE usage_events (
     timestamp     TEXT NOT NULL,
     model         TEXT NOT NULL,    -- '' where nobody said
     tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
-    prompt_over   INTEGER NOT NULL, -- 0, 200000, 272000: the prompts had more tokens than this
+    prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
+                                    -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
     input_tokens  INTEGER,          -- NULL: not reported; so are the following
     output_tokens INTEGER,
@@ -208,7 +211,8 @@ CREATE TABLE usage (
     day           TEXT NOT NULL,    -- 2026-03-02
     model         TEXT NOT NULL,    -- '' where nobody said
     tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
-    prompt_over   INTEGER NOT NULL, -- 0, 200000, 272000: the prompts had more tokens than this
+    prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
+                                    -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
     input_tokens  INTEGER,          -- NULL: not reported; so are the following
     output_tokens INTEGER,
@@ -282,23 +286,26 @@ CREATE VIEW prices AS
 
 -- What a token costs in millionths of a dollar, for all that was used without a cost: by a price that
 -- was set before one of the list, the longest pattern, the longest prompts, the newest that held on that
--- day.
+-- day. Of a sum of prompts, only what long ones and short ones cost alike has a price.
 CREATE VIEW usage_rates AS
     WITH days AS MATERIALIZED (
-        SELECT DISTINCT model, day, tier, prompt_over FROM usage WHERE NOT has_cost),
+        SELECT model, day, tier, prompt_over, abs(prompt_over) AS prompt FROM usage WHERE NOT has_cost
+        UNION
+        SELECT model, day, tier, prompt_over, 0 FROM usage WHERE NOT has_cost AND prompt_over < 0),
     priced AS MATERIALIZED (
         SELECT n.name, p.* FROM (SELECT DISTINCT model AS name FROM days) n JOIN prices p
         ON n.name GLOB p.model OR n.name GLOB '*[/.:]' || p.model),
     ranked AS (
         SELECT d.day, d.prompt_over, p.*, row_number() OVER (
-            PARTITION BY d.model, d.day, d.tier, d.prompt_over
+            PARTITION BY d.model, d.day, d.tier, d.prompt_over, d.prompt
             ORDER BY p.is_set DESC, length(p.model) DESC, p.above DESC, p.since DESC) AS place
         FROM days d JOIN priced p ON p.name = d.model AND p.since <= d.day
-             AND p.tier = d.tier AND p.above <= d.prompt_over)
+             AND p.tier = d.tier AND p.above <= d.prompt)
     SELECT name AS model, day, tier, prompt_over, input, output,
            coalesce(cache_read, input) AS cache_read, coalesce(cache_write, input) AS cache_write,
            cache_write_1h, web_search
-    FROM ranked WHERE place = 1;
+    FROM ranked WHERE place = 1
+    GROUP BY name, day, tier, prompt_over HAVING min(input) = max(input) AND min(output) = max(output);
 
 -- The sessions whose log gives its cost in events without tokens: it is the cost of all their tokens.
 CREATE VIEW usage_totals AS

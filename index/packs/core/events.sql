@@ -21,6 +21,18 @@ SELECT :session, :seq, :ts, COALESCE(NULLIF(rtrim($working_directory, '/'), ''),
 WHERE $working_directory GLOB '?*';
 INSERT OR REPLACE INTO session_sources (session_id, source_host, source_path)
 SELECT :session, $source_host, $source_path WHERE COALESCE($source_host, $source_path) GLOB '?*';
+INSERT OR IGNORE INTO record_origins
+SELECT :session, CASE $source::kind WHEN 'otel-logs' THEN 'telemetry ' ELSE 'log ' END || :session
+WHERE $source::kind IN ('claude-code', 'codex', 'gemini-cli', 'otel-logs');
+
+-- on telemetry.superseded
+DELETE FROM tool_calls WHERE session_id = :session;
+DELETE FROM usage_events WHERE session_id = :session;
+DELETE FROM usage WHERE session_id = :session;
+UPDATE sessions SET total_tokens = NULL, total_cost_usd = NULL, cost_microusd = NULL, input_tokens = NULL,
+    output_tokens = NULL, cached_input_tokens = NULL, cache_write_tokens = NULL
+WHERE id = :session;
+INSERT OR IGNORE INTO record_origins VALUES (:session, 'log ' || :session);
 
 -- on session.updated
 UPDATE sessions SET
@@ -145,8 +157,7 @@ INSERT INTO usage_events (session_id, seq, timestamp, model, tier, prompt_over, 
 SELECT :session, :seq, :ts,
        COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
-       CASE WHEN annal_count($prompt_tokens, $input_tokens) > 272000 THEN 272000
-            WHEN annal_count($prompt_tokens, $input_tokens) > 200000 THEN 200000 ELSE 0 END,
+       annal_prompt_over($prompt_tokens, $input_tokens),
        1,
        CASE WHEN $input_tokens IS NOT NULL THEN annal_count($input_tokens) END,
        CASE WHEN $output_tokens IS NOT NULL THEN annal_count($output_tokens) END,
@@ -257,8 +268,7 @@ SELECT :session, :seq, :ts,
        COALESCE($model, $model_id, $modelId,
                 (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
-       CASE WHEN annal_count($prompt_tokens, $input_tokens, $inputTokens) > 272000 THEN 272000
-            WHEN annal_count($prompt_tokens, $input_tokens, $inputTokens) > 200000 THEN 200000 ELSE 0 END,
+       annal_prompt_over($prompt_tokens, COALESCE($input_tokens, $inputTokens)),
        -- Without input it is more of an answer that was counted.
        COALESCE($requests, COALESCE($input_tokens, $inputTokens, 1) IS NOT 0),
        CASE WHEN COALESCE($input_tokens, $inputTokens) IS NOT NULL THEN annal_increment($input_tokens, $inputTokens) END,

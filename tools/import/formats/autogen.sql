@@ -1,4 +1,4 @@
--- importer autogen   version 1
+-- importer autogen   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- records: document
 -- files: *.json *.jsonl
@@ -16,6 +16,8 @@
 --      its message.
 --  (4) Of a saved state each agent's model context becomes messages; an event's id is made of agent and
 --      place, so a state that has grown adds what is new.
+--  (5) A message that another session has (record_owner: its id, or its time, source and type), as in a log that
+--      was saved twice, is an import.record without calls and tokens; parent_session_id says which session.
 
 -- detect
 SELECT max(CASE
@@ -35,7 +37,8 @@ CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, i
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 -- The messages of the line; name: what their events' ids are made of.
-CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT);
+CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT, owner TEXT, source TEXT);
+CREATE TABLE continued (session TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -64,6 +67,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                     WHEN m ->> '$.role' IN ('assistant', 'system', 'tool', 'function') THEN m ->> '$.role'
                     WHEN m ->> '$.type' = 'SystemMessage' THEN 'system'
                     ELSE 'assistant' END;
+    UPDATE messages SET owner = coalesce('autogen ' || (m ->> '$.id'),
+        'autogen ' || (m ->> '$.created_at') || ' ' || (m ->> '$.source') || ' ' || messages.type);
+    UPDATE messages SET source = (SELECT CASE WHEN owner IS NULL THEN source
+        ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(owner) || '}' END FROM now);
+    UPDATE messages SET owner = nullif(record_owner(owner, (SELECT session FROM file)), (SELECT session FROM file));
     UPDATE file SET ts = coalesce((SELECT max(time_us(m ->> '$.created_at')) FROM messages), ts);
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
@@ -85,6 +93,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'source', source, 'extra', v) END, NEW.n
     FROM file, now WHERE main <> 'message';
     INSERT INTO out
+    SELECT NEW.row, 1, session, ts, 'session.updated', 'session.continues',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)), 'source', now.source), NEW.n
+    FROM file, now, messages WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
+    INSERT INTO continued SELECT owner FROM messages WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'import.record', name || '.message',
+           json_fields('kind', '"message"', 'source', json_set(json_remove(messages.source, '$.origin'), '$.copied', json('true')),
+                       'extra', m), NEW.n
+    FROM file, messages WHERE owner IS NOT NULL;
+    DELETE FROM messages WHERE owner IS NOT NULL;
+    INSERT INTO out
     SELECT NEW.row, 100 * i + 2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'message.added', name || '.message',
            json_fields('id', coalesce(m -> '$.id', json_text(name)), 'role', json_text(role),
                'content', CASE WHEN messages.type IN ('ToolCallRequestEvent', 'ToolCallExecutionEvent')
@@ -96,7 +115,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                           ELSE m -> '$.content' END,
                'name', coalesce(m -> '$.name', m -> '$.source', CASE WHEN m ->> '$.role' <> role THEN m -> '$.role' END,
                                 m -> '$.agent'),
-               'source', source,
+               'source', messages.source,
                'extra', json_remove(m, '$.content', CASE WHEN m ->> '$.role' = role THEN '$.role' ELSE '$." "' END)), NEW.n
     FROM file, now, messages;
     INSERT INTO out
@@ -104,7 +123,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            name || '.call.' || c.key,
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || c.key)), 'tool', c.value -> '$.name',
                        'input', c.value -> '$.arguments', 'message_id', coalesce(m -> '$.id', json_text(name)),
-                       'source', source,
+                       'source', messages.source,
                        'extra', nullif(json_remove(c.value, '$.id', '$.name', '$.arguments'), '{}')), NEW.n
     FROM file, now, messages, json_each(m, '$.content') c
     WHERE c.type = 'object' AND json_type(c.value, '$.arguments') IS NOT NULL AND json_type(c.value, '$.name') = 'text';
@@ -112,14 +131,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 100 * i + 3 + c.key, session, coalesce(time_us(m ->> '$.created_at'), ts),
            CASE WHEN c.value ->> '$.is_error' THEN 'tool.failed' ELSE 'tool.returned' END, name || '.result.' || c.key,
            json_fields('call_id', c.value -> '$.call_id', 'success', CASE WHEN c.value ->> '$.is_error' THEN 'false' ELSE 'true' END,
-                       'output', c.value -> '$.content', 'source', source,
+                       'output', c.value -> '$.content', 'source', now.source,
                        'extra', json_remove(c.value, '$.call_id', '$.content')), NEW.n
     FROM file, now, messages, json_each(m, '$.content') c
     WHERE c.type = 'object' AND json_type(c.value, '$.call_id') = 'text';
     INSERT INTO out
     SELECT NEW.row, 100 * i + 99, session, coalesce(time_us(m ->> '$.created_at'), ts), 'agent.turn.usage', name || '.usage',
            json_fields('message_id', coalesce(m -> '$.id', json_text(name)), 'input_tokens', m -> '$.models_usage.prompt_tokens',
-                       'output_tokens', m -> '$.models_usage.completion_tokens', 'source', source), NEW.n
+                       'output_tokens', m -> '$.models_usage.completion_tokens', 'source', messages.source), NEW.n
     FROM file, now, messages WHERE json_type(m, '$.models_usage') = 'object';
 END;
 

@@ -1,4 +1,4 @@
--- importer claude-code   version 5
+-- importer claude-code   version 6
 -- SPDX-License-Identifier: Apache-2.0
 -- records: attachment summary progress file-history-* system last-prompt pr-link queue-operation *-title permission-mode
 -- records: bridge-session mode agent-* tag result started worktree-* content-replacement
@@ -47,6 +47,8 @@
 -- (11) The lines are a tree (parentUuid). A prompt that continues from before the last turn leaves the
 --      turns after that point abandoned, and those on its way to the root live. Copied lines have no turn here:
 --      a prompt that continues from one of them, too, leaves all turns behind.
+-- (12) Telemetry of the session (otel-logs) that was imported before its log told a part of the same: what it told
+--      counts no longer (telemetry.superseded).
 
 -- detect
 -- Qwen Code has message.parts; iFlow ids of sessions that begin with session-, and results of tools as Gemini has them.
@@ -139,12 +141,12 @@ CREATE TABLE facts (
     end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT, label TEXT, origin TEXT, up TEXT,
     rooted INTEGER, copied INTEGER, new_parent TEXT, last_turn TEXT, from_turn TEXT, taken TEXT, prompt TEXT,
     hour INTEGER, searches INTEGER, others INTEGER, more_hour INTEGER, more_searches INTEGER,
-    told_others INTEGER, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER
+    told_others INTEGER, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER, supersedes INTEGER
 );
 
 -- The events that a line may give, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (100001);
+INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (100001);
 
 -- What each line of the batch says by itself.
 CREATE VIEW said AS
@@ -252,7 +254,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                            + coalesce(i.value ->> '$.cache_creation_input_tokens', 0))
                 FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
                 WHERE i.value ->> '$.type' = 'message') END,
-           u.message IS NOT NULL, NULL, NULL
+           u.message IS NOT NULL, NULL, NULL, NULL
     FROM (
         SELECT y.*, y.seen_before OR coalesce(y.owner <> y.session, 0)
                     OR (coalesce(NEW.blocks LIKE '%r%', 0) OR NEW.type IS 'system') AND coalesce(y.up_copied, 0)
@@ -301,6 +303,11 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
         LIMIT 1) v LIMIT 1) y LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
+    -- The log of this session is known from here on.
+    UPDATE facts SET supersedes = (record_owner('log ' || session, NULL) IS NULL
+                                   AND record_owner('telemetry ' || session, NULL) IS NOT NULL)
+                                  + 0 * (record_owner('log ' || session, session) IS NULL)
+    WHERE row = NEW.row AND is_new;
     UPDATE facts SET branches = 1
     WHERE row = NEW.row AND human AND from_turn IS NOT NULL
       AND (rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up
@@ -379,8 +386,9 @@ SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_o
        CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
             WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
 FROM (
-    SELECT session, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (0, 2, 99999, 100000, 100001) AS at_once,
+    SELECT session, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (-1, 0, 2, 99999, 100000, 100001) AS at_once,
         CASE k.k
+        WHEN -1 THEN 'telemetry.superseded'
         WHEN 0 THEN 'session.created'
         WHEN 1 THEN 'session.updated'
         WHEN 2 THEN end_type
@@ -394,7 +402,7 @@ FROM (
         WHEN 6 THEN 'provider.failed'
         WHEN 99999 THEN b.value ->> 1
         ELSE 'agent.turn.usage' END AS type,
-        CASE k.k WHEN 0 THEN 'session.created'
+        CASE k.k WHEN -1 THEN 'telemetry.superseded' WHEN 0 THEN 'session.created'
                  WHEN 100000 THEN message || '.usage' || CASE WHEN again THEN '.' || output ELSE '' END
                  WHEN 100001 THEN message || '.usage#' || b.key
                  WHEN 99999 THEN (b.value ->> 0) || substr(b.value ->> 1, 5) || '.' || w.turn
@@ -402,6 +410,7 @@ FROM (
                  WHEN 5 THEN '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
                  ELSE '.' || k.k END AS id,
         CASE k.k
+        WHEN -1 THEN json_fields('source', source)
         WHEN 0 THEN json_fields(
             'id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
             'model', json_text(new_model), 'status', '"idle"', 'working_directory', json_text(new_cwd),
@@ -522,6 +531,7 @@ FROM (
         FROM (SELECT row, hash, unreadable, line_json(row) AS j FROM lines) l
         CROSS JOIN facts f USING (row) CROSS JOIN file i LIMIT -1)) w
     CROSS JOIN kinds k ON CASE k.k
+        WHEN -1 THEN supersedes
         WHEN 0 THEN is_new
         WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates OR
                     coalesce(new_model, new_cwd, new_branch, new_parent) IS NOT NULL)

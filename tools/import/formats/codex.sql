@@ -1,4 +1,4 @@
--- importer codex   version 3
+-- importer codex   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
@@ -117,7 +117,7 @@ CREATE TABLE facts (
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
     said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER,
     seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER,
-    tier TEXT
+    tier TEXT, supersedes INTEGER
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -154,7 +154,7 @@ FROM (SELECT row, substr(said, 1, 100) AS said, inner_code,
 
 -- The events that a line may give, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (7);
+INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (7);
 
 -- What each line of the batch says by itself. marks: it tells of a task; says: it may begin a turn.
 CREATE VIEW said AS
@@ -243,6 +243,11 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
               FROM file LIMIT 1) w
         LIMIT 1) v LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session;
+    -- The log of this session is known from here on.
+    UPDATE facts SET supersedes = (record_owner('log ' || session, NULL) IS NULL
+                                   AND record_owner('telemetry ' || session, NULL) IS NOT NULL)
+                                  + 0 * (record_owner('log ' || session, session) IS NULL)
+    WHERE row = NEW.row AND is_new;
     UPDATE facts SET taken = (
         SELECT nullif(json_group_array(turn), '[]') FROM (
             SELECT turn FROM turns WHERE NOT gone ORDER BY i DESC
@@ -400,8 +405,9 @@ SELECT session, ts, type, id, NULL,
            THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n, formerly
 FROM (
     SELECT session, ts, at, n,
-           CASE WHEN k = 4 THEN hash || '.usage' WHEN k < 7 AND NOT (k = 0 AND is_new) THEN hash || '.' || k END AS formerly,
+           CASE WHEN k = 4 THEN hash || '.usage' WHEN k BETWEEN 0 AND 6 AND NOT (k = 0 AND is_new) THEN hash || '.' || k END AS formerly,
            CASE k
+           WHEN -1 THEN 'telemetry.superseded'
            WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE 'session.updated' END
            WHEN 1 THEN 'session.updated'
            WHEN 2 THEN 'turn.completed'
@@ -423,9 +429,10 @@ FROM (
                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
            ELSE CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'tool.failed'
                      ELSE 'tool.returned' END END AS type,
-           CASE WHEN k = 0 AND is_new THEN 'session.created' WHEN k = 4 THEN label || '.usage'
+           CASE WHEN k = -1 THEN 'telemetry.superseded' WHEN k = 0 AND is_new THEN 'session.created' WHEN k = 4 THEN label || '.usage'
                 WHEN k = 7 THEN label || '.' || b.value ELSE label || '.' || k END AS id,
            CASE k
+           WHEN -1 THEN json_fields('source', source)
            WHEN 0 THEN
                CASE WHEN main <> 'meta' THEN json_fields(
                    'id', json_text(session), 'agent_id', '"codex"', 'status', '"idle"', 'source', source)
@@ -536,6 +543,7 @@ FROM (
                'turn_id', turn_id, 'source', source) END AS data
     FROM work CROSS JOIN kinds LEFT JOIN json_each(CASE k WHEN 7 THEN taken END) b
     WHERE CASE k
+          WHEN -1 THEN supersedes
           WHEN 0 THEN is_new OR main = 'meta'
           WHEN 1 THEN main = 'updated' OR foreign_meta IS NOT NULL
           WHEN 7 THEN taken IS NOT NULL

@@ -1,4 +1,4 @@
--- importer gemini-cli   version 3
+-- importer gemini-cli   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: info error warning
 -- files: session-*.json session-*.jsonl
@@ -21,6 +21,9 @@
 --      rolled back. It is an import.record, too.
 --  (6) A message that another session has (record_owner: its id) is an import.record, without its calls and
 --      tokens; parent_session_id says which session has it.
+--  (7) A message's event has an id made of the message's own where the file has it first, so the two kinds of
+--      files that one session may have tell it once. Ids that version 3 gave are recognized.
+--  (8) A command that ended with another exit code than 0 has failed: it is a line of the output.
 
 -- detect
 SELECT max(CASE
@@ -46,7 +49,21 @@ CREATE TABLE continued (session TEXT);
 CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTEGER, cached INTEGER)
     WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
-CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+
+-- The results in messages: of a command that ended, its exit code, which is a line of the output.
+CREATE VIEW results AS
+SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0 AS success
+FROM (SELECT i, id, key, c, CASE WHEN at > 0 AND substr(output, at + 12, 1) GLOB '[-0-9]'
+                                 THEN CAST(substr(output, at + 12, 12) AS INTEGER) END AS code
+      FROM (SELECT i, id, key, c, output, instr(output, char(10) || 'Exit Code: ') AS at
+            FROM (SELECT m.i, m.id, e.key, e.value AS c,
+                         CASE WHEN e.value ->> '$.name' = 'run_shell_command'
+                              THEN e.value ->> '$.result[0].functionResponse.response.output' END AS output
+                  FROM messages m, json_each(m.m, '$.toolCalls') e
+                  WHERE m.owner IS NULL AND e.type = 'object'
+                    AND e.value ->> '$.status' IN ('success', 'error', 'cancelled'))));
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER,
+                  formerly TEXT);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
@@ -94,7 +111,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                        (SELECT session FROM file));
     UPDATE messages SET fresh = 0, human = 0 WHERE owner IS NOT NULL;
 
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
                'id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
@@ -103,16 +120,23 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
                             'status', '"idle"', 'source', n.source) END, NEW.n
     FROM file f, now n WHERE NOT f.made;
+    -- The log of this session is known from here on.
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
+    SELECT NEW.row, -1, f.session, f.ts, 'telemetry.superseded', 'telemetry.superseded', json_fields('source', n.source), NEW.n
+    FROM file f, now n
+    WHERE NOT f.made AND (record_owner('log ' || f.session, NULL) IS NULL
+                          AND record_owner('telemetry ' || f.session, NULL) IS NOT NULL)
+                         + 0 * (record_owner('log ' || f.session, f.session) IS NULL);
     UPDATE now SET main = 'record' WHERE main = 'meta' AND (SELECT made FROM file);
     UPDATE file SET made = 1;
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, f.session, f.ts, 'session.updated', 'session.continues',
            json_fields('set', json_fields('parent_session_id', json_text(m.owner)), 'source', n.source), NEW.n
     FROM file f, now n, messages m WHERE m.owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
     INSERT INTO continued SELECT owner FROM messages WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
 
     -- Turns: of the messages of one line only the last one's stays open.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * m.i + 1, f.session,
            CASE WHEN p.id IS NULL AND f.rest_ts IS NOT NULL THEN f.rest_ts ELSE f.ts END, 'turn.completed',
            CASE WHEN p.id IS NULL AND f.rested THEN f.turn || '.ends' ELSE NEW.hash || '.ends.' || m.i END,
@@ -122,7 +146,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n, messages m LEFT JOIN messages p
         ON p.i = (SELECT max(q.i) FROM messages q WHERE q.human AND q.fresh AND q.i < m.i)
     WHERE m.human AND m.fresh AND (f.turn IS NOT NULL OR p.id IS NOT NULL);
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * m.i + 2, f.session, f.ts, 'turn.started', NEW.hash || '.begins.' || m.i,
            json_fields('turn_id', json_text(m.id),
                        'sequence', f.turns + (SELECT count(*) FROM messages p WHERE p.human AND p.fresh AND p.i <= m.i),
@@ -133,7 +157,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT OR IGNORE INTO turns (turn, gone) SELECT id, 0 FROM messages WHERE human AND fresh ORDER BY i;
     INSERT OR IGNORE INTO places
     SELECT m.id, (SELECT max(t.i) FROM turns t) FROM messages m WHERE NOT (m.human AND m.fresh);
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1000001 + t.i, f.session, f.ts, 'turn.rolled_back', NEW.hash || '.back.' || t.turn,
            json_fields('turn_id', json_text(t.turn), 'reason', '"rewind"', 'source', n.source), NEW.n
     FROM file f, now n, turns t
@@ -154,7 +178,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     -- The messages; and what else the line says.
     INSERT INTO out
     SELECT NEW.row, 10 * m.i + 3, f.session, coalesce(time_us(m ->> '$.timestamp'), f.ts),
-           CASE WHEN m.fresh THEN 'message.added' ELSE 'import.record' END, NEW.hash || '.message.' || m.i,
+           CASE WHEN m.fresh THEN 'message.added' ELSE 'import.record' END,
+           CASE WHEN m.fresh AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.id = m.id) THEN 'message.' || m.id
+                ELSE NEW.hash || '.message.' || m.i END,
            CASE WHEN m.fresh THEN json_fields(
                'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
                'said', CASE WHEN m.role = 'user' THEN said(m -> '$.content') END,
@@ -171,9 +197,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'extra', json_remove(m, '$.content',
                        CASE WHEN json_type(m, '$.toolCalls') = 'array'
                                  AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.toolCalls') x WHERE x.type <> 'object')
-                            THEN '$.toolCalls' ELSE '$.content' END)) END, NEW.n
+                            THEN '$.toolCalls' ELSE '$.content' END)) END, NEW.n, NEW.hash || '.message.' || m.i
     FROM file f, now n, messages m;
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1000000, f.session, f.ts,
            CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
            CASE main
@@ -185,7 +211,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n WHERE main IN ('unreadable', 'set', 'record');
 
     -- Calls and their results.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * m.i + 4, f.session, coalesce(time_us(c.value ->> '$.timestamp'), f.ts), 'tool.called',
            'call.' || coalesce(c.value ->> '$.id', NEW.hash || '.' || m.i || '.' || c.key),
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || '.' || m.i || '.' || c.key)),
@@ -199,27 +225,27 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT OR IGNORE INTO calls
     SELECT c.value ->> '$.id', 0 FROM messages m, json_each(m.m, '$.toolCalls') c
     WHERE c.type = 'object' AND c.value ->> '$.id' IS NOT NULL;
-    INSERT INTO out
-    SELECT NEW.row, 10 * m.i + 5, f.session, coalesce(time_us(c.value ->> '$.timestamp'), f.ts),
-           CASE WHEN c.value ->> '$.status' = 'success' THEN 'tool.returned' ELSE 'tool.failed' END,
-           'result.' || coalesce(c.value ->> '$.id', NEW.hash || '.' || m.i || '.' || c.key),
-           json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || '.' || m.i || '.' || c.key)),
-                       'success', CASE WHEN c.value ->> '$.status' = 'success' THEN 'true' ELSE 'false' END,
-                       'output', c.value -> '$.result', 'turn_id', json_text(f.turn), 'source', n.source), NEW.n
-    FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
-    WHERE m.owner IS NULL AND c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled')
-      AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id' AND k.returned);
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
+    SELECT NEW.row, 10 * i + 5, f.session, coalesce(time_us(c ->> '$.timestamp'), f.ts),
+           CASE WHEN success THEN 'tool.returned' ELSE 'tool.failed' END,
+           'result.' || coalesce(c ->> '$.id', NEW.hash || '.' || i || '.' || key),
+           json_fields('call_id', coalesce(c -> '$.id', json_text(NEW.hash || '.' || i || '.' || key)),
+                       'success', CASE WHEN success THEN 'true' ELSE 'false' END, 'exit_code', code,
+                       'output', c -> '$.result', 'turn_id', json_text(f.turn), 'source', n.source), NEW.n
+    FROM file f, now n, results
+    WHERE NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c ->> '$.id' AND k.returned);
     UPDATE calls SET returned = 1
     WHERE id IN (SELECT c.value ->> '$.id' FROM messages m, json_each(m.m, '$.toolCalls') c
                  WHERE c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled'));
 
     -- Tokens: what the message has used beyond what was counted for it.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * i + 6, session, ts, 'agent.turn.usage',
            CASE WHEN before IS NULL THEN mid || '.usage' ELSE NEW.hash || '.usage.' || i END,
-           json_fields('message_id', json_text(mid), 'model', model, 'input_tokens', input - coalesce(before, 0),
-                       'output_tokens', output - coalesce(output_before, 0),
-                       'cached_input_tokens', cached - coalesce(cached_before, 0),
+           json_fields('message_id', json_text(mid), 'model', model,
+                       'input_tokens', CASE WHEN says_input THEN input - coalesce(before, 0) END,
+                       'output_tokens', CASE WHEN says_output THEN output - coalesce(output_before, 0) END,
+                       'cached_input_tokens', CASE WHEN says_cached THEN cached - coalesce(cached_before, 0) END,
                        'reasoning_output_tokens', thoughts,
                        'prompt_tokens', CASE WHEN before IS NOT NULL THEN input END,
                        'requests', CASE WHEN before IS NOT NULL THEN 0 END, 'turn_id', json_text(turn), 'source', source), NEW.n
@@ -228,6 +254,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                  CAST(coalesce(m.m ->> '$.tokens.output', 0) + coalesce(m.m ->> '$.tokens.thoughts', 0) AS INTEGER)
                      AS output,
                  CAST(coalesce(m.m ->> '$.tokens.cached', 0) AS INTEGER) AS cached, m.m -> '$.tokens.thoughts' AS thoughts,
+                 coalesce(m.m ->> '$.tokens.input', m.m ->> '$.tokens.tool') IS NOT NULL AS says_input,
+                 coalesce(m.m ->> '$.tokens.output', m.m ->> '$.tokens.thoughts') IS NOT NULL AS says_output,
+                 m.m ->> '$.tokens.cached' IS NOT NULL AS says_cached,
                  s.input AS before, s.output AS output_before, s.cached AS cached_before, f.turn, n.source
           FROM file f, now n, messages m LEFT JOIN seen s ON s.id = m.id
           WHERE m.owner IS NULL AND json_type(m.m, '$.tokens') = 'object')
@@ -247,7 +276,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, k;
 DELETE FROM out;
 
 -- end

@@ -1,4 +1,4 @@
--- importer goose   version 2
+-- importer goose   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: sessions messages usage_ledger
 -- records: schema_version schema_info thread* provider* usage* sessions
@@ -35,11 +35,22 @@ SELECT max(CASE
 sessions messages usage_ledger
 
 -- rows
+-- A later goose has sums of its caches and costs, too.
+SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
+    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
+    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens,
+    'cache_read_tokens', accumulated_cache_read_tokens, 'cache_write_tokens', accumulated_cache_write_tokens,
+    'cost', accumulated_cost))
+FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
+  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL);
+
+-- rows
 SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
     'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
     'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens))
 FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
-  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL);
+  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'sessions' AND sql LIKE '%accumulated_cost%');
 
 -- rows
 SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
@@ -49,6 +60,9 @@ FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens
   AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'usage_ledger');
 
 -- once
+-- What goose calls a session that has no name yet.
+CREATE VIEW unnamed (pattern) AS VALUES ('CLI Session'), ('New Chat'), ('New session [0-9]*'), ('New session'), ('');
+
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
@@ -97,8 +111,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main WHEN 'meta' THEN json_fields(
                'id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'provider', nullif(r -> '$.provider_name', 'null'),
                'model', CASE WHEN json_valid(r ->> '$.model_config_json') THEN (r ->> '$.model_config_json') -> '$.model_name' END,
-               'working_directory', r -> '$.working_dir', 'title', coalesce(nullif(r -> '$.description', '""'), nullif(r -> '$.name', '""')),
-               'source', source, 'extra', r)
+               'working_directory', r -> '$.working_dir',
+               'title', CASE WHEN NOT EXISTS (SELECT 1 FROM unnamed
+                                              WHERE coalesce(nullif(r ->> '$.description', ''), r ->> '$.name') GLOB pattern)
+                        THEN coalesce(nullif(r -> '$.description', '""'), nullif(r -> '$.name', '""')) END,
+               'parent_session_id', json_text(session_id(r ->> '$.parent_session_id')), 'source', source, 'extra', r)
            ELSE json_fields('id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'source', source) END, NEW.n
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main = 'meta' AND NOT is_new;
@@ -132,7 +149,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'usage' THEN json_fields('model', nullif(coalesce(r -> '$.model', r -> '$.model_name'), 'null'),
                'input_tokens', nullif(r -> '$.input_tokens', 'null'),
                'output_tokens', nullif(r -> '$.output_tokens', 'null'),
-               'cost_usd', nullif(coalesce(r -> '$.cost', r -> '$.cost_usd'), 'null'), 'source', source, 'extra', r)
+               'cached_input_tokens', nullif(r -> '$.cache_read_tokens', 'null'),
+               'cache_write_tokens', nullif(r -> '$.cache_write_tokens', 'null'),
+               -- A sum: the length of each prompt is unknown.
+               'prompt_tokens', CASE WHEN j ->> '$.table' = 'accumulated' THEN -1 END,
+               'cost_usd', CASE WHEN coalesce(r ->> '$.cost', r ->> '$.cost_usd') > 0
+                           THEN coalesce(nullif(r -> '$.cost', 'null'), r -> '$.cost_usd') END, 'source', source, 'extra', r)
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', coalesce(j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
     FROM now WHERE main <> 'meta';

@@ -1,4 +1,4 @@
--- importer langgraph   version 2
+-- importer langgraph   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: checkpoints writes msgpack
 -- records: stage_* trajectory metadata writes checkpoint*
@@ -142,13 +142,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now, messages, json_each(m, '$.tool_calls') c WHERE fresh AND owner IS NULL AND NOT known AND c.type = 'object';
     INSERT INTO out
     SELECT NEW.row, 100 * i + 99, session, ts, 'agent.turn.usage', 'usage.' || name,
-           json_fields('message_id', json_text(name), 'model', m -> '$.response_metadata.model_name',
-                       'input_tokens', m -> '$.usage_metadata.input_tokens', 'output_tokens', m -> '$.usage_metadata.output_tokens',
-                       'cached_input_tokens', m -> '$.usage_metadata.input_token_details.cache_read',
+           json_fields('message_id', json_text(name),
+                       'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'),
+                       'input_tokens', coalesce(m -> '$.usage_metadata.input_tokens', m -> '$.response_metadata.token_usage.prompt_tokens'),
+                       'output_tokens', coalesce(m -> '$.usage_metadata.output_tokens', m -> '$.response_metadata.token_usage.completion_tokens'),
+                       'cached_input_tokens', coalesce(m -> '$.usage_metadata.input_token_details.cache_read',
+                           m -> '$.response_metadata.token_usage.prompt_tokens_details.cached_tokens'),
                        'cache_write_tokens', m -> '$.usage_metadata.input_token_details.cache_creation',
                        'reasoning_output_tokens', m -> '$.usage_metadata.output_token_details.reasoning',
                        'source', messages.source), NEW.n
-    FROM now, messages WHERE fresh AND owner IS NULL AND NOT known AND json_type(m, '$.usage_metadata') = 'object';
+    FROM now, messages WHERE fresh AND owner IS NULL AND NOT known
+      AND (json_type(m, '$.usage_metadata') = 'object' OR json_type(m, '$.response_metadata.token_usage.prompt_tokens') = 'integer');
     INSERT INTO seen SELECT n.session, name, m FROM now n, messages WHERE fresh
     ON CONFLICT (session, key) DO UPDATE SET m = excluded.m;
 END;

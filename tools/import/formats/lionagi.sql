@@ -1,4 +1,4 @@
--- importer lionagi   version 2
+-- importer lionagi   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
 --
@@ -19,7 +19,9 @@
 --  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
 --      that is no JSON becomes import.unreadable.
 --  (5) Tokens are those of a message's metadata.model_response, told once a response: branches that were
---      forked repeat it.
+--      forked repeat it, as does a branch file that is imported alone (record_owner: the id of the response).
+--  (6) A message that asks for an action is a call, too, and one that answers it its result, which failed if the
+--      output is an error.
 
 -- detect
 SELECT max(CASE
@@ -170,7 +172,8 @@ SELECT session, ts, type, id, NULL, data, n FROM (
                                                       u -> '$.cache_read_input_tokens'), 'null'),
                'cache_write_tokens', nullif(u -> '$.cache_creation_input_tokens', 'null'),
                'reasoning_output_tokens', nullif(u -> '$.completion_tokens_details.reasoning_tokens', 'null'),
-               'source', json_fields('kind', json_text(kind), 'file', json_text(stem), 'line', CAST(n AS TEXT)))
+               'source', json_fields('kind', json_text(kind), 'file', json_text(stem), 'line', CAST(n AS TEXT),
+                                     'origin', json_text('lionagi ' || nullif(r ->> '$.id', ''))))
     FROM (SELECT run.session, source.kind, l.stem, l.n, coalesce(o.key, c.key) AS place, c.value AS m,
                  c.value -> '$.metadata.model_response' AS r, c.value -> '$.metadata.model_response.usage' AS u,
                  coalesce(time_us(c.value ->> '$.created_at'), CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER),
@@ -183,6 +186,38 @@ SELECT session, ts, type, id, NULL, data, n FROM (
           WHERE c.type = 'object' AND json_type(c.value, '$.id') = 'text')
     WHERE 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.input_tokens'),
                         json_type(u, '$.completion_tokens'), json_type(u, '$.output_tokens'))
+      AND coalesce(record_owner('lionagi ' || nullif(r ->> '$.id', ''), session), session) = session
+
+    UNION ALL
+    SELECT session, ts, CASE WHEN NOT answers THEN 'tool.called'
+                             WHEN json_type(a, '$.output.error') = 'text' THEN 'tool.failed' ELSE 'tool.returned' END,
+           CASE WHEN answers THEN 'result:' ELSE 'call:' END || branch_id || ':' || (m ->> '$.id'), n, place + 0.7,
+           CASE WHEN answers THEN json_fields(
+               'call_id', json_text(coalesce(m ->> '$.content.action_request_id', m ->> '$.id')),
+               'success', CASE WHEN json_type(a, '$.output.error') = 'text' THEN 'false' END,
+               'output', a -> '$.output', 'source', source)
+           ELSE json_fields(
+               'call_id', m -> '$.id', 'tool', a -> '$.function', 'input', a -> '$.arguments', 'message_id', m -> '$.id',
+               'source', source) END
+    FROM (SELECT run.session, l.n, l.branch_id, coalesce(o.key, c.key) AS place, c.value AS m,
+                 json_type(c.value, '$.content.action_request_id') IS 'text'
+                     OR json_type(c.value, '$.content.action_response') IS 'object' AS answers,
+                 coalesce(CASE WHEN json_type(c.value, '$.content.action_response') = 'object'
+                               THEN c.value -> '$.content.action_response' END,
+                          CASE WHEN json_type(c.value, '$.content.action_request') = 'object'
+                               THEN c.value -> '$.content.action_request' END, c.value -> '$.content') AS a,
+                 coalesce(time_us(c.value ->> '$.created_at'), CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER),
+                          run.began) AS ts,
+                 json_fields('kind', json_text(source.kind), 'file', json_text(l.stem), 'line', CAST(l.n AS TEXT)) AS source
+          FROM run, source,
+               (SELECT n, json -> '$.branch' AS b, json ->> '$.file.stem' AS stem,
+                       coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
+                FROM lines WHERE json_type(json, '$.file') = 'object') l,
+               json_each(l.b, '$.messages.collections') c
+               LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
+          WHERE c.type = 'object' AND json_type(c.value, '$.id') = 'text' AND c.value ->> '$.role' = 'action'
+            AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0))
+    WHERE json_type(a, '$.function') = 'text'
 
     UNION ALL
     SELECT run.session, run.began, 'import.record',

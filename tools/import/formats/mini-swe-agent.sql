@@ -1,4 +1,4 @@
--- importer mini-swe-agent   version 1
+-- importer mini-swe-agent   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.traj.json
 -- split: $.messages
@@ -14,6 +14,8 @@
 --      if it begins with another <returncode> than 0.
 --  (3) Tokens stand in each response. The cost stands in info.model_stats as a sum and is told once.
 --  (4) The first event made from a line carries what is left of it under "extra".
+--  (5) An answer that another session has (record_owner: the id of the response), as in a copy of the file, is
+--      an import.record without call and tokens; parent_session_id says which session.
 
 -- detect
 SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%' THEN 98
@@ -21,13 +23,19 @@ SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%'
            ELSE 0 END) FROM lines
 
 -- once
+-- What mini-swe-agent adds before what its user says. annal/import.h: said().
+CREATE VIEW added (begins, ends, seen_in) AS VALUES
+    ('<pr_description>', 'Consider the following PR description:', '1.0');
+
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, call TEXT, model TEXT);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
-CREATE TABLE now (role TEXT, source TEXT, main TEXT, command TEXT, j TEXT, v TEXT);
+CREATE TABLE now (role TEXT, source TEXT, main TEXT, command TEXT, owner TEXT, j TEXT, v TEXT);
+CREATE TABLE copied_calls (call TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE continued (session TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -53,6 +61,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         ts = coalesce((SELECT CAST(coalesce(v ->> '$.extra.response.created', v ->> '$.extra.timestamp') AS REAL) * 1000000
                        FROM now WHERE v ->> '$.extra.response.created' > 0 OR v ->> '$.extra.timestamp' > 0), ts);
     UPDATE file SET ts = CAST(ts AS INTEGER);
+    UPDATE now SET owner = record_owner('mini-swe-agent ' || (v ->> '$.extra.response.id'), (SELECT session FROM file)),
+        source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text('mini-swe-agent ' || (v ->> '$.extra.response.id')) || '}'
+    WHERE main = 'message' AND role = 'assistant' AND v ->> '$.extra.response.id' <> '';
+    UPDATE now SET owner = nullif(owner, (SELECT session FROM file));
+    INSERT OR IGNORE INTO copied_calls
+    SELECT c.value ->> '$.id' FROM now, json_each(v, '$.tool_calls') c
+    WHERE owner IS NOT NULL AND c.type = 'object' AND c.value ->> '$.id' IS NOT NULL;
+    UPDATE now SET main = 'copy', source = json_set(json_remove(source, '$.origin'), '$.copied', json('true'))
+    WHERE owner IS NOT NULL
+       OR main = 'result' AND coalesce(v ->> '$.tool_call_id', (SELECT call FROM file)) IN (SELECT c.call FROM copied_calls c);
+    -- A command in the text has no id: its result follows.
+    INSERT OR IGNORE INTO copied_calls SELECT NEW.hash FROM now WHERE owner IS NOT NULL AND command IS NOT NULL;
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
@@ -69,10 +89,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     -- 1: made, before any time was known; 2: and created_at is said.
     UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
+    SELECT NEW.row, 0, session, ts, 'session.updated', 'session.continues',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)), 'source', source), NEW.n
+    FROM file, now WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued);
+    INSERT INTO continued SELECT owner FROM now WHERE owner IS NOT NULL;
+    INSERT INTO out
     SELECT NEW.row, 1, session, ts, 'agent.turn.usage', 'usage',
            json_fields('model', json_text(model), 'requests', 0,
                        'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
-    FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer');
+    -- 0: no price is known.
+    FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer')
+      AND v ->> '$.info.model_stats.instance_cost' > 0;
     INSERT INTO out
     SELECT NEW.row, 2, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' WHEN 'message' THEN 'message.added'
                WHEN 'result' THEN CASE WHEN code <> 0 THEN 'tool.failed' ELSE 'tool.returned' END
@@ -81,6 +108,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            WHEN 'message' THEN json_fields(
                'id', json_text(NEW.hash), 'role', v -> '$.role', 'content', coalesce(v -> '$.content', '""'),
+               'said', CASE WHEN role = 'user' THEN said(v -> '$.content') END,
                'model', CASE WHEN role = 'assistant' THEN coalesce(v -> '$.extra.response.model', json_text(model)) END,
                'source', source, 'extra', json_remove(v, '$.role', '$.content'))
            WHEN 'result' THEN json_fields(
@@ -89,8 +117,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'output', v -> '$.content', 'exit_code', code, 'source', source,
                'extra', json_remove(v, '$.content', '$.tool_call_id'))
            ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
-    FROM file, now, (SELECT CASE WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
-                     FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c FROM now))
+    FROM file, now, (SELECT CASE WHEN said IS NOT NULL THEN said
+                                 WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
+                     FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c,
+                                  CASE WHEN json_type(v, '$.extra.returncode') = 'integer'
+                                       THEN v ->> '$.extra.returncode' END AS said FROM now))
     WHERE main <> 'meta';
     INSERT INTO out
     SELECT NEW.row, 3, session, ts, 'tool.called', NEW.hash || '.3',
@@ -103,7 +134,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'tool', coalesce(c.value -> '$.function.name', '"bash"'),
                        'input', c.value -> '$.function.arguments', 'message_id', json_text(NEW.hash), 'source', source), NEW.n
     FROM file, now, json_each(v, '$.tool_calls') c WHERE main = 'message' AND c.type = 'object';
-    UPDATE file SET call = CASE WHEN (SELECT main = 'message' AND command IS NOT NULL FROM now) THEN NEW.hash END;
+    UPDATE file SET call = CASE WHEN (SELECT main IN ('message', 'copy') AND command IS NOT NULL FROM now) THEN NEW.hash END;
     INSERT INTO out
     SELECT NEW.row, 1000000, session, ts, 'agent.turn.usage', NEW.hash || '.usage',
            json_fields('message_id', json_text(NEW.hash), 'model', coalesce(v -> '$.extra.response.model', json_text(model)),

@@ -1,4 +1,4 @@
--- importer openai-agents   version 2
+-- importer openai-agents   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: agent_messages
 -- records: agent_sessions message_structure turn_usage
@@ -24,6 +24,13 @@ SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '
 agent_sessions agent_messages turn_usage
 
 -- once
+-- What the SDK gives a model as the output of a call that failed.
+CREATE VIEW failures (pattern) AS VALUES
+    ('An error occurred while running the tool. Please try again. Error: *'),
+    ('An error occurred while parsing tool arguments. Please try again with valid JSON. Error: *'),
+    ('Tool execution was not approved.*'),
+    ('Tool ''*'' timed out after * seconds.*');
+
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
@@ -47,8 +54,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN j IS NULL THEN 'unreadable'
         WHEN j ->> '$.table' = 'turn_usage' THEN 'usage'
         WHEN m IS NULL THEN 'record'
-        WHEN m ->> '$.type' IN ('function_call', 'computer_call', 'mcp_call') THEN 'call'
-        WHEN m ->> '$.type' IN ('function_call_output', 'computer_call_output') THEN 'result'
+        WHEN m ->> '$.type' GLOB '*_call' THEN 'call'
+        WHEN m ->> '$.type' GLOB '*_call_output' THEN 'result'
         WHEN m ->> '$.type' = 'reasoning' THEN 'reasoning'
         WHEN json_type(m, '$.role') = 'text' AND json_type(m, '$.content') IS NOT NULL THEN 'message'
         ELSE 'record' END;
@@ -93,7 +100,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 3, session, ts,
            CASE main WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added' WHEN 'call' THEN 'tool.called'
-                WHEN 'result' THEN 'tool.returned' WHEN 'usage' THEN 'agent.turn.usage'
+                WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END WHEN 'usage' THEN 'agent.turn.usage'
                 WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.3',
            CASE main
            WHEN 'message' THEN json_fields('id', json_text(mid), 'role', m -> '$.role', 'content', m -> '$.content',
@@ -107,16 +114,39 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'extra', json_fields('row', json_remove(r, '$.message_data'),
                    'item', json_remove(m, '$.call_id', '$.name', '$.arguments',
                        CASE WHEN json_type(m, '$.arguments') IS NULL THEN '$.action' ELSE '$." "' END)))
-           WHEN 'result' THEN json_fields('call_id', coalesce(m -> '$.call_id', json_text(mid)), 'output', m -> '$.output',
+           WHEN 'result' THEN json_fields('call_id', coalesce(m -> '$.call_id', json_text(mid)),
+               'success', CASE WHEN failed THEN 'false' END, 'exit_code', code, 'output', m -> '$.output',
                'turn_id', json_text(turn), 'source', source,
                'extra', json_fields('row', json_remove(r, '$.message_data'), 'item', json_remove(m, '$.call_id', '$.output')))
-           WHEN 'usage' THEN json_fields('turn_id', NULL, 'input_tokens', r -> '$.input_tokens', 'output_tokens', r -> '$.output_tokens',
+           WHEN 'usage' THEN json_fields('input_tokens', nullif(r -> '$.input_tokens', 'null'),
+               'output_tokens', nullif(r -> '$.output_tokens', 'null'), 'requests', nullif(r -> '$.requests', 'null'),
+               -- A sum: the length of each prompt is unknown.
+               'prompt_tokens', CASE WHEN r ->> '$.requests' > 1 THEN -1 END,
                'cached_input_tokens', CASE WHEN json_valid(r ->> '$.input_tokens_details')
                                       THEN (r ->> '$.input_tokens_details') -> '$.cached_tokens' END,
                'source', source, 'extra', r)
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', coalesce(m -> '$.type', j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
-    FROM now;
+    FROM (SELECT *, m ->> '$.status' IN ('failed', 'incomplete') OR coalesce(code <> 0, 0)
+                    OR m ->> '$.output[0].outcome.type' = 'timeout'
+                    OR EXISTS (SELECT 1 FROM failures
+                               WHERE coalesce(CASE json_type(m, '$.output') WHEN 'text' THEN m ->> '$.output' END,
+                                              m ->> '$.output[0].text', m ->> '$.output.text') GLOB pattern) AS failed
+          FROM (SELECT *, coalesce((SELECT max(o.value ->> '$.outcome.exit_code') FROM json_each(m, '$.output') o
+                                    WHERE o.type = 'object' AND json_type(o.value, '$.outcome.exit_code') = 'integer'),
+                                   CASE WHEN m ->> '$.type' = 'local_shell_call_output' AND json_valid(m ->> '$.output')
+                                        THEN (m ->> '$.output') ->> '$.metadata.exit_code' END) AS code FROM now));
+    -- What the provider ran by itself has its result in the call.
+    INSERT INTO out
+    SELECT NEW.row, 4, session, ts,
+           CASE WHEN m ->> '$.status' IN ('failed', 'incomplete') OR coalesce(json_type(m, '$.error'), 'null') <> 'null'
+                THEN 'tool.failed' ELSE 'tool.returned' END, NEW.hash || '.4',
+           json_fields('call_id', coalesce(m -> '$.call_id', m -> '$.id', json_text(mid)),
+               'output', coalesce(nullif(m -> '$.output', 'null'), nullif(m -> '$.error', 'null'), nullif(m -> '$.results', 'null')),
+               'turn_id', json_text(turn), 'source', source), NEW.n
+    FROM now WHERE main = 'call' AND m ->> '$.type' IN ('mcp_call', 'web_search_call', 'file_search_call', 'code_interpreter_call',
+                                                       'image_generation_call')
+      AND coalesce(m ->> '$.status', '') NOT IN ('in_progress', 'searching', 'interpreting', 'calling', 'generating');
 END;
 
 -- batch

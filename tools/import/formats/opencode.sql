@@ -1,4 +1,4 @@
--- importer opencode   version 4
+-- importer opencode   version 5
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.json opencode*.db
 -- split: $.messages
@@ -319,10 +319,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 11 + 2 * p.key, session,
            coalesce(CAST(p.value ->> '$.state.time.end' AS INTEGER) * 1000, ts),
-           CASE WHEN p.value ->> '$.state.status' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END,
+           CASE WHEN p.value ->> '$.state.status' = 'error' OR p.value ->> '$.state.metadata.exit' <> 0
+                THEN 'tool.failed' ELSE 'tool.returned' END,
            'result.' || coalesce(p.value ->> '$.callID', p.value ->> '$.id', NEW.hash || p.key),
            json_fields('call_id', coalesce(p.value -> '$.callID', p.value -> '$.id', json_text(NEW.hash || p.key)),
-                       'success', CASE WHEN p.value ->> '$.state.status' = 'error' THEN 'false' ELSE 'true' END,
+                       'success', CASE WHEN p.value ->> '$.state.status' = 'error' OR p.value ->> '$.state.metadata.exit' <> 0
+                                       THEN 'false' ELSE 'true' END,
                        'output', coalesce(p.value -> '$.state.output', p.value -> '$.state.error'),
                        'exit_code', p.value -> '$.state.metadata.exit',
                        'duration_ms', p.value ->> '$.state.time.end' - p.value ->> '$.state.time.start',
@@ -344,7 +346,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'cached_input_tokens', info -> '$.tokens.cache.read',
                        'cache_write_tokens', info -> '$.tokens.cache.write',
                        'reasoning_output_tokens', info -> '$.tokens.reasoning',
-                       'cost_usd', info -> '$.cost', 'turn_id', json_text(turn), 'source', source), NEW.n
+                       -- 0: it has no price, or a subscription pays.
+                       'cost_usd', CASE WHEN info ->> '$.cost' > 0 THEN info -> '$.cost' END,
+                       'turn_id', json_text(turn), 'source', source), NEW.n
     FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
       -- OpenCode writes 0 where its provider does not say.
       AND (info ->> '$.tokens.input' > 0 OR info ->> '$.tokens.output' > 0 OR info ->> '$.tokens.reasoning' > 0

@@ -1,6 +1,6 @@
--- importer openhands   version 1
+-- importer openhands   version 2
 -- SPDX-License-Identifier: Apache-2.0
--- records: PauseEvent record state recall* agent_state_changed change_agent_state run null head *StateUpdateEvent
+-- records: PauseEvent message state recall* agent_state_changed change_agent_state run null head *StateUpdateEvent
 -- files: *.json *.jsonl
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $
@@ -21,6 +21,10 @@
 --      are missing in a directory the next event says so (gap_before).
 --  (5) A session that begins before any time is known has its created_at in a session.updated, at the first
 --      event that has one.
+--  (6) A conversation that was saved twice, or continued under another name, has events of another session. One
+--      is known by its id and time, tokens by the id of their response (record_owner): what another session
+--      has, and results of its calls, are import.record; parent_session_id says which session.
+--  (7) A command that ended with an exit code other than 0, and an observation without success, have failed.
 
 -- detect
 SELECT max(CASE
@@ -52,7 +56,10 @@ CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, i
 CREATE TABLE now (source TEXT, main TEXT, gap INTEGER, j TEXT, v TEXT);
 
 -- The events of the line. kind: action, observation, message, or record.
-CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name TEXT, call TEXT, ts INTEGER);
+CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name TEXT, call TEXT, ts INTEGER,
+                     origin TEXT, owner TEXT, source TEXT);
+CREATE TABLE copied_calls (call TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE continued (session TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -103,7 +110,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         call = coalesce(e ->> '$.tool_call_id', e ->> '$.tool_call_metadata.tool_call_id',
                         CAST(coalesce(e ->> '$.cause', e ->> '$.id') AS TEXT));
     UPDATE file SET ts = coalesce((SELECT max(ts) FROM events WHERE ts > 0), ts);
+    UPDATE events SET origin = 'openhands ' || (e ->> '$.id') || ' ' || (e ->> '$.timestamp')
+        || coalesce(' ' || (e ->> '$.tool_call_metadata.model_response.id'), '')
+    WHERE kind IN ('action', 'message') AND ts IS NOT NULL;
     UPDATE events SET ts = (SELECT ts FROM file) WHERE ts IS NULL;
+    UPDATE events SET owner = nullif(record_owner(origin, (SELECT session FROM file)), (SELECT session FROM file))
+    WHERE origin IS NOT NULL;
+    INSERT OR IGNORE INTO copied_calls SELECT call FROM events WHERE kind = 'action' AND owner IS NOT NULL AND call IS NOT NULL;
+    UPDATE events SET source = (SELECT CASE
+        WHEN owner IS NOT NULL OR kind = 'observation' AND call IN (SELECT c.call FROM copied_calls c)
+            THEN substr(source, 1, length(source) - 1) || ',"copied":true}'
+        WHEN origin IS NULL THEN source
+        ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}' END FROM now);
+    UPDATE events SET kind = 'record' WHERE source ->> '$.copied';
 
     INSERT INTO out
     SELECT NEW.row, 0, session, coalesce((SELECT min(ts) FROM events), file.ts), 'session.created', 'session.created',
@@ -127,24 +146,35 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'extra', CASE main WHEN 'run' THEN json_remove(v, '$.history') ELSE j END) END, NEW.n
     FROM file, now WHERE main <> 'event';
 
+    INSERT INTO out
+    SELECT NEW.row, 0, session, e.ts, 'session.updated', 'session.continues',
+           json_fields('set', json_fields('parent_session_id', json_text(owner)), 'source', now.source), NEW.n
+    FROM file, now, (SELECT owner, ts FROM events WHERE owner IS NOT NULL ORDER BY i LIMIT 1) e
+    WHERE NOT EXISTS (SELECT 1 FROM continued);
+    INSERT INTO continued
+    SELECT owner FROM events WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) ORDER BY i LIMIT 1;
+
     -- What was said, or thought before an action.
     INSERT INTO out
     SELECT NEW.row, 10 + 4 * i, session, events.ts,
            CASE kind WHEN 'record' THEN 'import.record' WHEN 'observation'
                THEN CASE WHEN e ->> '$.observation.is_error' OR e ->> '$.kind' IN ('AgentErrorEvent', 'UserRejectObservation')
-                              OR e ->> '$.observation' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END
+                              OR e ->> '$.observation' = 'error' OR json_type(e, '$.success') = 'false'
+                              -- -1: it is not known, because the command still runs.
+                              OR coalesce(e ->> '$.observation.exit_code', e ->> '$.extras.metadata.exit_code') NOT IN (0, -1)
+                         THEN 'tool.failed' ELSE 'tool.returned' END
                ELSE 'message.added' END, NEW.hash || '.' || i,
            CASE kind
            WHEN 'record' THEN json_fields('kind', coalesce(e -> '$.kind', e -> '$.action', e -> '$.observation'),
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source, 'extra', e)
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source, 'extra', e)
            WHEN 'observation' THEN json_fields('call_id', json_text(call),
                'output', coalesce(e -> '$.observation.content', e -> '$.content', e -> '$.error', e -> '$.rejection_reason'),
                'exit_code', coalesce(e -> '$.observation.exit_code', e -> '$.extras.metadata.exit_code'),
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
                'extra', json_remove(e, '$.observation.content', '$.content', '$.error', '$.rejection_reason'))
            WHEN 'action' THEN json_fields('id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),
                'role', '"assistant"', 'content', coalesce(e -> '$.thought', e -> '$.args.thought', e -> '$.message', '""'),
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
                'extra', json_remove(e, '$.thought', '$.args', '$.action',
                    CASE WHEN json_type(e, '$.args.thought') IS NULL AND json_type(e, '$.thought') IS NULL THEN '$.message'
                    ELSE '$." "' END, '$.tool_name', '$.tool_call_id', '$.tool_call'))
@@ -154,7 +184,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                    e -> '$.message', '""'),
                'said', CASE WHEN role = 'user' THEN said(coalesce(e -> '$.llm_message.content', e -> '$.args.content',
                                                                   e -> '$.message')) END,
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
                'extra', json_remove(e, '$.llm_message.content',
                    CASE WHEN json_type(e, '$.llm_message.content') IS NULL THEN '$.system_prompt.text' ELSE '$." "' END)) END,
            NEW.n
@@ -163,7 +193,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 11 + 4 * i, session, events.ts, 'tool.called', NEW.hash || '.call.' || i,
            json_fields('call_id', json_text(call), 'tool', json_text(name),
                'input', CASE json_type(e, '$.action') WHEN 'object' THEN e -> '$.action' ELSE e -> '$.args' END,
-               'message_id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)), 'source', source,
+               'message_id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)), 'source', events.source,
                'extra', json_fields('tool_call', e -> '$.tool_call', 'action', CASE json_type(e, '$.action') WHEN 'text'
                                     THEN e -> '$.action' END)), NEW.n
     FROM file, now, events WHERE kind = 'action';
@@ -175,17 +205,25 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('model', u.value -> '$.model', 'message_id', nullif(u.value -> '$.response_id', '""'),
                'input_tokens', u.value -> '$.prompt_tokens', 'output_tokens', u.value -> '$.completion_tokens',
                'cached_input_tokens', u.value -> '$.cache_read_tokens', 'cache_write_tokens', u.value -> '$.cache_write_tokens',
-               'reasoning_output_tokens', u.value -> '$.reasoning_tokens', 'source', source), NEW.n
+               'reasoning_output_tokens', u.value -> '$.reasoning_tokens',
+               'source', CASE WHEN u.value ->> '$.response_id' <> ''
+                         THEN substr(source, 1, length(source) - 1) || ',"origin":' || json_text('openhands ' || (u.value ->> '$.response_id')) || '}'
+                         ELSE source END), NEW.n
     FROM file, now, json_each(v, '$.metrics.token_usages') u WHERE main = 'run' AND u.type = 'object'
+      AND coalesce(record_owner('openhands ' || nullif(u.value ->> '$.response_id', ''), session), session) = session
     UNION ALL
     SELECT NEW.row, 10000000 + u.key, session, file.ts, 'agent.turn.usage',
            'usage.' || coalesce(nullif(u.value ->> '$.response_id', ''), s.key || '.' || u.key),
            json_fields('model', u.value -> '$.model', 'message_id', nullif(u.value -> '$.response_id', '""'),
                'input_tokens', u.value -> '$.prompt_tokens', 'output_tokens', u.value -> '$.completion_tokens',
                'cached_input_tokens', u.value -> '$.cache_read_tokens', 'cache_write_tokens', u.value -> '$.cache_write_tokens',
-               'reasoning_output_tokens', u.value -> '$.reasoning_tokens', 'source', source), NEW.n
+               'reasoning_output_tokens', u.value -> '$.reasoning_tokens',
+               'source', CASE WHEN u.value ->> '$.response_id' <> ''
+                         THEN substr(source, 1, length(source) - 1) || ',"origin":' || json_text('openhands ' || (u.value ->> '$.response_id')) || '}'
+                         ELSE source END), NEW.n
     FROM file, now, json_each(v, '$.stats.usage_to_metrics') s, json_each(s.value, '$.token_usages') u
-    WHERE main = 'state' AND s.type = 'object' AND u.type = 'object';
+    WHERE main = 'state' AND s.type = 'object' AND u.type = 'object'
+      AND coalesce(record_owner('openhands ' || nullif(u.value ->> '$.response_id', ''), session), session) = session;
     UPDATE file SET listed = 1 WHERE (SELECT main = 'state' AND EXISTS (SELECT 1 FROM json_each(v, '$.stats.usage_to_metrics') s
         WHERE s.type = 'object' AND json_array_length(s.value, '$.token_usages') > 0) FROM now);
     INSERT INTO out
@@ -198,11 +236,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                                       u -> '$.cache_read_input_tokens'), 'null'),
                'cache_write_tokens', nullif(u -> '$.cache_creation_input_tokens', 'null'),
                'reasoning_output_tokens', nullif(u -> '$.completion_tokens_details.reasoning_tokens', 'null'),
-               'source', source), NEW.n
+               'source', CASE WHEN r ->> '$.id' <> ''
+                         THEN substr(source, 1, length(source) - 1) || ',"origin":' || json_text('openhands ' || (r ->> '$.id')) || '}'
+                         ELSE source END), NEW.n
     FROM file, now, (SELECT i, ts, e -> '$.tool_call_metadata.model_response' AS r,
                             e -> '$.tool_call_metadata.model_response.usage' AS u FROM events) AS events
     WHERE NOT listed AND coalesce(json_array_length(v, '$.metrics.token_usages'), 0) = 0
-      AND 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.completion_tokens'));
+      AND 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.completion_tokens'))
+      AND coalesce(record_owner('openhands ' || nullif(r ->> '$.id', ''), session), session) = session;
     INSERT INTO out
     SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || u.key,
            json_fields('model', u.value -> '$.model', 'requests', 0,

@@ -1,10 +1,10 @@
--- importer otel-logs   version 2
+-- importer otel-logs   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
 -- files: *.json *.jsonl
 --
 -- Log records of OpenTelemetry (OTLP JSON, an export a line) of programs that tell of agents: Claude Code, Codex,
--- and the events of the GenAI conventions.
+-- the Gemini CLI, and the events of the GenAI conventions.
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) A session is what session.id, conversation.id or gen_ai.conversation.id names, else the trace, else the
@@ -19,6 +19,10 @@
 --  (4) The first event made from a record carries all of it under "extra"; what the line has besides is
 --      import.record.
 --  (5) The title is what the user said first.
+--  (6) Claude Code, Codex and the Gemini CLI write logs of their own, which say more. Records of a session whose log
+--      is known (record_owner: log and its id) are records. If the log comes later, its importer replaces what
+--      these records told.
+--  (7) The Gemini CLI tells each response twice: its event of the GenAI conventions is a record.
 
 -- detect
 SELECT max(CASE WHEN json_type(v, '$.resourceLogs') = 'array' THEN 99 ELSE 0 END)
@@ -76,12 +80,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE records SET id = name || ' ' || coalesce(nullif(s ->> '$.timeUnixNano', '0'), s ->> '$.observedTimeUnixNano') || ' '
         || coalesce(s ->> '$.spanId', '') || ' ' || a || coalesce(body, '')
     WHERE ts > 1;
-    UPDATE records SET name = substr(name, instr(name, '.') + 1) WHERE name GLOB 'claude_code.*' OR name GLOB 'codex.*';
+    UPDATE records SET name = substr(name, instr(name, '.') + 1)
+    WHERE name GLOB 'claude_code.*' OR name GLOB 'codex.*' OR name GLOB 'gemini_cli.*' OR name GLOB 'qwen-code.*';
     UPDATE records SET class = CASE
         WHEN name = 'user_prompt' OR name = 'gen_ai.user.message' THEN 'user'
         WHEN name IN ('gen_ai.system.message', 'gen_ai.assistant.message', 'gen_ai.tool.message', 'gen_ai.choice') THEN 'message'
-        WHEN name = 'tool_result' THEN 'tool'
-        WHEN name IN ('api_request', 'sse_event', 'gen_ai.client.inference.operation.details')
+        WHEN name IN ('tool_result', 'tool_call') THEN 'tool'
+        WHEN name = 'gen_ai.client.inference.operation.details' AND (agent GLOB 'gemini*' OR agent GLOB 'qwen*') THEN 'other'
+        WHEN name IN ('api_request', 'api_response', 'sse_event', 'gen_ai.client.inference.operation.details')
              AND coalesce(a ->> '$."input_tokens"', a ->> '$."input_token_count"', a ->> '$."gen_ai.usage.input_tokens"',
                           a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."output_tokens"', a ->> '$."output_token_count"',
                           a ->> '$."gen_ai.usage.output_tokens"') IS NOT NULL THEN 'usage'
@@ -91,7 +97,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel-logs ' || substr(id, 1, 400)) || CASE
             WHEN record_owner('otel-logs ' || substr(id, 1, 400), session) <> session THEN ',"copied":true}' ELSE '}' END
         END FROM now);
-    UPDATE records SET class = 'other' WHERE source ->> '$.copied';
+    UPDATE records SET class = 'other', source = json_set(json_remove(source, '$.origin'), '$.copied', json('true'))
+    WHERE source ->> '$.copied' OR session IN (
+        SELECT r.session FROM (SELECT DISTINCT session FROM records) r WHERE record_owner('log ' || r.session, NULL) IS NOT NULL);
+    UPDATE records SET key = key WHERE record_owner('telemetry ' || session, session) IS NULL;
 
     INSERT INTO out
     SELECT NEW.row, 0, 0, session, min(ts), 'session.created', 'session.created',
@@ -120,24 +129,29 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'role', CASE name WHEN 'gen_ai.system.message' THEN '"system"' WHEN 'gen_ai.tool.message' THEN '"tool"' ELSE '"assistant"' END,
                'content', coalesce(body, '""'), 'source', t.source, 'extra', s)
            WHEN 'tool' THEN json_fields('call_id', coalesce(a -> '$.call_id', a -> '$.tool_use_id', json_text(key)),
-               'tool', coalesce(a -> '$.tool_name', '"tool"'),
-               'input', coalesce(a -> '$.tool_parameters', a -> '$.arguments', a -> '$.tool_input'), 'source', t.source, 'extra', s)
+               'tool', coalesce(a -> '$.tool_name', a -> '$.function_name', '"tool"'),
+               'input', coalesce(a -> '$.tool_parameters', a -> '$.arguments', a -> '$.tool_input', a -> '$.function_args'),
+               'source', t.source, 'extra', s)
            WHEN 'usage' THEN json_fields(
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$.model'),
                'input_tokens', CASE WHEN inside THEN fresh
                                     WHEN coalesce(fresh, cached, written) IS NOT NULL
                                     THEN coalesce(fresh, 0) + coalesce(cached, 0) + coalesce(written, 0) END,
                'output_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
-                                              a ->> '$.output_tokens', a ->> '$.output_token_count') AS INTEGER),
+                                              a ->> '$.output_tokens', a ->> '$.output_token_count') AS INTEGER)
+                   -- The Gemini CLI counts thoughts apart.
+                   + coalesce(CAST(a ->> '$.thoughts_token_count' AS INTEGER), 0),
                'cached_input_tokens', cached, 'cache_write_tokens', written,
                'cost_usd', CASE WHEN json_valid(a ->> '$.cost_usd') THEN a ->> '$.cost_usd' END,
                'source', t.source, 'extra', s)
            ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END), 'source', t.source, 'extra', s) END, NEW.n, key || '.begins'
     FROM (SELECT *,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$.input_tokens',
-                      a ->> '$.input_token_count') AS INTEGER) AS fresh,
+                      a ->> '$.input_token_count') AS INTEGER)
+            + CASE WHEN a ->> '$.cached_content_token_count' IS NOT NULL
+                   THEN coalesce(CAST(a ->> '$.tool_token_count' AS INTEGER), 0) ELSE 0 END AS fresh,
         CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"', a ->> '$.cache_read_tokens',
-                      a ->> '$.cached_token_count') AS INTEGER) AS cached,
+                      a ->> '$.cached_token_count', a ->> '$.cached_content_token_count') AS INTEGER) AS cached,
         CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"', a ->> '$."gen_ai.usage.cache_write.input_tokens"',
                       a ->> '$.cache_creation_tokens', a ->> '$.cache_write_tokens') AS INTEGER) AS written,
         a ->> '$.cache_read_tokens' IS NULL AS inside FROM records) t;

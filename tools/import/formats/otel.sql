@@ -1,4 +1,4 @@
--- importer otel   version 5
+-- importer otel   version 6
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
 -- files: *.json *.jsonl
@@ -21,8 +21,9 @@
 --  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them. Messages are an
 --      attribute, events of the span, or attributes with a number in their names.
 --  (5) The first event made from a span carries all of it under "extra".
---  (6) The title is what the first span that was asked something was asked, else the name of the trace. The head
---      of a document, which names no trace, belongs to the first one after it (the option session).
+--  (6) The title is what the first span that was asked something was asked, less what an agent adds before it, else
+--      the name that Langfuse gives the trace. What a span is called is no title. The head of a document, which
+--      names no trace, belongs to the first one after it (the option session).
 --  (7) Children end first, so exporters send them first. The spans of a line are taken as they began, outer ones
 --      before inner ones, and what they tell goes out in the order of time.
 
@@ -37,6 +38,10 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
+-- What agents add before what their user says. annal/import.h: said().
+CREATE VIEW added (begins, ends) AS VALUES
+    ('New task:', char(10)); -- smolagents
+
 CREATE TABLE file (session TEXT, ts INTEGER, home TEXT);
 INSERT INTO file
 SELECT NULL, 1, session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)) FROM source;
@@ -77,7 +82,7 @@ SELECT i, session, name, CASE WHEN json_type(x) = 'text' AND substr(trim(x ->> '
             FROM json_each(CASE WHEN json_type(x) = 'array' THEN x ELSE coalesce(x -> '$.messages',
                            CASE WHEN json_type(x, '$.contents') = 'array' THEN x -> '$.contents' END, '[]') END) m
             WHERE m.type = 'object' AND coalesce(m.value ->> '$.role', 'user') = 'user' LIMIT 1)) END AS text
-FROM (SELECT i, session, name, class, CASE WHEN json_type(input) = 'text' AND json_valid(input ->> '$') THEN input ->> '$' ELSE input END AS x
+FROM (SELECT i, session, CASE i WHEN 0 THEN name END AS name, class, CASE WHEN json_type(input) = 'text' AND json_valid(input ->> '$') THEN input ->> '$' ELSE input END AS x
       FROM (SELECT i, session, name, class, coalesce(a -> '$."gen_ai.input.messages"', a -> '$.prompt', input, 'null') AS input
             FROM spans WHERE class <> 'tool'
             UNION ALL
@@ -134,6 +139,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000),
         failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
+    UPDATE spans SET failed = 1 WHERE a ->> '$."error.type"' <> '';
     -- What such an event says besides the attributes; the first of two values of a name is the one that is read.
     UPDATE spans SET a = (SELECT CASE WHEN a = '{}' THEN more WHEN more = '{}' THEN a ELSE substr(a, 1, length(a) - 1) || ',' || substr(more, 2) END
         FROM (SELECT json_group_object(x.value ->> '$.key', json(coalesce(otlp_json(x.value -> '$.value'), 'null'))) AS more
@@ -233,7 +239,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 
     -- The title.
     INSERT INTO titles (session, text)
-    SELECT session, text FROM (SELECT session, text, min(i) FROM told WHERE text <> '' AND session IS NOT NULL GROUP BY session);
+    SELECT session, coalesce(said(json_text(text)) ->> '$', text) FROM (SELECT session, text, min(i) FROM told WHERE text <> '' AND session IS NOT NULL GROUP BY session);
     INSERT INTO titles (session, name)
     SELECT session, name FROM (SELECT session, name, min(i) FROM told WHERE name <> '' AND session IS NOT NULL GROUP BY session)
     WHERE true ON CONFLICT (session) DO UPDATE SET name = excluded.name;
@@ -315,6 +321,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('message_id', json_text(key),
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
+               -- Of an agent it is a sum: the length of each prompt is unknown.
+               'prompt_tokens', CASE class WHEN 'agent' THEN -1 END,
                'input_tokens', input_tokens, 'output_tokens', output_tokens + hidden,
                'reasoning_output_tokens', nullif(hidden, 0),
                'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',

@@ -1,4 +1,4 @@
--- importer pi   version 3
+-- importer pi   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: thinking_level_change label custom* session_info branch_summary session
 --
@@ -231,7 +231,8 @@ FROM (
                'output_tokens', j -> '$.message.usage.output', 'cached_input_tokens', j -> '$.message.usage.cacheRead',
                'cache_write_tokens', j -> '$.message.usage.cacheWrite',
                'cache_write_1h_tokens', nullif(j -> '$.message.usage.cacheWrite1h', '0'),
-               'cost_usd', j -> '$.message.usage.cost.total', 'turn_id', json_text(turn), 'source', source) END AS data
+               -- 0: pi knows no price of the model.
+               'cost_usd', CASE WHEN j ->> '$.message.usage.cost.total' > 0 THEN j -> '$.message.usage.cost.total' END, 'turn_id', json_text(turn), 'source', source) END AS data
     FROM (SELECT f.*, l.hash, l.j, l.unreadable,
                  json_fields('kind', i.kind, 'file', i.name, 'line', f.n, 'record', nullif(l.j -> '$.id', 'null'),
                              'origin', json_text(f.origin), 'copied', CASE WHEN f.copied THEN 'true' END) AS source

@@ -1,4 +1,4 @@
--- importer swe-agent   version 2
+-- importer swe-agent   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: history environment
 -- files: *.traj
@@ -25,6 +25,19 @@ SELECT max(CASE WHEN json_type(json, '$.value.info.model_stats') = 'object' AND 
            ELSE 0 END) FROM lines
 
 -- once
+-- What SWE-agent adds before what its user says. annal/import.h: said().
+CREATE VIEW added (begins, ends, seen_in) AS VALUES
+    ('We''re currently solving the following issue within our repository. Here''s the issue text:', 'ISSUE:', '0.7'),
+    ('<uploaded_files>', '</uploaded_files>', '1.0'),
+    ('I''ve uploaded a python code repository in the directory', '<pr_description>', '1.0');
+
+-- What SWE-agent says of a command that it stopped or refused.
+CREATE VIEW failures (pattern, seen_in) AS VALUES
+    ('EXECUTION TIMED OUT*', '0.7'),
+    ('The command * was cancelled because it took more than *', '1.0'),
+    ('Operation * is not supported by this environment*', '1.0'),
+    ('Your bash command contained syntax errors and was NOT executed*', '1.0');
+
 CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
 INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
@@ -63,10 +76,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET made = 1;
     INSERT INTO out
     SELECT NEW.row, 1, session, 'agent.turn.usage', 'usage',
-           json_fields('input_tokens', v -> '$.info.model_stats.tokens_sent',
-                       'output_tokens', v -> '$.info.model_stats.tokens_received',
-                       'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
-    FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats') = 'object';
+           -- 0: SWE-agent does not know.
+           json_fields('input_tokens', CASE WHEN v ->> '$.info.model_stats.tokens_sent' > 0
+                                            THEN v -> '$.info.model_stats.tokens_sent' END,
+                       'output_tokens', CASE WHEN v ->> '$.info.model_stats.tokens_received' > 0
+                                             THEN v -> '$.info.model_stats.tokens_received' END,
+                       'cost_usd', CASE WHEN v ->> '$.info.model_stats.instance_cost' > 0
+                                        THEN v -> '$.info.model_stats.instance_cost' END,
+                       'requests', CASE WHEN v ->> '$.info.model_stats.api_calls' > 0
+                                        THEN v -> '$.info.model_stats.api_calls' END,
+                       'source', source), NEW.n
+    FROM file, now WHERE main = 'meta' AND (v ->> '$.info.model_stats.tokens_sent' > 0
+        OR v ->> '$.info.model_stats.tokens_received' > 0 OR v ->> '$.info.model_stats.instance_cost' > 0);
     INSERT INTO out
     SELECT NEW.row, 2, session, CASE main WHEN 'unreadable' THEN 'import.unreadable'
                WHEN 'step' THEN 'message.added' WHEN 'told' THEN 'message.added' ELSE 'import.record' END,
@@ -74,7 +95,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            WHEN 'told' THEN json_fields('id', json_text(NEW.hash), 'role', v -> '$.role', 'content', v -> '$.content',
-                                        'said', CASE WHEN v ->> '$.is_demo' THEN '""' END,
+                                        'said', CASE WHEN v ->> '$.is_demo' THEN '""'
+                                                     WHEN v ->> '$.role' = 'user' THEN said(v -> '$.content') END,
                                         'source', source, 'extra', json_remove(v, '$.role', '$.content'))
            WHEN 'step' THEN json_fields(
                'id', json_text(NEW.hash), 'role', '"assistant"',
@@ -91,7 +113,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file, now, (SELECT trim(replace(coalesce(NEW.json ->> '$.value.action', ''), char(10), ' ')) AS a)
     WHERE main = 'step' AND json_type(v, '$.action') IS NOT NULL;
     INSERT INTO out
-    SELECT NEW.row, 4, session, 'tool.returned', NEW.hash || '.4',
+    SELECT NEW.row, 4, session,
+           CASE WHEN EXISTS (SELECT 1 FROM failures WHERE trim(v ->> '$.observation', char(10) || ' ') GLOB pattern)
+                THEN 'tool.failed' ELSE 'tool.returned' END, NEW.hash || '.4',
            json_fields('call_id', json_text(NEW.hash), 'output', v -> '$.observation',
                        'duration_ms', CAST(round(1000 * (v ->> '$.execution_time')) AS INTEGER), 'source', source), NEW.n
     FROM file, now WHERE main = 'step' AND json_type(v, '$.observation') IS NOT NULL;

@@ -1,4 +1,4 @@
--- importer tau-bench   version 1
+-- importer tau-bench   version 2
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.jsonl *.json
 -- split: $
@@ -22,6 +22,8 @@ INSERT INTO file SELECT stem FROM source;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (source TEXT, session TEXT, main TEXT, v TEXT);
+-- How a result of a tool begins that failed.
+CREATE VIEW failures (pattern) AS VALUES ('Error: *'), ('Unknown action *');
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, role TEXT, turn INTEGER);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
@@ -61,7 +63,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'prompt_ref', json_text(NEW.hash || '.' || i), 'source', source), NEW.n
     FROM now, messages WHERE role = 'user';
     INSERT INTO out
-    SELECT NEW.row, i, 3, session, CASE role WHEN 'tool' THEN 'tool.returned' ELSE 'message.added' END,
+    SELECT NEW.row, i, 3, session,
+           CASE WHEN role <> 'tool' OR role IS NULL THEN 'message.added'
+                WHEN EXISTS (SELECT 1 FROM failures WHERE m ->> '$.content' GLOB pattern) THEN 'tool.failed'
+                ELSE 'tool.returned' END,
            NEW.hash || '.' || i,
            CASE role
            WHEN 'tool' THEN json_fields('call_id', coalesce(m -> '$.tool_call_id', json_text(NEW.hash || i)),
