@@ -348,8 +348,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
     struct log_mark now = {0};
     struct buf line = {0};
     if (unchanged == NULL || mark->path == NULL || report->damaged || report->unfinished > 0 ||
-        import_is_unknown(report) ||
-        report->session_count > SESSIONS_MAX ||
+        import_is_unknown(report) || report->session_count > SESSIONS_MAX ||
         container_number(report->container) > CONTAINER_TEXT)
         return;
     int64_t wall_us = annal__system_clock.wall_us(annal__system_clock.arg);

@@ -43,7 +43,7 @@ static const char turns[] = HISTORY
                  " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
                  " FROM t ORDER BY t.seq";
 
-/* The events that carry tokens; what a turn that has ended gives again is not there. */
+/* The events that carry tokens, without what a turn that has ended gives again. */
 static const char usage[] = HISTORY
     " SELECT u.seq, u.timestamp AS time, u.model, u.input_tokens, u.output_tokens,"
     " u.cached_input_tokens, u.cache_write_tokens,"
