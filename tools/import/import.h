@@ -35,6 +35,7 @@ struct import_report {
     uint64_t own;     /* lines with other events than of the session, and records as they are */
     uint64_t unknown; /* records of kinds that the importer's "-- records:" does not name */
     bool foreign;     /* one of them is not of "-- reads:", the tables that it reads */
+    uint64_t named;   /* records of kinds that it names */
     uint64_t any;     /* records that only "-- records: *" names */
     bool hollow;      /* a document without any of the arrays of "-- split:" */
     char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* the first of these kinds */

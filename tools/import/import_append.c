@@ -272,7 +272,9 @@ static void count_record(struct import_job *job, struct import_session *session,
     snprintf(kind, sizeof kind, "%.*s", ANNAL_FMT(text));
     annal__buf_done(&scratch);
     bool any = is_named(job, "records", "*");
-    if (any ? is_named(job, "map", "session") : is_named(job, "records", kind))
+    bool named = any ? is_named(job, "map", "session") : is_named(job, "records", kind);
+    report->named += named;
+    if (named)
         return;
     report->any += any;
     report->foreign = report->foreign || (!any && !is_named(job, "reads", kind));
@@ -314,7 +316,9 @@ static void count_content(struct import_job *job, struct import_session *session
 bool import_is_unknown(const struct import_report *report)
 {
     bool rows = report->container != NULL && strcmp(report->container, "sqlite") == 0;
-    return (rows && report->foreign) || report->unknown > report->own ||
+    bool alone = report->named == 0 && report->unreadable == 0;
+    return (rows && report->foreign) ||
+           (report->unknown > report->own && report->unknown > (rows || alone ? 0 : 1)) ||
            (report->own == 0 && (report->hollow || report->any > 0));
 }
 

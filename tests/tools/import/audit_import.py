@@ -167,7 +167,9 @@ class Audit:
 
     def import_once(self, kind, path):
         ran = self.run("import", kind, path, "--recheck", "--json")
-        if ran.returncode != 0:
+        # A changed log may have nothing left that its importer knows.
+        empty = b"was found in it" in ran.stderr and path.startswith(self.folder)
+        if ran.returncode != 0 and not (ran.returncode == 1 and empty):
             self.fail(path, f"exit status {ran.returncode}: {ran.stderr.decode(errors='replace').strip()}")
             return None
         return json.loads(ran.stdout)
@@ -197,7 +199,7 @@ class Audit:
                 have.update(scalars(parse(json.dumps(event["session_id"]))))
                 if event["type"] == "import.unreadable":
                     held.append(dict(event["data"]).get("text") or "")
-        held = "\n".join(held)
+        parts, held = [h for h in held if h], "\n".join(held)
         for text in texts:
             want, unread = values_of(text)
             self.scalars += len(want)
@@ -205,7 +207,9 @@ class Audit:
                     and json.dumps(v[1])[1:-1] not in held]
             if unfinished:
                 unread = unread[:-1]
-            lost += [("line", u) for u in unread if u not in held and len(u) < 1000]
+            # Of a document that is cut off, what comes before its first item is a record of its own.
+            lost += [("line", u) for u in unread if u not in held and len(u) < 1000
+                     and not any(u.endswith(h) for h in parts)]
             if lost:
                 self.fail(path, f"{len(lost)} values are lost, such as {str(lost[0])[:300]}")
 

@@ -257,7 +257,8 @@ def count_gemini_cli(records):
             count.calls.add(c["id"])
             if c.get("status") != "executing":
                 count.results.add(c["id"])
-            if c.get("status") in ("error", "cancelled"):
+            output = str(at((c.get("result") or [{}])[0], "functionResponse", "response", "output"))
+            if c.get("status") in ("error", "cancelled") or re.search(r"\nExit Code: -?[1-9]", output):
                 count.failed.add(c["id"])
         t = m.get("tokens")
         if t:
@@ -279,14 +280,14 @@ def count_opencode(records):
             count.calls.add(p["callID"])
             if at(p, "state", "status") in ("completed", "error"):
                 count.results.add(p["callID"])
-            if at(p, "state", "status") == "error":
+            if at(p, "state", "status") == "error" or at(p, "state", "metadata", "exit"):
                 count.failed.add(p["callID"])
         if not at(info, "time", "completed"):
             continue  # what it used may change
         t, cache = info.get("tokens") or {}, at(info, "tokens", "cache") or {}
         cached, written = number(cache.get("read")), number(cache.get("write"))
         count.used.append(("", info.get("modelID"), number(t.get("input")) + cached + written,
-                           number(t.get("output")) + number(t.get("reasoning")), cached, written, info.get("cost")))
+                           number(t.get("output")) + number(t.get("reasoning")), cached, written, info.get("cost") or None))
     count.own_title = at(records[0], "info", "title")
     return count
 

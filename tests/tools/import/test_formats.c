@@ -70,8 +70,8 @@ static const struct log {
      "import.record 2, message.added 2, tool.called 1, tool.failed 1, turn.completed 1, "
      "turn.started 1"},
     {"otel", "langfuse.json", "document", 3, 6, 70, 9, 0, "import.record 2, message.added 1"},
-    {"otel", "spans.json", "document", 1, 4, 245, 16, 0, "message.added 1"},
-    {"otel", "spellings.otlp.jsonl", "lines", 2, 14, 157, 18, 60,
+    {"otel", "spans.json", "document", 1, 3, 245, 16, 0, "message.added 1"},
+    {"otel", "spellings.otlp.jsonl", "lines", 2, 13, 157, 18, 60,
      "import.record 2, message.added 7"},
     {"otel-logs", "export.otlp.jsonl", "lines", 3, 24, 10610, 219, 10000,
      "import.record 5, message.added 4, tool.called 3, tool.failed 1, tool.returned 2"},

@@ -554,11 +554,14 @@ START_TEST(a_line_of_more_than_a_million_spans_or_records_is_kept_as_it_is)
             fputs(",{}", file);
         fputs("]}]}]}\n", file);
         ck_assert_int_eq(fclose(file), 0);
-        DONE(&cli, "import", kinds[i][0], tmpdir_path(&cli.dir, name));
+        CLI(&cli, NULL, "import", kinds[i][0], tmpdir_path(&cli.dir, name));
+        ck_assert_int_eq(cli.exit_status, 1);
+        ck_assert_ptr_nonnull(strstr(cli.err, "nothing else was found in it"));
     }
-    DONE(&cli, "sql", "SELECT count(*) AS n, sum(type = 'import.record') AS r FROM events",
+    DONE(&cli, "sql",
+         "SELECT sum(type = 'import.record') AS r, sum(type = 'import.unknown') AS u FROM events",
          "--json");
-    ck_assert_str_eq(cli.out, "{\"n\":4,\"r\":2}\n");
+    ck_assert_str_eq(cli.out, "{\"r\":2,\"u\":2}\n");
 }
 END_TEST
 
