@@ -167,13 +167,13 @@ container() {
     fresh debian-13 container
     copy_tree "$root/src"
     tests/containerfile.py Containerfile 1 >"$root/root/steps.sh"
-    within "$root" bash /root/steps.sh
+    within "$root" env CCACHE_BASEDIR=/src bash /root/steps.sh
     rm -rf "$roots/image"
     mv "$root/image" "$roots/image"
     fresh debian-13 container
     mv "$roots/image" "$root/image"
     tests/containerfile.py Containerfile 2 >"$root/root/steps.sh"
-    within "$root" bash /root/steps.sh
+    within "$root" env CCACHE_BASEDIR=/src bash /root/steps.sh
 }
 
 [ $# -gt 0 ] || set -- debian-13 clang aarch64 container
