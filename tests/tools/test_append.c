@@ -18,6 +18,10 @@ struct refusal {
 };
 
 #define GOOD "{\"type\":\"note.added\",\"data\":{\"n\":1}}"
+#define PI_LOG                                                                                     \
+    "{\"type\":\"session\",\"id\":\"s1\",\"cwd\":\"/\"}\n"                                         \
+    "{\"type\":\"message\",\"id\":\"p1\",\"message\":{\"role\":\"user\",\"content\":\"Tides?\"}}"  \
+    "\n"
 
 static const struct refusal bad_lines[] = {
     {"hello", "not valid JSON"},
@@ -84,7 +88,7 @@ START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
     const char *const makers[][3] = {
         {"append", "s1"}, {"import", "pi", log}, {"pack", "enable", "teams"}};
     const char *const *verb = makers[_i];
-    file_write(log, GOOD "\n", strlen(GOOD "\n"));
+    file_write(log, PI_LOG, strlen(PI_LOG));
     ck_assert_int_eq(mkdir(cli.store, 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/lost+found"), 0700), 0);
     file_write(tmpdir_path(&cli.dir, "store/main.c"), "", 0);
