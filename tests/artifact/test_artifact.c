@@ -23,7 +23,7 @@ static annal_status get(const char *session, const char *sha256, const char *exp
     return status;
 }
 
-START_TEST(what_was_stored_comes_back_by_its_hash)
+START_TEST(a_stored_artifact_is_read_by_its_hash)
 {
     annal_artifact_info info = *fixture_put(&f, "s", "abc");
     ck_assert_str_eq(info.sha256,
@@ -56,7 +56,7 @@ START_TEST(the_same_content_is_stored_once_in_a_session)
 }
 END_TEST
 
-START_TEST(a_damaged_one_is_found_when_read_and_mended_when_stored_again)
+START_TEST(a_damaged_artifact_is_found_on_read_and_repaired_by_the_next_put)
 {
     annal_artifact_info info = *fixture_put(&f, "s", "what was said");
     char *path = fixture_file(&f, &info);
@@ -72,7 +72,7 @@ START_TEST(a_damaged_one_is_found_when_read_and_mended_when_stored_again)
 }
 END_TEST
 
-START_TEST(another_artifact_in_its_place_is_damage)
+START_TEST(another_artifact_under_the_same_name_is_damage)
 {
     annal_artifact_info one = *fixture_put(&f, "s", "one");
     annal_artifact_info two = *fixture_put(&f, "s", "two");
@@ -84,7 +84,7 @@ START_TEST(another_artifact_in_its_place_is_damage)
 }
 END_TEST
 
-START_TEST(an_old_one_that_is_stored_again_is_young_again)
+START_TEST(storing_an_old_artifact_again_renews_its_time)
 {
     annal_artifact_info old = *fixture_put(&f, "s", "said before");
     fixture_age(&f, &old, 100000);
@@ -102,7 +102,7 @@ static int64_t fail_in_the_middle(void *arg, char *bytes, size_t room, annal_err
     return ++*calls > 3 ? ANNAL_ERR_IO : (int64_t)room;
 }
 
-START_TEST(a_stream_that_fails_leaves_nothing)
+START_TEST(a_failed_stream_leaves_nothing)
 {
     int calls = 0;
     annal_artifact_info info;
@@ -114,7 +114,7 @@ START_TEST(a_stream_that_fails_leaves_nothing)
 }
 END_TEST
 
-START_TEST(content_larger_than_asked_for_is_a_limit)
+START_TEST(content_above_the_requested_size_is_refused)
 {
     annal_slice content;
     annal_artifact_info info = *fixture_put(&f, "s", "0123456789");
@@ -124,7 +124,7 @@ START_TEST(content_larger_than_asked_for_is_a_limit)
 }
 END_TEST
 
-START_TEST(what_is_no_artifact_is_not_listed)
+START_TEST(a_file_that_is_not_an_artifact_is_not_listed)
 {
     fixture_put(&f, "s", "x");
     file_write(tmpdir_path(&f.dir, "store/artifacts/s/notes.txt"), "x", 1);
@@ -136,7 +136,7 @@ END_TEST
 
 /* Once and for good, each call that storing makes: what it says holds, and the next one
  * succeeds. */
-START_TEST(on_a_disk_that_fails_storing_is_done_or_refused)
+START_TEST(a_put_on_a_failing_disk_is_done_or_refused)
 {
     bool failed = true;
     unsigned at = 1;
@@ -175,14 +175,14 @@ Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
     TCase *tcase = suite_case(suite, "artifact", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, what_was_stored_comes_back_by_its_hash);
+    tcase_add_test(tcase, a_stored_artifact_is_read_by_its_hash);
     tcase_add_test(tcase, the_same_content_is_stored_once_in_a_session);
-    tcase_add_test(tcase, a_damaged_one_is_found_when_read_and_mended_when_stored_again);
-    tcase_add_test(tcase, another_artifact_in_its_place_is_damage);
-    tcase_add_test(tcase, an_old_one_that_is_stored_again_is_young_again);
-    tcase_add_test(tcase, a_stream_that_fails_leaves_nothing);
-    tcase_add_test(tcase, content_larger_than_asked_for_is_a_limit);
-    tcase_add_test(tcase, what_is_no_artifact_is_not_listed);
-    tcase_add_loop_test(tcase, on_a_disk_that_fails_storing_is_done_or_refused, 0, 2);
+    tcase_add_test(tcase, a_damaged_artifact_is_found_on_read_and_repaired_by_the_next_put);
+    tcase_add_test(tcase, another_artifact_under_the_same_name_is_damage);
+    tcase_add_test(tcase, storing_an_old_artifact_again_renews_its_time);
+    tcase_add_test(tcase, a_failed_stream_leaves_nothing);
+    tcase_add_test(tcase, content_above_the_requested_size_is_refused);
+    tcase_add_test(tcase, a_file_that_is_not_an_artifact_is_not_listed);
+    tcase_add_loop_test(tcase, a_put_on_a_failing_disk_is_done_or_refused, 0, 2);
     return suite;
 }

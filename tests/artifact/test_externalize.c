@@ -74,7 +74,7 @@ START_TEST(any_other_large_value_becomes_a_reference_to_its_json)
 }
 END_TEST
 
-START_TEST(small_values_other_members_and_no_objects_are_left_alone)
+START_TEST(small_values_other_members_and_plain_values_are_unchanged)
 {
     check("{\"output\":\"01234567\"}", "", NULL);
     check("{\"output\":\"\\u0030\\u0031\\u0032\"}", "", NULL); /* long as JSON, short as text */
@@ -89,7 +89,7 @@ START_TEST(small_values_other_members_and_no_objects_are_left_alone)
 }
 END_TEST
 
-START_TEST(the_same_data_gives_the_same_bytes_so_a_retry_is_known)
+START_TEST(equal_data_gives_equal_bytes_so_that_a_retry_is_recognized)
 {
     annal_slice one, two;
     const annal_slice data = ANNAL_SLICE("{\"output\":\"0123456789\"}");
@@ -132,7 +132,7 @@ static void put_value(struct buf *out, struct random *random, unsigned depth)
 }
 
 /* A value that is no string is stored as it was written: put back, data is what it was. */
-START_TEST(of_any_data_one_member_is_taken_out_and_all_else_stays)
+START_TEST(externalizing_one_member_leaves_all_other_data_unchanged)
 {
     struct random random = random_init(9);
     struct buf data = {0}, value = {0};
@@ -178,8 +178,8 @@ Suite *suite_externalize(void)
     TCase *tcase = suite_case(suite, "externalize", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_large_string_becomes_a_reference_to_its_text);
     tcase_add_test(tcase, any_other_large_value_becomes_a_reference_to_its_json);
-    tcase_add_test(tcase, small_values_other_members_and_no_objects_are_left_alone);
-    tcase_add_test(tcase, the_same_data_gives_the_same_bytes_so_a_retry_is_known);
-    tcase_add_test(tcase, of_any_data_one_member_is_taken_out_and_all_else_stays);
+    tcase_add_test(tcase, small_values_other_members_and_plain_values_are_unchanged);
+    tcase_add_test(tcase, equal_data_gives_equal_bytes_so_that_a_retry_is_recognized);
+    tcase_add_test(tcase, externalizing_one_member_leaves_all_other_data_unchanged);
     return suite;
 }

@@ -72,7 +72,7 @@ static void check_one(struct bytes *bytes)
 }
 
 /* Around the size of a piece, compressible and not, in one go and in dribs. */
-START_TEST(content_of_any_size_comes_back)
+START_TEST(content_of_any_size_survives_compression)
 {
     static const size_t sizes[] = {0, 1, 511, 131071, 131072, 131073, 262144, 1000003};
     struct random random = {.state = 7};
@@ -117,7 +117,7 @@ START_TEST(every_cut_and_every_flipped_byte_is_found)
 }
 END_TEST
 
-START_TEST(bytes_behind_the_frame_are_damage)
+START_TEST(bytes_after_the_frame_are_damage)
 {
     struct frame_result result;
     char text[] = "hello";
@@ -136,8 +136,8 @@ Suite *suite_frame(void)
 {
     Suite *suite = suite_create("frame");
     TCase *tcase = suite_case(suite, "frame", setup, tmpdir_teardown);
-    tcase_add_test(tcase, content_of_any_size_comes_back);
+    tcase_add_test(tcase, content_of_any_size_survives_compression);
     tcase_add_test(tcase, every_cut_and_every_flipped_byte_is_found);
-    tcase_add_test(tcase, bytes_behind_the_frame_are_damage);
+    tcase_add_test(tcase, bytes_after_the_frame_are_damage);
     return suite;
 }

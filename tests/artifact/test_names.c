@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-START_TEST(a_hash_is_64_hex_digits_of_lower_case_and_comes_back)
+START_TEST(a_hash_is_64_hex_digits_of_lower_case)
 {
     char text[ANNAL_SHA256_TEXT_BYTES];
     uint8_t hash[SHA256_BYTES], again[SHA256_BYTES];
@@ -24,7 +24,7 @@ START_TEST(a_hash_is_64_hex_digits_of_lower_case_and_comes_back)
 }
 END_TEST
 
-START_TEST(those_who_store_share_the_lock_and_who_removes_has_it_alone)
+START_TEST(puts_share_the_lock_and_a_removal_holds_it_alone)
 {
     const struct io *io = annal__store_io(f.store);
     int one = -1, two = -1;
@@ -37,7 +37,7 @@ START_TEST(those_who_store_share_the_lock_and_who_removes_has_it_alone)
 }
 END_TEST
 
-START_TEST(a_directory_that_is_not_there_has_no_names)
+START_TEST(a_missing_directory_has_no_names)
 {
     struct artifact_names names = {0};
     ck_ok(annal__artifact_names(f.store, tmpdir_path(&f.dir, "store/artifacts/s"), &names, err));
@@ -49,8 +49,8 @@ Suite *suite_names(void)
 {
     Suite *suite = suite_create("names");
     TCase *tcase = suite_case(suite, "names", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, a_hash_is_64_hex_digits_of_lower_case_and_comes_back);
-    tcase_add_test(tcase, those_who_store_share_the_lock_and_who_removes_has_it_alone);
-    tcase_add_test(tcase, a_directory_that_is_not_there_has_no_names);
+    tcase_add_test(tcase, a_hash_is_64_hex_digits_of_lower_case);
+    tcase_add_test(tcase, puts_share_the_lock_and_a_removal_holds_it_alone);
+    tcase_add_test(tcase, a_missing_directory_has_no_names);
     return suite;
 }

@@ -34,7 +34,7 @@ static annal_artifact_sweep_result sweep(bool dry_run)
     return result;
 }
 
-START_TEST(a_sweep_removes_what_no_event_names_and_nothing_else)
+START_TEST(a_sweep_removes_only_artifacts_that_no_event_names)
 {
     annal_artifact_info named = *fixture_put(&f, "s", "named");
     name_it("s", &named);
@@ -52,7 +52,7 @@ START_TEST(a_sweep_removes_what_no_event_names_and_nothing_else)
 }
 END_TEST
 
-START_TEST(any_mention_of_the_hash_keeps_it_but_not_a_longer_number)
+START_TEST(any_mention_of_the_hash_keeps_an_artifact_but_not_a_longer_number)
 {
     char data[256];
     annal_artifact_info said = *fixture_put(&f, "s", "said");
@@ -66,7 +66,7 @@ START_TEST(any_mention_of_the_hash_keeps_it_but_not_a_longer_number)
 }
 END_TEST
 
-START_TEST(what_was_stored_lately_stays)
+START_TEST(a_recently_stored_artifact_is_kept)
 {
     annal_artifact_sweep_result result;
     annal_artifact_info old = *fixture_put(&f, "s", "old");
@@ -78,7 +78,7 @@ START_TEST(what_was_stored_lately_stays)
 }
 END_TEST
 
-START_TEST(where_a_journal_is_damaged_nothing_is_removed)
+START_TEST(a_damaged_journal_stops_the_sweep)
 {
     annal_artifact_sweep_result result;
     annal_error why = {0};
@@ -103,7 +103,7 @@ START_TEST(where_a_journal_is_damaged_nothing_is_removed)
 END_TEST
 
 /* A journal that was renamed; the second one of a session; one under another session's name. */
-START_TEST(what_a_file_names_that_is_no_sessions_journal_stays)
+START_TEST(a_renamed_or_second_journal_keeps_its_artifacts)
 {
     static const char *const names[] = {"s (old).jsonl", "t.mpk", "u.jsonl"};
     char to[300];
@@ -122,7 +122,7 @@ START_TEST(what_a_file_names_that_is_no_sessions_journal_stays)
 }
 END_TEST
 
-START_TEST(a_store_that_broke_off_is_swept_after_an_hour)
+START_TEST(an_unfinished_put_is_swept_after_an_hour)
 {
     const char *path = tmpdir_path(&f.dir, "store/artifacts/s/.new-0123456789abcdef");
     fixture_put(&f, "s", "x");
@@ -136,7 +136,7 @@ START_TEST(a_store_that_broke_off_is_swept_after_an_hour)
 }
 END_TEST
 
-START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay)
+START_TEST(a_sweep_removes_artifacts_of_deleted_sessions_only)
 {
     annal_artifact_info info = *fixture_put(&f, "s", "large");
     name_it("s", &info);
@@ -150,7 +150,7 @@ END_TEST
 
 /* Each call of a sweep fails in turn: what an event names stays, whatever the sweep could not
  * see. */
-START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
+START_TEST(a_sweep_on_a_failing_disk_removes_no_named_artifact)
 {
     bool failed = true;
     unsigned at = 1;
@@ -226,7 +226,7 @@ static void check_event(void *arg, const annal_event *event, bool after_damage)
     ck_ok(annal__artifact_check_data(arg, event->data, missing, NULL, err));
 }
 
-START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
+START_TEST(a_sweep_never_removes_an_artifact_of_a_running_append)
 {
     int ready[2], ended = 0;
     char byte;
@@ -259,7 +259,7 @@ static int64_t hurry(void *arg)
     return *now_us += 1000000;
 }
 
-START_TEST(while_somebody_holds_artifacts_nothing_is_removed)
+START_TEST(a_hold_on_artifacts_stops_the_sweep)
 {
     int64_t now_us = 0;
     annal_artifact_sweep_result result;
@@ -286,16 +286,15 @@ Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
     TCase *tcase = suite_case(suite, "sweep", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, a_sweep_removes_what_no_event_names_and_nothing_else);
-    tcase_add_test(tcase, any_mention_of_the_hash_keeps_it_but_not_a_longer_number);
-    tcase_add_test(tcase, what_was_stored_lately_stays);
-    tcase_add_test(tcase, where_a_journal_is_damaged_nothing_is_removed);
-    tcase_add_test(tcase, a_store_that_broke_off_is_swept_after_an_hour);
-    tcase_add_loop_test(tcase, what_a_file_names_that_is_no_sessions_journal_stays, 0, 3);
-    tcase_add_test(tcase,
-                   the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_stay);
-    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
-    tcase_add_test(tcase, a_sweep_never_takes_what_an_append_under_way_is_about_to_name);
-    tcase_add_test(tcase, while_somebody_holds_artifacts_nothing_is_removed);
+    tcase_add_test(tcase, a_sweep_removes_only_artifacts_that_no_event_names);
+    tcase_add_test(tcase, any_mention_of_the_hash_keeps_an_artifact_but_not_a_longer_number);
+    tcase_add_test(tcase, a_recently_stored_artifact_is_kept);
+    tcase_add_test(tcase, a_damaged_journal_stops_the_sweep);
+    tcase_add_test(tcase, an_unfinished_put_is_swept_after_an_hour);
+    tcase_add_loop_test(tcase, a_renamed_or_second_journal_keeps_its_artifacts, 0, 3);
+    tcase_add_test(tcase, a_sweep_removes_artifacts_of_deleted_sessions_only);
+    tcase_add_loop_test(tcase, a_sweep_on_a_failing_disk_removes_no_named_artifact, 0, 2);
+    tcase_add_test(tcase, a_sweep_never_removes_an_artifact_of_a_running_append);
+    tcase_add_test(tcase, a_hold_on_artifacts_stops_the_sweep);
     return suite;
 }

@@ -23,7 +23,7 @@ static void note_damage(void *arg, const annal_artifact_info *info, const char *
     snprintf(said + len, sizeof said - len, "%s/%.8s: %s\n", info->session, info->sha256, what);
 }
 
-START_TEST(what_is_not_what_was_stored_is_told_and_the_rest_is_counted)
+START_TEST(verification_reports_damaged_artifacts_and_counts_the_others)
 {
     annal_artifact_verify_result result;
     fixture_put(&f, "s", "good");
@@ -58,7 +58,7 @@ static const char *missing_of(const char *data)
 
 #define NONE "artifacts/s/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.zst"
 
-START_TEST(a_reference_to_what_is_not_there_is_missing_and_nothing_else_is)
+START_TEST(only_a_reference_to_an_absent_artifact_is_reported_as_missing)
 {
     char data[300];
     annal_artifact_info info = *fixture_put(&f, "s", "there");
@@ -80,7 +80,7 @@ Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
     TCase *tcase = suite_case(suite, "verify", setup, fixture_teardown);
-    tcase_add_test(tcase, what_is_not_what_was_stored_is_told_and_the_rest_is_counted);
-    tcase_add_test(tcase, a_reference_to_what_is_not_there_is_missing_and_nothing_else_is);
+    tcase_add_test(tcase, verification_reports_damaged_artifacts_and_counts_the_others);
+    tcase_add_test(tcase, only_a_reference_to_an_absent_artifact_is_reported_as_missing);
     return suite;
 }

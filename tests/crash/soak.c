@@ -43,7 +43,7 @@ static void print_counts(uint64_t next, uint64_t begun)
     fflush(stdout);
 }
 
-START_TEST(what_was_acknowledged_is_there_after_any_number_of_kills)
+START_TEST(acknowledged_events_survive_any_number_of_kills)
 {
     uint64_t begun = seconds_now();
     uint64_t store = wanted.first;
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
         wanted.seconds = strtoull(argv[4], NULL, 10);
     Suite *suite = suite_create("soak");
     TCase *kills = suite_case(suite, "kill", NULL, NULL);
-    tcase_add_test(kills, what_was_acknowledged_is_there_after_any_number_of_kills);
+    tcase_add_test(kills, acknowledged_events_survive_any_number_of_kills);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* no time limit, and it prints as it goes */
     srunner_run_all(runner, CK_NORMAL);

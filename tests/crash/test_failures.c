@@ -93,7 +93,7 @@ END_TEST
 
 /* ---- A disk that is full ---- */
 
-START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read)
+START_TEST(an_append_that_a_full_disk_cut_is_refused_or_unknown_and_never_read_in_part)
 {
     for (unsigned at = 1; at < 40; at++) {
         struct failing_io disk;
@@ -125,7 +125,7 @@ START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_
 }
 END_TEST
 
-START_TEST(a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
+START_TEST(a_full_disk_under_the_index_fails_no_append_and_the_index_catches_up)
 {
     struct failing_sqlite full = {.fail_at = 1, .for_good = true, .way = 1 /* SQLITE_FULL */};
     annal_index *index = NULL;
@@ -167,7 +167,7 @@ Suite *suite_failures(void)
     TCase *tests = suite_case(suite, "failures", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_log_whose_sync_failed_is_never_synced_again);
     tcase_add_test(tests,
-                   what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read);
-    tcase_add_test(tests, a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with);
+                   an_append_that_a_full_disk_cut_is_refused_or_unknown_and_never_read_in_part);
+    tcase_add_test(tests, a_full_disk_under_the_index_fails_no_append_and_the_index_catches_up);
     return suite;
 }

@@ -270,7 +270,7 @@ static void live_widow(struct life *life)
     close_store(life);
 }
 
-START_TEST(any_call_may_fail_while_a_session_of_a_dead_process_is_taken)
+START_TEST(any_call_may_fail_while_the_session_of_a_dead_process_is_acquired)
 {
     static const struct scene scene = {.name = "widow",
                                        .sources = OF_THE_JOURNAL,
@@ -457,7 +457,7 @@ static void live_loose(struct life *life)
     close_store(life);
 }
 
-START_TEST(any_call_may_fail_while_loose_bytes_are_made_durable)
+START_TEST(any_call_may_fail_while_loose_bytes_are_synced)
 {
     static const struct scene scene = {
         .name = "loose", .sources = OF_THE_JOURNAL, .live = live_loose};
@@ -680,10 +680,10 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_may_fail_while_the_log_grows);
     tcase_add_test(tests, any_call_of_a_recovery_may_fail);
     tcase_add_test(tests, any_call_of_a_recovery_after_a_boot_may_fail);
-    tcase_add_test(tests, any_call_may_fail_while_a_session_of_a_dead_process_is_taken);
+    tcase_add_test(tests, any_call_may_fail_while_the_session_of_a_dead_process_is_acquired);
     tcase_add_test(tests, any_call_of_a_reader_may_fail);
     tcase_add_test(tests, any_call_of_a_reader_of_unfinished_logs_may_fail);
-    tcase_add_test(tests, any_call_may_fail_while_loose_bytes_are_made_durable);
+    tcase_add_test(tests, any_call_may_fail_while_loose_bytes_are_synced);
     tcase_add_test(tests, any_call_of_a_deletion_may_fail);
     tcase_add_test(tests, any_call_of_a_writer_of_msgpack_may_fail);
     tcase_add_test(tests, any_call_of_a_conversion_may_fail);

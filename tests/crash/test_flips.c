@@ -225,7 +225,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
     unlink(bed->journal);
 }
 
-START_TEST(damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
+START_TEST(damage_to_a_journal_is_reported_and_never_gives_a_wrong_event)
 {
     struct bed bed = {.format = _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK};
     struct damage damage;
@@ -244,7 +244,7 @@ Suite *suite_flips(void)
 {
     Suite *suite = suite_create("flips");
     TCase *journal = suite_case(suite, "journal", NULL, NULL);
-    tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event, 0,
+    tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_gives_a_wrong_event, 0,
                         2);
     return suite;
 }

@@ -369,7 +369,7 @@ static void bed_done(struct bed *bed)
     tmpdir_done(&bed->dir);
 }
 
-START_TEST(damage_to_a_commit_log_loses_nothing_without_a_word)
+START_TEST(damage_to_a_commit_log_loses_nothing_silently)
 {
     struct bed bed = {0};
     struct damage damage;
@@ -393,6 +393,6 @@ Suite *suite_flips_log(void)
     Suite *suite = suite_create("flips_log");
     TCase *log = suite_case(suite, "log", NULL, NULL);
     tcase_set_timeout(log, full_or(3600, 240));
-    tcase_add_test(log, damage_to_a_commit_log_loses_nothing_without_a_word);
+    tcase_add_test(log, damage_to_a_commit_log_loses_nothing_silently);
     return suite;
 }

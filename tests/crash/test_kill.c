@@ -8,7 +8,7 @@
 /* Every third store is kept as msgpack. */
 #define FORMAT_OF(store) ((store) % 3 == 1 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON)
 
-START_TEST(what_was_acknowledged_at_level_sync_is_there_after_kill_9)
+START_TEST(events_acknowledged_at_level_sync_survive_kill_9)
 {
     struct random random = random_init(11);
     struct kill_counts counts = {.stores = 0};
@@ -17,7 +17,7 @@ START_TEST(what_was_acknowledged_at_level_sync_is_there_after_kill_9)
 }
 END_TEST
 
-START_TEST(an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry)
+START_TEST(an_append_with_an_id_exists_exactly_once_after_kill_9_and_a_retry)
 {
     struct random random = random_init(12);
     struct kill_counts counts = {.stores = 0};
@@ -27,7 +27,7 @@ START_TEST(an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry)
 }
 END_TEST
 
-START_TEST(what_annal_sync_covered_is_there_after_kill_9)
+START_TEST(events_covered_by_annal_sync_survive_kill_9)
 {
     struct random random = random_init(13);
     struct kill_counts counts = {.stores = 0};
@@ -49,9 +49,9 @@ Suite *suite_kill(void)
 {
     Suite *suite = suite_create("kill");
     TCase *kills = suite_case(suite, "kill", NULL, NULL);
-    tcase_add_test(kills, what_was_acknowledged_at_level_sync_is_there_after_kill_9);
-    tcase_add_test(kills, an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry);
-    tcase_add_test(kills, what_annal_sync_covered_is_there_after_kill_9);
+    tcase_add_test(kills, events_acknowledged_at_level_sync_survive_kill_9);
+    tcase_add_test(kills, an_append_with_an_id_exists_exactly_once_after_kill_9_and_a_retry);
+    tcase_add_test(kills, events_covered_by_annal_sync_survive_kill_9);
     tcase_add_test(kills, level_os_survives_kill_9);
     return suite;
 }

@@ -64,7 +64,7 @@ static int check_session(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-START_TEST(forks_that_were_acknowledged_are_there_and_sound_after_kill_9)
+START_TEST(acknowledged_forks_survive_kill_9)
 {
     struct random random = random_init(15);
     unsigned forks = 0;
@@ -108,6 +108,6 @@ Suite *suite_kill_forks(void)
 {
     Suite *suite = suite_create("kill_forks");
     TCase *kills = suite_case(suite, "kill", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(kills, forks_that_were_acknowledged_are_there_and_sound_after_kill_9);
+    tcase_add_test(kills, acknowledged_forks_survive_kill_9);
     return suite;
 }

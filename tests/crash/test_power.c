@@ -39,7 +39,7 @@ static const char *workload_wanted; /* NULL: all of the share */
 static int share = 1, shares = 1;
 static struct power_counts counts;
 
-START_TEST(no_power_cut_takes_back_what_was_acknowledged)
+START_TEST(no_power_cut_loses_an_acknowledged_event)
 {
     const struct power_workload *workload = &power_workloads[_i];
     bool wanted = workload_wanted != NULL ? strcmp(workload_wanted, workload->name) == 0
@@ -58,7 +58,7 @@ static Suite *suite_power(void)
     Suite *suite = suite_create("power");
     TCase *tests = suite_case(suite, "power", NULL, NULL);
     tcase_set_timeout(tests, 0);
-    tcase_add_loop_test(tests, no_power_cut_takes_back_what_was_acknowledged, 0, workloads);
+    tcase_add_loop_test(tests, no_power_cut_loses_an_acknowledged_event, 0, workloads);
     return suite;
 }
 

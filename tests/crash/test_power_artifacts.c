@@ -130,7 +130,7 @@ START_TEST(no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged)
 END_TEST
 
 /* A sweep in between removes only what nothing names, whatever of it the disk has done. */
-START_TEST(no_power_cut_during_a_sweep_takes_what_an_event_names)
+START_TEST(no_power_cut_during_a_sweep_loses_a_named_artifact)
 {
     annal_store *store = open_on(disk);
     annal_artifact_info info;
@@ -156,6 +156,6 @@ Suite *suite_power_artifacts(void)
     TCase *tests = suite_case(suite, "power_artifacts", set_up, tear_down);
     tcase_set_timeout(tests, 0);
     tcase_add_test(tests, no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged);
-    tcase_add_test(tests, no_power_cut_during_a_sweep_takes_what_an_event_names);
+    tcase_add_test(tests, no_power_cut_during_a_sweep_loses_a_named_artifact);
     return suite;
 }

@@ -212,7 +212,7 @@ static void set_trap(enum sim_op_kind kind, const char *name, int fail, struct s
 
 /* ---- The cases ---- */
 
-START_TEST(what_was_cached_before_a_sync_is_durable_with_it)
+START_TEST(events_of_level_os_become_durable_with_the_next_sync)
 {
     struct side one = open_side();
     for (int i = 0; i < 5; i++)
@@ -230,7 +230,7 @@ END_TEST
 
 /* The group is synced in the log of one; it dies before its journal has it, and lets go step by
  * step. */
-START_TEST(a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
+START_TEST(the_session_of_a_dead_process_is_acquired_only_after_redo)
 {
     bool last_first = _i == 1;
     struct side one = open_side(), two = open_side();
@@ -262,7 +262,7 @@ START_TEST(a_session_of_the_dead_is_taken_only_after_its_log_was_redone)
 }
 END_TEST
 
-START_TEST(h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first)
+START_TEST(a_session_that_changed_owners_is_complete_in_either_order_of_redo)
 {
     struct side one = open_side(), two = open_side();
     for (int i = 0; i < 2; i++) {
@@ -282,7 +282,7 @@ START_TEST(h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_fir
 END_TEST
 
 /* Nobody is left who was told, and what the journal says it has, the disk has not. */
-START_TEST(recovery_writes_again_what_the_cache_already_shows)
+START_TEST(recovery_rewrites_bytes_that_only_the_cache_has)
 {
     struct side one = open_side();
     char path[80];
@@ -297,7 +297,7 @@ START_TEST(recovery_writes_again_what_the_cache_already_shows)
 }
 END_TEST
 
-START_TEST(a_journal_whose_sync_failed_is_never_taken_for_synced)
+START_TEST(a_journal_with_a_failed_sync_never_counts_as_synced)
 {
     struct side one = open_side();
     annal_error err = {0};
@@ -319,7 +319,7 @@ START_TEST(a_journal_whose_sync_failed_is_never_taken_for_synced)
 END_TEST
 
 /* Whoever redoes the log of a dead process cannot sync its journal: the log keeps what it has. */
-START_TEST(a_journal_that_recovery_cannot_sync_stays_in_the_log)
+START_TEST(the_log_keeps_a_journal_that_recovery_cannot_sync)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -338,7 +338,7 @@ START_TEST(a_journal_that_recovery_cannot_sync_stays_in_the_log)
 }
 END_TEST
 
-START_TEST(a_journal_that_another_made_keeps_its_name)
+START_TEST(a_journal_created_by_another_process_keeps_its_name)
 {
     struct side one = open_side(), two = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -365,7 +365,7 @@ static void append_after_the_dead(void)
 
 /* Refused or unknown: what was refused never comes back, not even when the cache reaches the
  * disk. */
-START_TEST(a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused)
+START_TEST(a_refused_group_with_a_failed_sync_never_reappears)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -388,7 +388,7 @@ END_TEST
 
 /* Who published the log, or put it in the place of one that failed, died before it synced
  * commit/. */
-START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable)
+START_TEST(a_log_named_by_another_process_is_used_only_when_its_name_is_durable)
 {
     struct side one = open_side();
     if (_i == 1) {
@@ -407,7 +407,7 @@ START_TEST(a_log_that_another_process_named_is_relied_on_only_when_its_name_is_d
 END_TEST
 
 /* The log with the ghost stays, and what says that it is one is a file beside it. */
-START_TEST(what_was_refused_stays_away_although_its_log_stays)
+START_TEST(a_refused_event_never_reappears_while_its_log_stays)
 {
     struct side one = open_side();
     annal_error err = {0};
@@ -431,7 +431,7 @@ START_TEST(what_was_refused_stays_away_although_its_log_stays)
 END_TEST
 
 /* The process dies after a failed sync; the cache shows the group, the disk does not have it. */
-START_TEST(recovery_shows_nothing_that_a_power_cut_takes_back)
+START_TEST(recovery_shows_no_event_that_a_power_cut_could_remove)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -454,7 +454,7 @@ END_TEST
 
 /* The log still holds the groups of a region that was checkpointed, of a journal that is another
  * now. */
-START_TEST(a_region_that_was_checkpointed_is_redone_for_nobody)
+START_TEST(a_checkpointed_region_is_never_redone)
 {
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
@@ -508,7 +508,7 @@ END_TEST
 
 /* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes
  * next. */
-START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
+START_TEST(an_empty_journal_of_any_format_does_not_prevent_recovery)
 {
     struct side one = open_side();
     const struct io *io = &one.process->io;
@@ -570,7 +570,7 @@ static int cut_log(void *arg, struct sim_disk *of, const struct sim_op *op)
 }
 
 /* Of a large log, space is reserved, and small groups write zeros ahead. */
-START_TEST(no_power_cut_takes_a_group_that_was_synced_in_space_that_was_reserved)
+START_TEST(no_power_cut_loses_a_group_that_was_synced_in_reserved_space)
 {
     static const struct buf nothing;
     struct sim_process *process = sim_process_new(disk);
@@ -592,7 +592,7 @@ START_TEST(no_power_cut_takes_a_group_that_was_synced_in_space_that_was_reserved
 }
 END_TEST
 
-START_TEST(a_region_is_begun_again_only_when_a_durable_group_has_released_it)
+START_TEST(a_region_is_reused_only_after_a_durable_group_released_it)
 {
     struct side one = open_side();
     add(&one, "t", ANNAL_LEVEL_SYNC);
@@ -652,7 +652,7 @@ START_TEST(a_journal_that_was_copied_into_place_is_durable_with_the_next_event)
 }
 END_TEST
 
-START_TEST(what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level)
+START_TEST(a_fork_makes_its_history_durable_for_every_writer_and_level)
 {
     struct side one = open_side(), two = open_side();
     for (int i = 0; i < 3; i++)
@@ -667,7 +667,7 @@ START_TEST(what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level
 END_TEST
 
 /* The store and the copy are on one disk here; only the copy is looked at. */
-START_TEST(a_backup_that_was_made_is_whole_after_a_power_cut)
+START_TEST(a_finished_backup_is_complete_after_a_power_cut)
 {
     struct side one = open_side();
     annal_index *index = NULL;
@@ -735,7 +735,7 @@ static bool has_piece(struct sim_disk *left)
     return there || search.found;
 }
 
-START_TEST(no_power_cut_takes_the_bytes_of_a_torn_tail_while_it_is_cut)
+START_TEST(no_power_cut_loses_the_bytes_of_a_torn_tail_while_it_is_cut)
 {
     char path[80];
     struct side one = open_side();
@@ -769,27 +769,27 @@ Suite *suite_power_cases(void)
     Suite *suite = suite_create("power_cases");
     TCase *tests = suite_case(suite, "power_cases", set_up, tear_down);
     tcase_set_timeout(tests, 0);
-    tcase_add_test(tests, what_was_cached_before_a_sync_is_durable_with_it);
-    tcase_add_loop_test(tests, a_session_of_the_dead_is_taken_only_after_its_log_was_redone, 0, 2);
-    tcase_add_loop_test(
-        tests, h4b_a_session_that_changed_hands_is_whole_whichever_log_is_redone_first, 0, 2);
-    tcase_add_test(tests, recovery_writes_again_what_the_cache_already_shows);
-    tcase_add_test(tests, a_journal_whose_sync_failed_is_never_taken_for_synced);
-    tcase_add_test(tests, a_journal_that_recovery_cannot_sync_stays_in_the_log);
-    tcase_add_test(tests, a_journal_that_another_made_keeps_its_name);
-    tcase_add_test(tests, a_group_whose_sync_failed_comes_back_for_nobody_who_was_refused);
-    tcase_add_loop_test(
-        tests, a_log_that_another_process_named_is_relied_on_only_when_its_name_is_durable, 0, 2);
-    tcase_add_test(tests, what_was_refused_stays_away_although_its_log_stays);
-    tcase_add_test(tests, recovery_shows_nothing_that_a_power_cut_takes_back);
-    tcase_add_test(tests, a_region_that_was_checkpointed_is_redone_for_nobody);
+    tcase_add_test(tests, events_of_level_os_become_durable_with_the_next_sync);
+    tcase_add_loop_test(tests, the_session_of_a_dead_process_is_acquired_only_after_redo, 0, 2);
+    tcase_add_loop_test(tests, a_session_that_changed_owners_is_complete_in_either_order_of_redo, 0,
+                        2);
+    tcase_add_test(tests, recovery_rewrites_bytes_that_only_the_cache_has);
+    tcase_add_test(tests, a_journal_with_a_failed_sync_never_counts_as_synced);
+    tcase_add_test(tests, the_log_keeps_a_journal_that_recovery_cannot_sync);
+    tcase_add_test(tests, a_journal_created_by_another_process_keeps_its_name);
+    tcase_add_test(tests, a_refused_group_with_a_failed_sync_never_reappears);
+    tcase_add_loop_test(tests, a_log_named_by_another_process_is_used_only_when_its_name_is_durable,
+                        0, 2);
+    tcase_add_test(tests, a_refused_event_never_reappears_while_its_log_stays);
+    tcase_add_test(tests, recovery_shows_no_event_that_a_power_cut_could_remove);
+    tcase_add_test(tests, a_checkpointed_region_is_never_redone);
     tcase_add_test(tests, no_append_and_no_checkpoint_waits_for_the_index);
-    tcase_add_loop_test(tests, a_name_without_bytes_hinders_no_recovery_whatever_its_format, 0, 2);
+    tcase_add_loop_test(tests, an_empty_journal_of_any_format_does_not_prevent_recovery, 0, 2);
     tcase_add_test(tests, a_journal_that_was_copied_into_place_is_durable_with_the_next_event);
-    tcase_add_test(tests, no_power_cut_takes_a_group_that_was_synced_in_space_that_was_reserved);
-    tcase_add_test(tests, a_region_is_begun_again_only_when_a_durable_group_has_released_it);
-    tcase_add_test(tests, what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level);
-    tcase_add_test(tests, a_backup_that_was_made_is_whole_after_a_power_cut);
-    tcase_add_test(tests, no_power_cut_takes_the_bytes_of_a_torn_tail_while_it_is_cut);
+    tcase_add_test(tests, no_power_cut_loses_a_group_that_was_synced_in_reserved_space);
+    tcase_add_test(tests, a_region_is_reused_only_after_a_durable_group_released_it);
+    tcase_add_test(tests, a_fork_makes_its_history_durable_for_every_writer_and_level);
+    tcase_add_test(tests, a_finished_backup_is_complete_after_a_power_cut);
+    tcase_add_test(tests, no_power_cut_loses_the_bytes_of_a_torn_tail_while_it_is_cut);
     return suite;
 }

@@ -50,7 +50,7 @@ static uint64_t read_around(annal_store *store, const char *session, size_t *out
     return last;
 }
 
-START_TEST(rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut)
+START_TEST(damage_in_the_middle_costs_its_line_and_cuts_nothing)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -96,7 +96,7 @@ static size_t end_of_line(const char *journal, const char *next)
     return end;
 }
 
-START_TEST(whole_lines_that_are_gone_come_back_while_the_log_has_them)
+START_TEST(missing_lines_are_restored_while_the_log_has_them)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -111,7 +111,7 @@ START_TEST(whole_lines_that_are_gone_come_back_while_the_log_has_them)
 END_TEST
 
 /* Later a journal says nothing of how long it was; the index does not show what is not there. */
-START_TEST(whole_lines_that_are_gone_for_good_leave_the_index_too)
+START_TEST(permanently_missing_lines_disappear_from_the_index_too)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -144,7 +144,7 @@ static void count_finding(void *arg, const annal_finding *finding)
     ++*count;
 }
 
-START_TEST(a_journal_in_the_place_of_another_is_nobody_s)
+START_TEST(a_journal_under_the_name_of_another_session_is_refused)
 {
     const char *a = tmpdir_path(&dir, "store/events/a.jsonl");
     const char *b = tmpdir_path(&dir, "store/events/b.jsonl");
@@ -218,7 +218,7 @@ static void write_session(struct log *log, const char *session, uint64_t release
     annal__buf_done(&payload);
 }
 
-START_TEST(what_an_earlier_use_of_a_region_left_is_not_redone)
+START_TEST(groups_of_an_earlier_use_of_a_region_are_not_redone)
 {
     const char *name = tmpdir_path(&dir, "store/commit/00.log");
     struct log log;
@@ -265,7 +265,7 @@ static void write_lines(const char *journal, const annal_slice *lines, size_t co
 #define EVENT(seq, rest) "{\"seq\":" seq ",\"ts\":\"2026-01-06T07:24:00.000000Z\"," rest
 
 /* Their hashes are right, so all of it reaches what is behind the hash. */
-START_TEST(lines_made_to_break_a_parser_break_nothing_and_are_named)
+START_TEST(malicious_lines_break_no_parser_and_are_reported)
 {
     static char deep[100000];
     memset(deep, '[', sizeof deep);
@@ -316,11 +316,11 @@ Suite *suite_rot(void)
 {
     Suite *suite = suite_create("rot");
     TCase *tc = suite_case(suite, "rot", set_up, tmpdir_teardown);
-    tcase_add_test(tc, rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut);
-    tcase_add_test(tc, whole_lines_that_are_gone_come_back_while_the_log_has_them);
-    tcase_add_test(tc, whole_lines_that_are_gone_for_good_leave_the_index_too);
-    tcase_add_test(tc, a_journal_in_the_place_of_another_is_nobody_s);
-    tcase_add_test(tc, what_an_earlier_use_of_a_region_left_is_not_redone);
-    tcase_add_test(tc, lines_made_to_break_a_parser_break_nothing_and_are_named);
+    tcase_add_test(tc, damage_in_the_middle_costs_its_line_and_cuts_nothing);
+    tcase_add_test(tc, missing_lines_are_restored_while_the_log_has_them);
+    tcase_add_test(tc, permanently_missing_lines_disappear_from_the_index_too);
+    tcase_add_test(tc, a_journal_under_the_name_of_another_session_is_refused);
+    tcase_add_test(tc, groups_of_an_earlier_use_of_a_region_are_not_redone);
+    tcase_add_test(tc, malicious_lines_break_no_parser_and_are_reported);
     return suite;
 }

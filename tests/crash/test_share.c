@@ -166,7 +166,7 @@ START_TEST(eight_processes_share_one_session)
 END_TEST
 
 /* One appends without a pause for as long as it takes; the other must get its turns. */
-START_TEST(who_appends_without_pause_does_not_starve_another)
+START_TEST(a_writer_without_pauses_does_not_starve_another_writer)
 {
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
@@ -278,7 +278,7 @@ static void run(const char *what, const char *path, const char *name)
 }
 
 /* commit/ first, while a process writes; what was acknowledged before the copy began is in it. */
-START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
+START_TEST(a_copy_of_a_running_store_holds_events_acknowledged_before_it)
 {
     const char *path = tmpdir_path(&dir, "store"), *copy = tmpdir_path(&dir, "copy");
     struct random random = random_init(31);
@@ -314,7 +314,7 @@ START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
 }
 END_TEST
 
-START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close)
+START_TEST(a_store_is_complete_without_locks_and_after_a_close_without_its_log)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -338,7 +338,7 @@ START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_cl
 }
 END_TEST
 
-START_TEST(a_store_for_reading_only_needs_no_locks_and_no_log)
+START_TEST(a_read_only_store_needs_no_locks_and_no_log)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -360,7 +360,7 @@ START_TEST(a_store_for_reading_only_needs_no_locks_and_no_log)
 END_TEST
 
 /* A group in the middle of the log is damaged: its journal has it, and all others are redone. */
-START_TEST(a_damaged_group_takes_nothing_that_a_journal_has)
+START_TEST(a_damaged_group_loses_no_event_that_a_journal_holds)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
@@ -386,7 +386,7 @@ START_TEST(a_damaged_group_takes_nothing_that_a_journal_has)
 END_TEST
 
 /* What the group held is nowhere else: that session stays as it is, the rest of the store works. */
-START_TEST(a_gap_stops_one_session_and_no_other)
+START_TEST(a_gap_stops_only_its_own_session)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
@@ -449,7 +449,7 @@ static void ck_last_seq(annal_store *store, annal_index *index, uint32_t n)
     ck_assert_uint_eq(count, n);
 }
 
-START_TEST(an_event_that_was_acknowledged_is_seen_by_another_process_at_once)
+START_TEST(another_process_sees_an_acknowledged_event_at_once)
 {
     const uint32_t events = full_or(1000000, 2000);
     const char *path = tmpdir_path(&dir, "store");
@@ -492,15 +492,15 @@ Suite *suite_share(void)
     tcase_add_test(processes, two_processes_share_one_session);
     tcase_add_test(processes, eight_processes_share_eight_sessions);
     tcase_add_test(processes, eight_processes_share_one_session);
-    tcase_add_test(processes, who_appends_without_pause_does_not_starve_another);
+    tcase_add_test(processes, a_writer_without_pauses_does_not_starve_another_writer);
     tcase_add_test(processes, a_stopped_owner_keeps_its_session_and_is_named);
-    tcase_add_test(processes, an_event_that_was_acknowledged_is_seen_by_another_process_at_once);
+    tcase_add_test(processes, another_process_sees_an_acknowledged_event_at_once);
     tcase_add_test(processes, a_child_of_fork_is_refused_and_harms_nothing);
     TCase *found = suite_case(suite, "found", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
-    tcase_add_test(found, without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
-    tcase_add_test(found, a_store_for_reading_only_needs_no_locks_and_no_log);
-    tcase_add_test(found, a_damaged_group_takes_nothing_that_a_journal_has);
-    tcase_add_test(found, a_gap_stops_one_session_and_no_other);
+    tcase_add_test(found, a_copy_of_a_running_store_holds_events_acknowledged_before_it);
+    tcase_add_test(found, a_store_is_complete_without_locks_and_after_a_close_without_its_log);
+    tcase_add_test(found, a_read_only_store_needs_no_locks_and_no_log);
+    tcase_add_test(found, a_damaged_group_loses_no_event_that_a_journal_holds);
+    tcase_add_test(found, a_gap_stops_only_its_own_session);
     return suite;
 }

@@ -96,7 +96,7 @@ static const char *outcomes(const char *name)
     return all;
 }
 
-START_TEST(what_was_synced_survives_and_the_rest_in_any_subset)
+START_TEST(synced_writes_survive_and_any_subset_of_the_others)
 {
     int fd = make("/f");
     put(fd, 'a', 2 * SECTOR, 0);
@@ -121,7 +121,7 @@ START_TEST(a_size_is_kept_without_its_bytes_and_bytes_not_without_their_size)
 }
 END_TEST
 
-START_TEST(what_was_cut_off_does_not_come_back_behind_a_cut_that_was_kept)
+START_TEST(truncated_bytes_do_not_reappear_after_a_kept_truncation)
 {
     int fd = make("/f");
     put(fd, 'a', 2 * SECTOR, 0);
@@ -133,7 +133,7 @@ START_TEST(what_was_cut_off_does_not_come_back_behind_a_cut_that_was_kept)
 }
 END_TEST
 
-START_TEST(a_name_is_durable_when_its_directory_was_synced)
+START_TEST(a_name_is_durable_after_a_sync_of_its_directory)
 {
     int fd = make("/f");
     put(fd, 'a', SECTOR, 0);
@@ -146,7 +146,7 @@ START_TEST(a_name_is_durable_when_its_directory_was_synced)
 }
 END_TEST
 
-START_TEST(a_rename_is_kept_or_not_and_never_in_halves)
+START_TEST(a_rename_is_atomic)
 {
     int fd = make("/f");
     put(fd, 'a', SECTOR, 0);
@@ -195,7 +195,7 @@ static int fail_syncs(void *arg, struct sim_disk *of, const struct sim_op *op)
     return op->kind == SIM_SYNC ? EIO : 0;
 }
 
-START_TEST(a_failed_sync_lies_until_the_cache_is_dropped)
+START_TEST(the_cache_hides_a_failed_sync_until_it_is_dropped)
 {
     int fd = make("/f");
     put(fd, 'a', SECTOR, 0);
@@ -212,7 +212,7 @@ START_TEST(a_failed_sync_lies_until_the_cache_is_dropped)
 }
 END_TEST
 
-START_TEST(a_lock_stays_until_the_descriptor_of_the_dead_is_closed)
+START_TEST(a_lock_is_held_until_the_descriptor_of_the_dead_process_is_closed)
 {
     int fd = make("/f");
     struct sim_process *other = sim_process_new(disk);
@@ -227,7 +227,7 @@ START_TEST(a_lock_stays_until_the_descriptor_of_the_dead_is_closed)
 }
 END_TEST
 
-START_TEST(what_a_dead_process_stores_into_shared_memory_reaches_nobody)
+START_TEST(stores_of_a_dead_process_into_shared_memory_are_lost)
 {
     int fd = make("/f");
     put(fd, 'a', SECTOR, 0);
@@ -251,14 +251,14 @@ Suite *suite_sim_disk(void)
 {
     Suite *suite = suite_create("sim_disk");
     TCase *tests = suite_case(suite, "sim_disk", set_up, tear_down);
-    tcase_add_test(tests, what_was_synced_survives_and_the_rest_in_any_subset);
+    tcase_add_test(tests, synced_writes_survive_and_any_subset_of_the_others);
     tcase_add_test(tests, a_size_is_kept_without_its_bytes_and_bytes_not_without_their_size);
-    tcase_add_test(tests, what_was_cut_off_does_not_come_back_behind_a_cut_that_was_kept);
-    tcase_add_test(tests, a_name_is_durable_when_its_directory_was_synced);
-    tcase_add_test(tests, a_rename_is_kept_or_not_and_never_in_halves);
+    tcase_add_test(tests, truncated_bytes_do_not_reappear_after_a_kept_truncation);
+    tcase_add_test(tests, a_name_is_durable_after_a_sync_of_its_directory);
+    tcase_add_test(tests, a_rename_is_atomic);
     tcase_add_test(tests, the_same_seed_gives_the_same_crash);
-    tcase_add_test(tests, a_failed_sync_lies_until_the_cache_is_dropped);
-    tcase_add_test(tests, a_lock_stays_until_the_descriptor_of_the_dead_is_closed);
-    tcase_add_test(tests, what_a_dead_process_stores_into_shared_memory_reaches_nobody);
+    tcase_add_test(tests, the_cache_hides_a_failed_sync_until_it_is_dropped);
+    tcase_add_test(tests, a_lock_is_held_until_the_descriptor_of_the_dead_process_is_closed);
+    tcase_add_test(tests, stores_of_a_dead_process_into_shared_memory_are_lost);
     return suite;
 }

@@ -119,7 +119,7 @@ static unsigned count_expected(const char *made)
     return count_names(path, "");
 }
 
-START_TEST(every_version_s_store_is_recovered_read_and_written_on)
+START_TEST(a_store_of_every_version_is_recovered_read_and_extended)
 {
     char made[MADE_MAX][256];
     size_t count = find_made(made);
@@ -137,7 +137,7 @@ START_TEST(every_version_s_store_is_recovered_read_and_written_on)
 END_TEST
 
 /* What a reader that may not write sees: what is in the journals. */
-START_TEST(every_version_s_store_is_read_without_a_byte_written)
+START_TEST(a_store_of_every_version_is_read_without_a_write)
 {
     char made[MADE_MAX][256];
     size_t count = find_made(made);
@@ -156,7 +156,7 @@ START_TEST(every_version_s_store_is_read_without_a_byte_written)
 END_TEST
 
 /* Snapshots are derived: one of an older layout does not count, and is made anew. */
-START_TEST(a_snapshot_unpacks_or_is_told_to_be_of_another_version)
+START_TEST(a_snapshot_unpacks_or_is_recognized_as_another_version)
 {
     char made[MADE_MAX][256];
     size_t count = find_made(made), unpacked = 0;
@@ -188,8 +188,8 @@ Suite *suite_golden(void)
 {
     Suite *suite = suite_create("golden");
     TCase *tc = suite_case(suite, "golden", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tc, every_version_s_store_is_recovered_read_and_written_on);
-    tcase_add_test(tc, every_version_s_store_is_read_without_a_byte_written);
-    tcase_add_test(tc, a_snapshot_unpacks_or_is_told_to_be_of_another_version);
+    tcase_add_test(tc, a_store_of_every_version_is_recovered_read_and_extended);
+    tcase_add_test(tc, a_store_of_every_version_is_read_without_a_write);
+    tcase_add_test(tc, a_snapshot_unpacks_or_is_recognized_as_another_version);
     return suite;
 }

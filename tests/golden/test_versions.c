@@ -134,7 +134,7 @@ START_TEST(a_newer_journal_is_read_and_verified_and_takes_no_events)
 END_TEST
 
 /* Further members in the header, and in its events. */
-START_TEST(what_is_not_known_of_a_newer_journal_is_unsupported_and_not_damage)
+START_TEST(unknown_parts_of_a_newer_journal_are_unsupported_and_not_damage)
 {
     annal_store *store = NULL;
     annal_cursor *cursor = NULL;
@@ -192,7 +192,7 @@ static uint64_t number_at(const char *bytes)
 }
 
 /* _i 0: the log as a whole, 1: a group in it. */
-START_TEST(a_newer_commit_log_is_left_alone_and_its_sessions_stay_taken)
+START_TEST(a_newer_commit_log_is_not_changed_and_its_sessions_stay_owned)
 {
     annal_store *store = store_open(path);
     const char *name = tmpdir_path(&dir, "store/commit/00.log");
@@ -225,7 +225,7 @@ START_TEST(a_newer_commit_log_is_left_alone_and_its_sessions_stay_taken)
 END_TEST
 
 /* In a newer store the index is not ours to replace: another one, in memory, answers. */
-START_TEST(the_index_of_a_newer_store_is_left_alone)
+START_TEST(the_index_of_a_newer_store_is_not_changed)
 {
     const char *name = tmpdir_path(&dir, "store/sessions.db");
     annal_store *store = store_open(path);
@@ -263,8 +263,8 @@ Suite *suite_versions(void)
     TCase *newer = suite_case(suite, "newer", set_up, tmpdir_teardown);
     tcase_add_test(newer, a_newer_store_is_read_with_one_warning_and_not_written);
     tcase_add_test(newer, a_newer_journal_is_read_and_verified_and_takes_no_events);
-    tcase_add_test(newer, what_is_not_known_of_a_newer_journal_is_unsupported_and_not_damage);
-    tcase_add_loop_test(newer, a_newer_commit_log_is_left_alone_and_its_sessions_stay_taken, 0, 2);
-    tcase_add_test(newer, the_index_of_a_newer_store_is_left_alone);
+    tcase_add_test(newer, unknown_parts_of_a_newer_journal_are_unsupported_and_not_damage);
+    tcase_add_loop_test(newer, a_newer_commit_log_is_not_changed_and_its_sessions_stay_owned, 0, 2);
+    tcase_add_test(newer, the_index_of_a_newer_store_is_not_changed);
     return suite;
 }

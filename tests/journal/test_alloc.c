@@ -75,7 +75,7 @@ START_TEST(an_aligned_block_is_aligned)
 }
 END_TEST
 
-START_TEST(a_copied_string_ends_with_a_nul_where_it_was_told_to)
+START_TEST(a_copied_string_ends_with_a_nul_after_its_length)
 {
     char *copy = annal__strndup("abcdef", 3);
     ck_assert_str_eq(copy, "abc");
@@ -96,6 +96,6 @@ Suite *suite_alloc(void)
     tcase_add_test(tests, an_array_keeps_its_contents_when_it_grows);
     tcase_add_test(tests, an_array_whose_size_overflows_is_refused_and_the_old_one_stays);
     tcase_add_test(tests, an_aligned_block_is_aligned);
-    tcase_add_test(tests, a_copied_string_ends_with_a_nul_where_it_was_told_to);
+    tcase_add_test(tests, a_copied_string_ends_with_a_nul_after_its_length);
     return suite;
 }

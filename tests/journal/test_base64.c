@@ -29,7 +29,7 @@ START_TEST(bytes_come_back_from_the_text_that_rfc_4648_gives)
 }
 END_TEST
 
-START_TEST(text_that_no_bytes_give_is_refused)
+START_TEST(text_that_no_bytes_encode_to_is_refused)
 {
     static const annal_slice refused[] = {
         {"Zg=", 3},  {"Zg", 2},    {"Z===", 4}, {"====", 4},     {"Zh==", 4},
@@ -40,7 +40,7 @@ START_TEST(text_that_no_bytes_give_is_refused)
 }
 END_TEST
 
-START_TEST(what_has_no_room_leaves_the_buffer_as_it_was)
+START_TEST(text_without_room_leaves_the_buffer_unchanged)
 {
     struct buf out = {.limit = 7};
     ck_assert_int_eq(annal__base64_put(&out, ANNAL_SLICE("foobar")), ANNAL_ERR_LIMIT);
@@ -56,7 +56,7 @@ Suite *suite_base64(void)
     Suite *suite = suite_create("base64");
     TCase *tests = suite_case(suite, "base64", NULL, NULL);
     tcase_add_test(tests, bytes_come_back_from_the_text_that_rfc_4648_gives);
-    tcase_add_test(tests, text_that_no_bytes_give_is_refused);
-    tcase_add_test(tests, what_has_no_room_leaves_the_buffer_as_it_was);
+    tcase_add_test(tests, text_that_no_bytes_encode_to_is_refused);
+    tcase_add_test(tests, text_without_room_leaves_the_buffer_unchanged);
     return suite;
 }

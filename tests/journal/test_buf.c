@@ -37,7 +37,7 @@ START_TEST(a_buffer_holds_exactly_its_limit_and_not_a_byte_more)
 }
 END_TEST
 
-START_TEST(without_a_limit_of_its_own_the_default_holds)
+START_TEST(a_buffer_without_a_limit_of_its_own_has_the_default_limit)
 {
     struct buf buf = {0};
     ck_assert_int_eq(annal__buf_reserve(&buf, BUF_LIMIT_DEFAULT + 1), ANNAL_ERR_LIMIT);
@@ -45,7 +45,7 @@ START_TEST(without_a_limit_of_its_own_the_default_holds)
 }
 END_TEST
 
-START_TEST(print_appends_what_printf_would)
+START_TEST(print_appends_the_text_of_printf)
 {
     struct buf buf = {0};
     ck_assert_int_eq(annal__buf_printf(&buf, "%s-%d", "a", 1), ANNAL_OK);
@@ -101,7 +101,7 @@ START_TEST(clear_keeps_the_memory_and_done_leaves_a_usable_buffer)
 }
 END_TEST
 
-START_TEST(nothing_can_be_appended_from_nowhere)
+START_TEST(an_append_of_no_bytes_from_null_succeeds)
 {
     struct buf buf = {0};
     ck_assert_int_eq(annal__buf_append(&buf, NULL, 0), ANNAL_OK);
@@ -118,11 +118,11 @@ Suite *suite_buf(void)
     TCase *tests = suite_case(suite, "buf", NULL, NULL);
     tcase_add_test(tests, a_buffer_grows_and_keeps_its_bytes);
     tcase_add_test(tests, a_buffer_holds_exactly_its_limit_and_not_a_byte_more);
-    tcase_add_test(tests, without_a_limit_of_its_own_the_default_holds);
-    tcase_add_test(tests, print_appends_what_printf_would);
+    tcase_add_test(tests, a_buffer_without_a_limit_of_its_own_has_the_default_limit);
+    tcase_add_test(tests, print_appends_the_text_of_printf);
     tcase_add_test(tests, consume_drops_from_the_front);
     tcase_add_test(tests, the_final_nul_is_not_counted_and_later_overwritten);
     tcase_add_test(tests, clear_keeps_the_memory_and_done_leaves_a_usable_buffer);
-    tcase_add_test(tests, nothing_can_be_appended_from_nowhere);
+    tcase_add_test(tests, an_append_of_no_bytes_from_null_succeeds);
     return suite;
 }

@@ -93,7 +93,7 @@ static const struct {
     {APIA, "2011-12-31", "2011-12-30T10:00Z"},
 };
 
-START_TEST(a_time_on_the_wall_is_the_first_instant_that_shows_it)
+START_TEST(a_wall_clock_time_means_its_first_instant)
 {
     set_zone(walls[_i].zone);
     if (walls[_i].zone[0] == 'P' && access("/usr/share/zoneinfo/" APIA, R_OK) != 0)
@@ -130,7 +130,7 @@ Suite *suite_calendar(void)
     TCase *tests = suite_case(suite, "calendar", NULL, NULL);
     tcase_add_loop_test(tests, a_period_begins_and_ends_as_its_zone_says, 0,
                         sizeof periods / sizeof periods[0]);
-    tcase_add_loop_test(tests, a_time_on_the_wall_is_the_first_instant_that_shows_it, 0,
+    tcase_add_loop_test(tests, a_wall_clock_time_means_its_first_instant, 0,
                         sizeof walls / sizeof walls[0]);
     tcase_add_loop_test(tests, periods_follow_each_other_without_a_gap, 0, 4);
     return suite;

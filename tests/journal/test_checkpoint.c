@@ -38,7 +38,7 @@ static void append_to_many(unsigned sessions, uint64_t number)
 }
 
 /* Below eight the caller syncs alone, from there on it has helpers. */
-START_TEST(every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new)
+START_TEST(a_checkpoint_syncs_each_dirty_journal_once_and_the_directory_for_new_names)
 {
     static const unsigned counts[] = {1, 7, 40};
     uint64_t number = 1;
@@ -60,7 +60,7 @@ START_TEST(every_dirty_journal_is_synced_once_and_the_directory_when_names_are_n
 }
 END_TEST
 
-START_TEST(without_threads_to_help_the_caller_syncs_every_journal_alone)
+START_TEST(the_caller_syncs_every_journal_when_no_thread_starts)
 {
     for (unsigned at = 1; at <= 4; at++) {
         struct failing_libc plan = {.family = LIBC_SYSTEM, .fail_at = at, .for_good = true};
@@ -76,7 +76,7 @@ START_TEST(without_threads_to_help_the_caller_syncs_every_journal_alone)
 }
 END_TEST
 
-START_TEST(without_memory_for_the_list_nothing_is_released)
+START_TEST(a_checkpoint_without_memory_for_its_list_releases_nothing)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -118,7 +118,7 @@ static void append_large(uint64_t first, annal_level level)
     ck_ok(annal_sync(store, err));
 }
 
-START_TEST(journals_are_written_back_while_they_grow_each_byte_once)
+START_TEST(growing_journals_write_each_byte_back_once)
 {
     disk.io.write_back = count_pieces;
     store->keeper.running = true; /* it is the test: no append commits or checkpoints in passing */
@@ -140,7 +140,7 @@ START_TEST(journals_are_written_back_while_they_grow_each_byte_once)
 }
 END_TEST
 
-START_TEST(without_threads_to_help_the_leader_writes_every_journal_alone)
+START_TEST(the_leader_writes_every_journal_when_no_thread_starts)
 {
     store->keeper.running = true;
     for (unsigned at = 1; at <= 4; at++) {
@@ -166,7 +166,7 @@ START_TEST(without_threads_to_help_the_leader_writes_every_journal_alone)
 }
 END_TEST
 
-START_TEST(what_is_released_never_goes_back)
+START_TEST(the_released_epoch_never_decreases)
 {
     append_to_many(1, 1);
     ck_ok(annal__checkpoint_epoch(store, 5, err));
@@ -176,7 +176,7 @@ START_TEST(what_is_released_never_goes_back)
 }
 END_TEST
 
-START_TEST(a_journal_sync_that_failed_releases_nothing_until_its_bytes_are_written_again)
+START_TEST(a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten)
 {
     append_to_many(2, 1);
     uint64_t released = store->commit.released;
@@ -193,7 +193,7 @@ START_TEST(a_journal_sync_that_failed_releases_nothing_until_its_bytes_are_writt
 }
 END_TEST
 
-START_TEST(a_directory_sync_that_failed_stops_the_store_and_is_made_good_at_the_next_open)
+START_TEST(a_failed_directory_sync_stops_the_store_until_the_next_open_repairs_it)
 {
     uint64_t seq;
     append_to_many(1, 1);
@@ -213,15 +213,14 @@ Suite *suite_checkpoint(void)
 {
     Suite *suite = suite_create("checkpoint");
     TCase *tests = suite_case(suite, "checkpoint", set_up, tmpdir_teardown);
-    tcase_add_test(tests, without_threads_to_help_the_caller_syncs_every_journal_alone);
-    tcase_add_test(tests, without_memory_for_the_list_nothing_is_released);
-    tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);
-    tcase_add_test(tests, journals_are_written_back_while_they_grow_each_byte_once);
-    tcase_add_test(tests, without_threads_to_help_the_leader_writes_every_journal_alone);
-    tcase_add_test(tests, what_is_released_never_goes_back);
+    tcase_add_test(tests, the_caller_syncs_every_journal_when_no_thread_starts);
+    tcase_add_test(tests, a_checkpoint_without_memory_for_its_list_releases_nothing);
     tcase_add_test(tests,
-                   a_journal_sync_that_failed_releases_nothing_until_its_bytes_are_written_again);
-    tcase_add_test(tests,
-                   a_directory_sync_that_failed_stops_the_store_and_is_made_good_at_the_next_open);
+                   a_checkpoint_syncs_each_dirty_journal_once_and_the_directory_for_new_names);
+    tcase_add_test(tests, growing_journals_write_each_byte_back_once);
+    tcase_add_test(tests, the_leader_writes_every_journal_when_no_thread_starts);
+    tcase_add_test(tests, the_released_epoch_never_decreases);
+    tcase_add_test(tests, a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten);
+    tcase_add_test(tests, a_failed_directory_sync_stops_the_store_until_the_next_open_repairs_it);
     return suite;
 }

@@ -22,7 +22,7 @@ START_TEST(a_journal_belongs_to_the_session_that_its_header_names)
 }
 END_TEST
 
-START_TEST(what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one)
+START_TEST(a_first_frame_is_a_header_only_with_the_right_hash_and_kind)
 {
     static const annal_draft draft = {.type = {"t", 1}, .data = {"1", 1}};
     for (size_t i = 0; i < CODEC_COUNT; i++) {
@@ -48,7 +48,7 @@ START_TEST(what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one)
 }
 END_TEST
 
-START_TEST(the_shortest_event_is_as_long_as_its_codec_says_and_reads_back)
+START_TEST(the_shortest_event_has_the_length_that_its_codec_states)
 {
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         const struct codec *codec = annal__codecs[i];
@@ -69,7 +69,7 @@ START_TEST(the_shortest_event_is_as_long_as_its_codec_says_and_reads_back)
 }
 END_TEST
 
-START_TEST(a_format_that_is_none_of_ours_has_no_codec)
+START_TEST(an_unknown_format_has_no_codec)
 {
     ck_assert_ptr_eq(annal__codec_of(ANNAL_FORMAT_JSON), &annal__codec_json);
     ck_assert_ptr_eq(annal__codec_of(ANNAL_FORMAT_MSGPACK), &annal__codec_msgpack);
@@ -82,8 +82,8 @@ Suite *suite_codec(void)
     Suite *suite = suite_create("codec");
     TCase *tests = suite_case(suite, "codec", NULL, NULL);
     tcase_add_test(tests, a_journal_belongs_to_the_session_that_its_header_names);
-    tcase_add_test(tests, what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one);
-    tcase_add_test(tests, the_shortest_event_is_as_long_as_its_codec_says_and_reads_back);
-    tcase_add_test(tests, a_format_that_is_none_of_ours_has_no_codec);
+    tcase_add_test(tests, a_first_frame_is_a_header_only_with_the_right_hash_and_kind);
+    tcase_add_test(tests, the_shortest_event_has_the_length_that_its_codec_states);
+    tcase_add_test(tests, an_unknown_format_has_no_codec);
     return suite;
 }

@@ -286,7 +286,7 @@ static int64_t slow_monotonic(void *arg)
     return ((struct slow_clock *)arg)->monotonic_us;
 }
 
-START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
+START_TEST(an_append_is_refused_until_the_disk_has_room)
 {
     struct small_disk disk = {.io = annal__system_io, .free_bytes = (uint64_t)1 << 30};
     struct slow_clock time = {.monotonic_us = 1000000};
@@ -321,7 +321,7 @@ START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
 }
 END_TEST
 
-START_TEST(the_log_does_not_grow_into_the_last_of_the_disk)
+START_TEST(the_log_does_not_grow_into_the_reserved_disk_space)
 {
     struct small_disk disk = {.io = annal__system_io, .free_bytes = 20 << 20};
     disk.io.arg = &disk;
@@ -358,7 +358,7 @@ static void cut_power(annal_store *store, const char *journal, off_t kept)
     ck_assert_int_eq(truncate(journal, kept), 0);
 }
 
-START_TEST(a_log_of_small_regions_is_begun_again_and_again)
+START_TEST(a_log_of_small_regions_is_reused_repeatedly)
 {
     const char *path = tmpdir_path(&dir, "store");
     const struct seams seams = {&annal__system_io, &annal__system_clock, NULL};
@@ -381,7 +381,7 @@ START_TEST(a_log_of_small_regions_is_begun_again_and_again)
 END_TEST
 
 /* Several threads write them into the journals. */
-START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
+START_TEST(a_group_of_many_sessions_reaches_all_their_journals)
 {
     const annal_store_options options = {.create = true, .batch_ms = 600000};
     annal_store *store = NULL;
@@ -469,7 +469,7 @@ START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 }
 END_TEST
 
-START_TEST(a_larger_log_that_was_asked_for_twice_is_made_once)
+START_TEST(a_larger_log_that_is_requested_twice_is_created_once)
 {
     struct failing_io disk;
     const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
@@ -491,7 +491,7 @@ START_TEST(a_larger_log_that_was_asked_for_twice_is_made_once)
 END_TEST
 
 /* Whatever length of the journal reached the disk beyond the checkpoint, the log has the rest. */
-START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
+START_TEST(recovery_completes_a_journal_of_any_length_after_the_checkpoint)
 {
     const char *path = tmpdir_path(&dir, "store");
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -569,7 +569,7 @@ static void *fill_group(void *arg)
     return NULL;
 }
 
-START_TEST(large_appends_side_by_side_are_all_taken)
+START_TEST(concurrent_large_appends_all_succeed)
 {
     struct filler fillers[FILLERS] = {0};
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -599,17 +599,17 @@ Suite *suite_commit(void)
     tcase_add_test(failing, any_call_that_fails_once_leaves_only_true_answers);
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
-    tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
+    tcase_add_test(failing, an_append_is_refused_until_the_disk_has_room);
     tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
-    tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
+    tcase_add_test(failing, the_log_does_not_grow_into_the_reserved_disk_space);
     TCase *regions = suite_case(suite, "regions", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
-    tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
+    tcase_add_test(regions, a_log_of_small_regions_is_reused_repeatedly);
+    tcase_add_test(regions, a_group_of_many_sessions_reaches_all_their_journals);
     tcase_add_test(regions, sessions_that_append_in_turn_get_one_write_each_for_a_group);
     tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
-    tcase_add_test(regions, a_larger_log_that_was_asked_for_twice_is_made_once);
-    tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
+    tcase_add_test(regions, a_larger_log_that_is_requested_twice_is_created_once);
+    tcase_add_test(regions, recovery_completes_a_journal_of_any_length_after_the_checkpoint);
     tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
-    tcase_add_test(regions, large_appends_side_by_side_are_all_taken);
+    tcase_add_test(regions, concurrent_large_appends_all_succeed);
     return suite;
 }

@@ -91,7 +91,7 @@ static void append_all_kinds(annal_store *store, const char *session)
     annal_writer_close(writer);
 }
 
-START_TEST(a_converted_session_has_every_event_and_goes_on)
+START_TEST(a_converted_session_has_every_event_and_accepts_appends)
 {
     annal_convert_result result;
     annal_session_info before, after;
@@ -178,7 +178,7 @@ START_TEST(ids_are_known_in_a_converted_session)
 }
 END_TEST
 
-START_TEST(a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do)
+START_TEST(the_conversion_of_a_damaged_session_fails_and_says_what_to_do)
 {
     annal_convert_result result;
     annal_error why = {0};
@@ -233,7 +233,7 @@ static int stop_soon(void *arg, uint64_t done, uint64_t total)
     return ++*calls == 7;
 }
 
-START_TEST(a_conversion_can_be_stopped_and_nothing_has_happened)
+START_TEST(a_stopped_conversion_changes_nothing)
 {
     annal_convert_result result = {0};
     unsigned calls = 0;
@@ -286,7 +286,7 @@ static bool convert_with_failure(annal_format to, unsigned at)
     return failed;
 }
 
-START_TEST(a_conversion_that_breaks_off_anywhere_loses_nothing)
+START_TEST(a_conversion_that_fails_at_any_call_loses_nothing)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -298,7 +298,7 @@ START_TEST(a_conversion_that_breaks_off_anywhere_loses_nothing)
 END_TEST
 
 /* The process died between the two names, and its log still has the events. */
-START_TEST(of_two_names_the_one_that_readers_saw_stays)
+START_TEST(of_two_journal_names_the_name_that_readers_saw_is_kept)
 {
     annal_convert_result result;
     const char *path = tmpdir_path(&dir, "store");
@@ -350,14 +350,14 @@ Suite *suite_convert(void)
 {
     Suite *suite = suite_create("convert");
     TCase *convert = suite_case(suite, "convert", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(convert, a_converted_session_has_every_event_and_goes_on);
+    tcase_add_test(convert, a_converted_session_has_every_event_and_accepts_appends);
     tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);
-    tcase_add_test(convert, a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do);
+    tcase_add_test(convert, the_conversion_of_a_damaged_session_fails_and_says_what_to_do);
     tcase_add_test(convert, a_journal_that_lacks_an_event_is_not_converted);
-    tcase_add_test(convert, a_conversion_can_be_stopped_and_nothing_has_happened);
-    tcase_add_loop_test(convert, a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
-    tcase_add_loop_test(convert, of_two_names_the_one_that_readers_saw_stays, 0, 4);
+    tcase_add_test(convert, a_stopped_conversion_changes_nothing);
+    tcase_add_loop_test(convert, a_conversion_that_fails_at_any_call_loses_nothing, 0, 2);
+    tcase_add_loop_test(convert, of_two_journal_names_the_name_that_readers_saw_is_kept, 0, 4);
     tcase_add_test(convert, both_journals_of_a_session_are_deleted);
     return suite;
 }

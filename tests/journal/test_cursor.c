@@ -26,7 +26,7 @@ static void teardown(void)
     tmpdir_teardown();
 }
 
-START_TEST(a_cursor_begins_at_any_event_and_goes_on_when_there_is_more)
+START_TEST(a_cursor_starts_at_any_event_and_continues_after_appends)
 {
     for (uint64_t from = 0; from <= 51; from++) {
         annal_cursor *cursor = NULL;
@@ -53,7 +53,7 @@ START_TEST(a_cursor_begins_at_any_event_and_goes_on_when_there_is_more)
 }
 END_TEST
 
-START_TEST(a_cursor_that_rested_goes_on_where_it_stood)
+START_TEST(a_rested_cursor_continues_at_its_event)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -73,7 +73,7 @@ START_TEST(a_cursor_that_rested_goes_on_where_it_stood)
 }
 END_TEST
 
-START_TEST(an_open_cursor_goes_to_any_event_and_to_the_last_ones)
+START_TEST(an_open_cursor_seeks_any_event_and_the_last_events)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -104,7 +104,7 @@ START_TEST(an_open_cursor_goes_to_any_event_and_to_the_last_ones)
 }
 END_TEST
 
-START_TEST(a_place_is_taken_up_again_and_a_stale_one_is_noticed)
+START_TEST(a_cursor_opens_at_a_saved_position_and_detects_a_stale_position)
 {
     annal_cursor *cursor = NULL, *again = NULL;
     annal_event event;
@@ -142,7 +142,7 @@ static void note_place(void *arg, const annal_event *event)
 }
 
 /* The line before event 20 is damaged, so event 20 cannot be proven by it alone. */
-START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one)
+START_TEST(an_event_is_read_at_its_offset_even_after_damage_and_never_a_wrong_event)
 {
     struct place places[51];
     annal__event_buffer *bytes = NULL;
@@ -174,7 +174,7 @@ START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_on
 }
 END_TEST
 
-START_TEST(a_place_that_cannot_be_read_is_not_taken_for_a_stale_one)
+START_TEST(an_unreadable_position_is_not_reported_as_stale)
 {
     struct failing_io disk;
     annal_store *failing = NULL;
@@ -203,11 +203,12 @@ Suite *suite_cursor(void)
 {
     Suite *suite = suite_create("cursor");
     TCase *cursors = suite_case(suite, "cursor", setup, teardown);
-    tcase_add_test(cursors, a_cursor_begins_at_any_event_and_goes_on_when_there_is_more);
-    tcase_add_test(cursors, a_cursor_that_rested_goes_on_where_it_stood);
-    tcase_add_test(cursors, an_open_cursor_goes_to_any_event_and_to_the_last_ones);
-    tcase_add_test(cursors, a_place_is_taken_up_again_and_a_stale_one_is_noticed);
-    tcase_add_test(cursors, a_place_that_cannot_be_read_is_not_taken_for_a_stale_one);
-    tcase_add_test(cursors, an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one);
+    tcase_add_test(cursors, a_cursor_starts_at_any_event_and_continues_after_appends);
+    tcase_add_test(cursors, a_rested_cursor_continues_at_its_event);
+    tcase_add_test(cursors, an_open_cursor_seeks_any_event_and_the_last_events);
+    tcase_add_test(cursors, a_cursor_opens_at_a_saved_position_and_detects_a_stale_position);
+    tcase_add_test(cursors, an_unreadable_position_is_not_reported_as_stale);
+    tcase_add_test(cursors,
+                   an_event_is_read_at_its_offset_even_after_damage_and_never_a_wrong_event);
     return suite;
 }

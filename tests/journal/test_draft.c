@@ -10,7 +10,7 @@ static annal_draft draft_of(annal_slice type)
 }
 
 /* Those beside the ends of each range too. */
-START_TEST(of_all_bytes_only_those_that_the_manual_names_stand_in_ids_and_types)
+START_TEST(ids_and_types_accept_only_the_documented_bytes)
 {
     for (int c = 0; c < 256; c++) {
         const char id[2] = {'x', (char)c};
@@ -52,7 +52,7 @@ Suite *suite_draft(void)
 {
     Suite *suite = suite_create("draft");
     TCase *tests = suite_case(suite, "draft", NULL, NULL);
-    tcase_add_test(tests, of_all_bytes_only_those_that_the_manual_names_stand_in_ids_and_types);
+    tcase_add_test(tests, ids_and_types_accept_only_the_documented_bytes);
     tcase_add_test(tests, a_cause_names_a_session_and_a_number_and_nothing_else);
     return suite;
 }

@@ -30,7 +30,7 @@ START_TEST(failing_with_errno_says_why_and_keeps_errno)
 }
 END_TEST
 
-START_TEST(nobody_has_to_take_the_error)
+START_TEST(a_caller_may_pass_null_for_the_error)
 {
     errno = EIO;
     ck_assert_int_eq(annal__fail(NULL, ANNAL_ERR_BUSY, "x"), ANNAL_ERR_BUSY);
@@ -40,7 +40,7 @@ START_TEST(nobody_has_to_take_the_error)
 }
 END_TEST
 
-START_TEST(context_stands_before_the_message_and_keeps_the_rest)
+START_TEST(context_is_prepended_to_the_message_and_keeps_the_rest)
 {
     annal_error err = {0};
     errno = EACCES;
@@ -52,7 +52,7 @@ START_TEST(context_stands_before_the_message_and_keeps_the_rest)
 }
 END_TEST
 
-START_TEST(a_message_too_long_is_cut_and_not_overrun)
+START_TEST(a_too_long_message_is_truncated)
 {
     annal_error err = {0};
     char name[2000];
@@ -99,7 +99,7 @@ START_TEST(the_version_is_that_of_the_header)
 }
 END_TEST
 
-START_TEST(an_assertion_that_does_not_hold_ends_the_process_and_says_where)
+START_TEST(a_failed_assertion_ends_the_process_and_prints_its_place)
 {
     char said[256] = {0};
     int ends[2];
@@ -129,12 +129,12 @@ Suite *suite_error(void)
     TCase *tests = suite_case(suite, "error", NULL, NULL);
     tcase_add_test(tests, failing_fills_the_error_and_returns_the_status);
     tcase_add_test(tests, failing_with_errno_says_why_and_keeps_errno);
-    tcase_add_test(tests, nobody_has_to_take_the_error);
-    tcase_add_test(tests, context_stands_before_the_message_and_keeps_the_rest);
-    tcase_add_test(tests, a_message_too_long_is_cut_and_not_overrun);
+    tcase_add_test(tests, a_caller_may_pass_null_for_the_error);
+    tcase_add_test(tests, context_is_prepended_to_the_message_and_keeps_the_rest);
+    tcase_add_test(tests, a_too_long_message_is_truncated);
     tcase_add_test(tests, every_status_has_a_name);
     tcase_add_test(tests, a_slice_of_a_string_leaves_out_the_nul);
     tcase_add_test(tests, the_version_is_that_of_the_header);
-    tcase_add_test(tests, an_assertion_that_does_not_hold_ends_the_process_and_says_where);
+    tcase_add_test(tests, a_failed_assertion_ends_the_process_and_prints_its_place);
     return suite;
 }

@@ -72,7 +72,7 @@ START_TEST(events_of_one_session_are_read_through_one_open_journal)
 }
 END_TEST
 
-START_TEST(a_journal_that_is_another_one_now_is_opened_anew)
+START_TEST(a_replaced_journal_is_opened_again)
 {
     annal_event event;
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_OK);
@@ -105,7 +105,7 @@ static size_t read_ahead(const char *session, uint64_t first, size_t count)
 }
 
 /* Of one journal, and then of two in turn. */
-START_TEST(what_was_said_before_is_read_at_once)
+START_TEST(announced_events_are_read_with_one_call)
 {
     annal_event event;
     annal__event_place asked[2 * EVENTS];
@@ -135,7 +135,7 @@ START_TEST(what_was_said_before_is_read_at_once)
 }
 END_TEST
 
-START_TEST(what_was_not_said_before_is_read_all_the_same)
+START_TEST(unannounced_events_are_read_too)
 {
     annal_event event;
     ck_assert_uint_eq(read_ahead("s", 1, 10), 10);
@@ -150,7 +150,7 @@ START_TEST(what_was_not_said_before_is_read_all_the_same)
 END_TEST
 
 /* A place that is in no journal, one that is not a place of an event, one that is too long. */
-START_TEST(wrong_places_are_no_harm_to_those_beside_them)
+START_TEST(wrong_offsets_do_not_affect_the_events_beside_them)
 {
     annal_event event;
     const annal_slice s = ANNAL_SLICE("s");
@@ -174,7 +174,7 @@ START_TEST(wrong_places_are_no_harm_to_those_beside_them)
 }
 END_TEST
 
-START_TEST(damage_that_was_read_ahead_is_found_and_so_is_an_event_behind_it)
+START_TEST(read_ahead_finds_damage_and_the_event_after_it)
 {
     annal_event event;
     char path[512];
@@ -191,7 +191,7 @@ START_TEST(damage_that_was_read_ahead_is_found_and_so_is_an_event_behind_it)
 }
 END_TEST
 
-START_TEST(a_journal_that_was_replaced_is_read_ahead_anew)
+START_TEST(a_replaced_journal_is_read_ahead_again)
 {
     annal_event event;
     ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
@@ -208,7 +208,7 @@ START_TEST(a_journal_that_was_replaced_is_read_ahead_anew)
 END_TEST
 
 /* More sessions than a buffer keeps open, each event of another one. */
-START_TEST(however_many_journals_there_are_so_many_are_kept_open)
+START_TEST(a_buffer_keeps_a_bounded_number_of_journals_open)
 {
     enum { MANY = 300 };
     static char names[MANY][16];
@@ -240,7 +240,7 @@ START_TEST(however_many_journals_there_are_so_many_are_kept_open)
 END_TEST
 
 /* The journals that are kept open give way where descriptors are short. */
-START_TEST(no_descriptor_left_closes_what_was_kept)
+START_TEST(a_shortage_of_descriptors_closes_kept_journals)
 {
     annal_event event;
     ck_assert_int_eq(read_at("s", 1, &event), ANNAL_OK);
@@ -257,13 +257,13 @@ Suite *suite_event_at(void)
     Suite *suite = suite_create("event_at");
     TCase *places_case = suite_case(suite, "places", set_up, tear_down);
     tcase_add_test(places_case, events_of_one_session_are_read_through_one_open_journal);
-    tcase_add_test(places_case, a_journal_that_is_another_one_now_is_opened_anew);
-    tcase_add_test(places_case, what_was_said_before_is_read_at_once);
-    tcase_add_test(places_case, what_was_not_said_before_is_read_all_the_same);
-    tcase_add_test(places_case, wrong_places_are_no_harm_to_those_beside_them);
-    tcase_add_test(places_case, damage_that_was_read_ahead_is_found_and_so_is_an_event_behind_it);
-    tcase_add_test(places_case, a_journal_that_was_replaced_is_read_ahead_anew);
-    tcase_add_test(places_case, however_many_journals_there_are_so_many_are_kept_open);
-    tcase_add_test(places_case, no_descriptor_left_closes_what_was_kept);
+    tcase_add_test(places_case, a_replaced_journal_is_opened_again);
+    tcase_add_test(places_case, announced_events_are_read_with_one_call);
+    tcase_add_test(places_case, unannounced_events_are_read_too);
+    tcase_add_test(places_case, wrong_offsets_do_not_affect_the_events_beside_them);
+    tcase_add_test(places_case, read_ahead_finds_damage_and_the_event_after_it);
+    tcase_add_test(places_case, a_replaced_journal_is_read_ahead_again);
+    tcase_add_test(places_case, a_buffer_keeps_a_bounded_number_of_journals_open);
+    tcase_add_test(places_case, a_shortage_of_descriptors_closes_kept_journals);
     return suite;
 }

@@ -69,7 +69,7 @@ static void ck_refused(const char *session, uint64_t number, int os_errno)
 
 /* ---- Behind: rule 6 ---- */
 
-START_TEST(a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later)
+START_TEST(a_durable_group_stays_acknowledged_when_its_journal_write_fails)
 {
     static const int errnos[] = {ENOSPC, EIO};
     for (size_t i = 0; i < 2; i++) {
@@ -109,7 +109,7 @@ START_TEST(a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_a
 }
 END_TEST
 
-START_TEST(a_new_journal_that_cannot_be_made_is_made_later)
+START_TEST(a_journal_that_cannot_be_created_is_created_later)
 {
     uint64_t seq;
     picky_io_fail(&disk, PICKY_OPEN, JOURNAL, EMFILE, -1)->after = 1; /* when it is taken */
@@ -125,7 +125,7 @@ START_TEST(a_new_journal_that_cannot_be_made_is_made_later)
 END_TEST
 
 /* What is missing at the end of our own log leaves no gap that a record before would show. */
-START_TEST(a_session_that_is_behind_stays_so_when_the_log_lost_its_events)
+START_TEST(a_lagging_session_keeps_lagging_when_the_log_lost_its_events)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -146,7 +146,7 @@ START_TEST(a_session_that_is_behind_stays_so_when_the_log_lost_its_events)
 }
 END_TEST
 
-START_TEST(a_store_that_stops_says_so_once_and_counts_it)
+START_TEST(a_stopped_store_warns_once_and_counts_the_stop)
 {
     annal_metrics metrics;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -164,7 +164,7 @@ START_TEST(a_store_that_stops_says_so_once_and_counts_it)
 END_TEST
 
 /* Whatever is still behind at close stays held, for the next open in this boot or another. */
-START_TEST(a_session_that_is_behind_at_close_is_redone_at_the_next_open)
+START_TEST(the_next_open_redoes_a_session_that_lagged_at_close)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
         uint64_t seq, last = (uint64_t)rebooted * 3;
@@ -183,7 +183,7 @@ START_TEST(a_session_that_is_behind_at_close_is_redone_at_the_next_open)
 }
 END_TEST
 
-START_TEST(while_one_session_is_behind_others_go_on_until_the_log_is_full)
+START_TEST(a_lagging_session_does_not_stop_the_others_until_the_log_is_full)
 {
     uint64_t seq, number = 1;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -208,7 +208,7 @@ END_TEST
 
 /* ---- A journal sync that fails: rule 7 ---- */
 
-START_TEST(bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
+START_TEST(bytes_lost_by_a_failed_sync_are_rewritten_from_the_log)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -225,7 +225,7 @@ START_TEST(bytes_that_a_failed_sync_lost_are_written_again_from_the_log)
 }
 END_TEST
 
-START_TEST(bytes_that_a_failed_write_back_lost_are_written_again_from_the_log)
+START_TEST(bytes_lost_by_a_failed_writeback_are_rewritten_from_the_log)
 {
     uint64_t seq, number = 3;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -293,7 +293,7 @@ START_TEST(a_descriptor_stays_open_while_a_checkpoint_uses_it)
 }
 END_TEST
 
-START_TEST(a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region)
+START_TEST(a_session_refuses_events_and_keeps_its_region_after_two_failed_syncs)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     uint64_t released = store->commit.released;
@@ -313,7 +313,7 @@ START_TEST(a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_r
 }
 END_TEST
 
-START_TEST(loose_bytes_that_a_failed_sync_lost_are_written_again)
+START_TEST(loose_bytes_lost_by_a_failed_sync_are_rewritten)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -331,7 +331,7 @@ START_TEST(loose_bytes_that_a_failed_sync_lost_are_written_again)
 }
 END_TEST
 
-START_TEST(a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing)
+START_TEST(a_failed_log_sync_at_close_is_reported_and_loses_nothing)
 {
     annal_error failure = {0};
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -384,7 +384,7 @@ START_TEST(a_failed_log_write_is_refused_and_the_log_stays_in_use)
 END_TEST
 
 /* Payload first, header last: between the two nothing that counts stands in the log. */
-START_TEST(a_large_group_without_its_header_is_refused_and_the_log_stays_in_use)
+START_TEST(a_large_group_without_a_header_is_refused_and_the_log_stays_in_use)
 {
     enum { COUNT = 3, BYTES = 60000 };
     char *data = malloc(COUNT * BYTES);
@@ -417,7 +417,7 @@ START_TEST(a_large_group_without_its_header_is_refused_and_the_log_stays_in_use)
 END_TEST
 
 /* A new session, a session with loose bytes, one that has waited: all stand where they stood. */
-START_TEST(what_was_encoded_behind_a_failed_group_is_refused_with_it)
+START_TEST(events_encoded_after_a_failed_group_are_refused_with_it)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -478,7 +478,7 @@ END_TEST
 
 /* ---- A log sync that fails: rule 11 ---- */
 
-START_TEST(a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
+START_TEST(a_failed_log_sync_voids_its_group_and_replaces_the_log)
 {
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ino_t inode = store->slot.log.inode;
@@ -498,7 +498,7 @@ START_TEST(a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced)
 }
 END_TEST
 
-START_TEST(level_os_has_its_mark_in_the_fresh_log_too)
+START_TEST(a_fresh_log_gets_the_mark_of_level_os)
 {
     const char *journal = tmpdir_path(&dir, "store/events/other.jsonl");
     size_t durable, len;
@@ -522,7 +522,7 @@ START_TEST(level_os_has_its_mark_in_the_fresh_log_too)
 END_TEST
 
 /* The process dies with the void durable and the log in place: what the void names stays away. */
-START_TEST(a_group_that_a_void_names_never_comes_back)
+START_TEST(a_voided_group_never_reappears)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
         append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -552,7 +552,7 @@ START_TEST(a_group_that_a_void_names_never_comes_back)
 }
 END_TEST
 
-START_TEST(without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work)
+START_TEST(a_failed_void_makes_the_answer_unknown_and_stops_the_store)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -573,7 +573,7 @@ START_TEST(without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work
 END_TEST
 
 /* Write, then the empty group, then its sync fail: on to the void. */
-START_TEST(when_the_empty_group_cannot_be_written_either_a_void_decides)
+START_TEST(a_void_decides_when_the_empty_group_cannot_be_written)
 {
     static const enum picky_call second[] = {PICKY_WRITE, PICKY_SYNC};
     for (size_t i = 0; i < 2; i++) {
@@ -594,7 +594,7 @@ START_TEST(when_the_empty_group_cannot_be_written_either_a_void_decides)
 END_TEST
 
 /* The sync of an empty group, at a checkpoint: nobody's events are in it. */
-START_TEST(a_failed_log_sync_at_a_checkpoint_costs_nobody_anything)
+START_TEST(a_failed_log_sync_at_a_checkpoint_loses_no_event)
 {
     static const enum picky_call calls[] = {PICKY_SYNC, PICKY_WRITE};
     for (size_t i = 0; i < 2; i++) {
@@ -627,7 +627,7 @@ START_TEST(no_event_joins_an_epoch_that_a_failed_checkpoint_has_released)
 }
 END_TEST
 
-START_TEST(a_log_that_is_replaced_while_room_is_made_grows_again)
+START_TEST(a_log_that_is_replaced_while_it_grows_grows_again)
 {
     uint64_t seq;
     store->region_bytes = LOG_REGION_FIRST;          /* no larger than need be */
@@ -642,7 +642,7 @@ START_TEST(a_log_that_is_replaced_while_room_is_made_grows_again)
 }
 END_TEST
 
-START_TEST(a_broken_log_stays_while_a_journal_cannot_be_written)
+START_TEST(a_broken_log_is_kept_until_its_journals_can_be_written)
 {
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -664,7 +664,7 @@ END_TEST
 
 /* ---- The void file ---- */
 
-START_TEST(a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found)
+START_TEST(a_void_applies_to_its_own_log_only_and_every_flipped_bit_is_found)
 {
     const char *name = tmpdir_path(&dir, "store/commit/00.void");
     uint64_t group = 0;
@@ -732,7 +732,7 @@ static void ck_fate(annal_writer *writer, annal_status expected, uint64_t unknow
     ck_assert_uint_eq(result.refused_seq, refused);
 }
 
-START_TEST(a_writer_is_told_which_events_are_durable_and_which_were_refused)
+START_TEST(a_writer_learns_which_events_are_durable_and_which_were_refused)
 {
     annal_writer *writer = writer_of_s(), *other = writer_of_s();
     append_batch(writer, 1);
@@ -758,7 +758,7 @@ START_TEST(a_writer_is_told_which_events_are_durable_and_which_were_refused)
 }
 END_TEST
 
-START_TEST(a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append)
+START_TEST(a_writer_reports_lost_seqs_until_its_next_append)
 {
     for (int again = 0; again <= 1; again++) {
         annal_writer *writer = writer_of_s();
@@ -827,7 +827,7 @@ START_TEST(without_a_void_only_the_events_of_that_group_are_unknown)
 }
 END_TEST
 
-START_TEST(what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer)
+START_TEST(a_writer_reports_events_of_a_replaced_journal_as_unknown)
 {
     annal_writer *writer = writer_of_s();
     append_batch(writer, 1);
@@ -846,7 +846,7 @@ START_TEST(what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer)
 }
 END_TEST
 
-START_TEST(level_os_that_cannot_be_synced_is_unknown_to_its_writer)
+START_TEST(a_writer_reports_unsyncable_events_of_level_os_as_unknown)
 {
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"),
@@ -867,42 +867,39 @@ Suite *suite_failure(void)
 {
     Suite *suite = suite_create("failure");
     TCase *journals = suite_case(suite, "journals", set_up, tmpdir_teardown);
-    tcase_add_test(
-        journals,
-        a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
-    tcase_add_test(journals, a_new_journal_that_cannot_be_made_is_made_later);
-    tcase_add_test(journals, a_session_that_is_behind_stays_so_when_the_log_lost_its_events);
-    tcase_add_test(journals, a_session_that_is_behind_at_close_is_redone_at_the_next_open);
-    tcase_add_test(journals, while_one_session_is_behind_others_go_on_until_the_log_is_full);
-    tcase_add_test(journals, bytes_that_a_failed_sync_lost_are_written_again_from_the_log);
+    tcase_add_test(journals, a_durable_group_stays_acknowledged_when_its_journal_write_fails);
+    tcase_add_test(journals, a_journal_that_cannot_be_created_is_created_later);
+    tcase_add_test(journals, a_lagging_session_keeps_lagging_when_the_log_lost_its_events);
+    tcase_add_test(journals, the_next_open_redoes_a_session_that_lagged_at_close);
+    tcase_add_test(journals, a_lagging_session_does_not_stop_the_others_until_the_log_is_full);
+    tcase_add_test(journals, bytes_lost_by_a_failed_sync_are_rewritten_from_the_log);
     tcase_add_test(journals, a_descriptor_stays_open_while_a_checkpoint_uses_it);
-    tcase_add_test(journals, bytes_that_a_failed_write_back_lost_are_written_again_from_the_log);
-    tcase_add_test(journals,
-                   a_session_that_cannot_be_synced_twice_takes_no_events_and_keeps_its_region);
-    tcase_add_test(journals, loose_bytes_that_a_failed_sync_lost_are_written_again);
-    tcase_add_test(journals, a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing);
+    tcase_add_test(journals, bytes_lost_by_a_failed_writeback_are_rewritten_from_the_log);
+    tcase_add_test(journals, a_session_refuses_events_and_keeps_its_region_after_two_failed_syncs);
+    tcase_add_test(journals, loose_bytes_lost_by_a_failed_sync_are_rewritten);
+    tcase_add_test(journals, a_failed_log_sync_at_close_is_reported_and_loses_nothing);
     tcase_add_test(journals, a_descriptor_is_closed_only_after_its_sync);
     TCase *log = suite_case(suite, "log", set_up, tmpdir_teardown);
     tcase_add_test(log, a_failed_log_write_is_refused_and_the_log_stays_in_use);
-    tcase_add_test(log, a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
-    tcase_add_test(log, what_was_encoded_behind_a_failed_group_is_refused_with_it);
-    tcase_add_test(log, a_failed_log_sync_is_refused_by_a_void_and_the_log_is_replaced);
-    tcase_add_test(log, level_os_has_its_mark_in_the_fresh_log_too);
-    tcase_add_test(log, a_group_that_a_void_names_never_comes_back);
-    tcase_add_test(log, without_a_void_the_answer_is_unknown_and_the_store_takes_no_more_work);
-    tcase_add_test(log, when_the_empty_group_cannot_be_written_either_a_void_decides);
-    tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_costs_nobody_anything);
-    tcase_add_test(log, a_store_that_stops_says_so_once_and_counts_it);
+    tcase_add_test(log, a_large_group_without_a_header_is_refused_and_the_log_stays_in_use);
+    tcase_add_test(log, events_encoded_after_a_failed_group_are_refused_with_it);
+    tcase_add_test(log, a_failed_log_sync_voids_its_group_and_replaces_the_log);
+    tcase_add_test(log, a_fresh_log_gets_the_mark_of_level_os);
+    tcase_add_test(log, a_voided_group_never_reappears);
+    tcase_add_test(log, a_failed_void_makes_the_answer_unknown_and_stops_the_store);
+    tcase_add_test(log, a_void_decides_when_the_empty_group_cannot_be_written);
+    tcase_add_test(log, a_failed_log_sync_at_a_checkpoint_loses_no_event);
+    tcase_add_test(log, a_stopped_store_warns_once_and_counts_the_stop);
     tcase_add_test(log, no_event_joins_an_epoch_that_a_failed_checkpoint_has_released);
-    tcase_add_test(log, a_log_that_is_replaced_while_room_is_made_grows_again);
-    tcase_add_test(log, a_broken_log_stays_while_a_journal_cannot_be_written);
-    tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
+    tcase_add_test(log, a_log_that_is_replaced_while_it_grows_grows_again);
+    tcase_add_test(log, a_broken_log_is_kept_until_its_journals_can_be_written);
+    tcase_add_test(log, a_void_applies_to_its_own_log_only_and_every_flipped_bit_is_found);
 
     TCase *writers = suite_case(suite, "writers", set_up, tmpdir_teardown);
-    tcase_add_test(writers, a_writer_is_told_which_events_are_durable_and_which_were_refused);
-    tcase_add_test(writers, a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append);
+    tcase_add_test(writers, a_writer_learns_which_events_are_durable_and_which_were_refused);
+    tcase_add_test(writers, a_writer_reports_lost_seqs_until_its_next_append);
     tcase_add_test(writers, without_a_void_only_the_events_of_that_group_are_unknown);
-    tcase_add_test(writers, what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer);
-    tcase_add_test(writers, level_os_that_cannot_be_synced_is_unknown_to_its_writer);
+    tcase_add_test(writers, a_writer_reports_events_of_a_replaced_journal_as_unknown);
+    tcase_add_test(writers, a_writer_reports_unsyncable_events_of_level_os_as_unknown);
     return suite;
 }

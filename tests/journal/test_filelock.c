@@ -53,7 +53,7 @@ static void *take_often(void *arg)
     return NULL;
 }
 
-START_TEST(threads_and_processes_have_it_one_at_a_time)
+START_TEST(threads_and_processes_hold_the_lock_one_at_a_time)
 {
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
@@ -102,7 +102,7 @@ START_TEST(each_thread_waits_up_to_its_own_limit)
 END_TEST
 
 /* And then the lock on the file that was removed excludes nobody. */
-START_TEST(a_lock_file_that_was_removed_is_made_again)
+START_TEST(a_removed_lock_file_is_created_again)
 {
     ck_ok(take(store, 0, err));
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/structure")), 0);
@@ -119,8 +119,8 @@ Suite *suite_filelock(void)
 {
     Suite *suite = suite_create("filelock");
     TCase *tests = suite_case(suite, "filelock", set_up, tear_down);
-    tcase_add_test(tests, threads_and_processes_have_it_one_at_a_time);
+    tcase_add_test(tests, threads_and_processes_hold_the_lock_one_at_a_time);
     tcase_add_test(tests, each_thread_waits_up_to_its_own_limit);
-    tcase_add_test(tests, a_lock_file_that_was_removed_is_made_again);
+    tcase_add_test(tests, a_removed_lock_file_is_created_again);
     return suite;
 }

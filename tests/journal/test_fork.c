@@ -74,7 +74,7 @@ static void teardown(void)
     tmpdir_teardown();
 }
 
-START_TEST(a_fork_has_what_its_parent_had_and_goes_on_by_itself)
+START_TEST(a_fork_has_the_events_of_its_parent_and_continues_alone)
 {
     annal_session_info info;
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
@@ -102,7 +102,7 @@ START_TEST(a_fork_has_what_its_parent_had_and_goes_on_by_itself)
 }
 END_TEST
 
-START_TEST(a_fork_of_a_fork_points_at_the_session_that_holds_the_event)
+START_TEST(a_fork_of_a_fork_points_to_the_session_that_holds_the_event)
 {
     annal_session_info info;
     append_numbers(store, "a", 1, 6, ANNAL_LEVEL_SYNC);
@@ -172,7 +172,7 @@ START_TEST(a_fork_may_have_another_format_than_its_parent)
 }
 END_TEST
 
-START_TEST(what_cannot_be_forked_is_refused_and_leaves_nothing)
+START_TEST(a_refused_fork_leaves_nothing)
 {
     annal_error why = {0};
     annal_slice p = ANNAL_SLICE("p"), f = ANNAL_SLICE("f");
@@ -192,7 +192,7 @@ START_TEST(what_cannot_be_forked_is_refused_and_leaves_nothing)
 }
 END_TEST
 
-START_TEST(what_was_not_durable_is_so_when_it_was_forked)
+START_TEST(a_fork_makes_the_events_of_its_parent_durable)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
     for (size_t i = 0; i < 2; i++) {
@@ -211,7 +211,7 @@ START_TEST(what_was_not_durable_is_so_when_it_was_forked)
 }
 END_TEST
 
-START_TEST(an_append_to_a_fork_knows_where_it_stands)
+START_TEST(an_append_to_a_fork_compares_the_expected_seq_with_the_whole_history)
 {
     annal_writer *writer = NULL;
     uint64_t seq = 0;
@@ -238,7 +238,7 @@ START_TEST(an_append_to_a_fork_knows_where_it_stands)
 }
 END_TEST
 
-START_TEST(time_does_not_go_back_behind_a_fork_point)
+START_TEST(time_does_not_go_back_after_a_fork_point)
 {
     annal_writer *writer = NULL;
     annal_cursor *cursor = NULL;
@@ -259,7 +259,7 @@ START_TEST(time_does_not_go_back_behind_a_fork_point)
 }
 END_TEST
 
-START_TEST(what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is)
+START_TEST(the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can)
 {
     annal_convert_result converted;
     const annal_convert_options msgpack = {.format = ANNAL_FORMAT_MSGPACK};
@@ -298,7 +298,7 @@ static annal_status read_all(const char *session, annal_error *err)
     return status;
 }
 
-START_TEST(a_parent_with_another_history_is_found_and_both_are_named)
+START_TEST(a_parent_with_another_history_is_detected_and_named)
 {
     annal_verify_result result;
     annal_repair_result repaired;
@@ -337,7 +337,7 @@ START_TEST(a_parent_with_another_history_is_found_and_both_are_named)
 }
 END_TEST
 
-START_TEST(a_repair_makes_a_plain_session_of_a_fork)
+START_TEST(a_repair_turns_a_fork_into_a_plain_session)
 {
     annal_session_info info;
     annal_repair_result repaired;
@@ -353,7 +353,7 @@ START_TEST(a_repair_makes_a_plain_session_of_a_fork)
 }
 END_TEST
 
-START_TEST(damage_before_the_fork_point_is_passed_over_as_in_the_parent)
+START_TEST(a_cursor_of_a_fork_skips_damage_before_the_fork_point)
 {
     size_t len = 0;
     annal_cursor *cursor = NULL;
@@ -446,7 +446,7 @@ START_TEST(damage_around_the_fork_point_is_not_another_history)
 }
 END_TEST
 
-START_TEST(another_history_is_told_also_where_it_is_damaged)
+START_TEST(another_history_of_the_parent_is_detected_even_if_damaged)
 {
     for (uint64_t damaged = 4; damaged <= 8; damaged++) {
         annal_session_info info;
@@ -503,7 +503,7 @@ START_TEST(forks_in_a_circle_are_refused)
 }
 END_TEST
 
-START_TEST(a_cursor_at_a_place_reads_the_own_journal_alone)
+START_TEST(a_cursor_at_an_offset_reads_only_the_journal_of_the_fork)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -519,7 +519,7 @@ START_TEST(a_cursor_at_a_place_reads_the_own_journal_alone)
 }
 END_TEST
 
-START_TEST(a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes)
+START_TEST(a_reader_at_the_fork_point_sees_later_appends)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -598,7 +598,7 @@ static void model_compare(const struct model *model, size_t session, struct rand
     annal_cursor_close(cursor);
 }
 
-START_TEST(random_histories_of_forks_are_those_of_plain_arrays)
+START_TEST(random_histories_of_forks_equal_those_in_plain_arrays)
 {
     struct random r = random_init(20261120);
     for (int round = 0; round < 3; round++) {
@@ -634,23 +634,23 @@ Suite *suite_fork(void)
 {
     Suite *suite = suite_create("fork");
     TCase *tests = suite_case(suite, "fork", setup, teardown);
-    tcase_add_test(tests, a_fork_has_what_its_parent_had_and_goes_on_by_itself);
-    tcase_add_test(tests, a_fork_of_a_fork_points_at_the_session_that_holds_the_event);
+    tcase_add_test(tests, a_fork_has_the_events_of_its_parent_and_continues_alone);
+    tcase_add_test(tests, a_fork_of_a_fork_points_to_the_session_that_holds_the_event);
     tcase_add_test(tests, a_lineage_names_each_part_of_the_history);
     tcase_add_test(tests, a_fork_may_have_another_format_than_its_parent);
-    tcase_add_test(tests, what_cannot_be_forked_is_refused_and_leaves_nothing);
-    tcase_add_test(tests, what_was_not_durable_is_so_when_it_was_forked);
-    tcase_add_test(tests, an_append_to_a_fork_knows_where_it_stands);
-    tcase_add_test(tests, time_does_not_go_back_behind_a_fork_point);
-    tcase_add_test(tests, what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is);
-    tcase_add_test(tests, a_parent_with_another_history_is_found_and_both_are_named);
-    tcase_add_test(tests, a_repair_makes_a_plain_session_of_a_fork);
-    tcase_add_test(tests, damage_before_the_fork_point_is_passed_over_as_in_the_parent);
+    tcase_add_test(tests, a_refused_fork_leaves_nothing);
+    tcase_add_test(tests, a_fork_makes_the_events_of_its_parent_durable);
+    tcase_add_test(tests, an_append_to_a_fork_compares_the_expected_seq_with_the_whole_history);
+    tcase_add_test(tests, time_does_not_go_back_after_a_fork_point);
+    tcase_add_test(tests, the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can);
+    tcase_add_test(tests, a_parent_with_another_history_is_detected_and_named);
+    tcase_add_test(tests, a_repair_turns_a_fork_into_a_plain_session);
+    tcase_add_test(tests, a_cursor_of_a_fork_skips_damage_before_the_fork_point);
     tcase_add_test(tests, damage_around_the_fork_point_is_not_another_history);
-    tcase_add_test(tests, another_history_is_told_also_where_it_is_damaged);
+    tcase_add_test(tests, another_history_of_the_parent_is_detected_even_if_damaged);
     tcase_add_test(tests, forks_in_a_circle_are_refused);
-    tcase_add_test(tests, a_cursor_at_a_place_reads_the_own_journal_alone);
-    tcase_add_test(tests, a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes);
-    tcase_add_test(tests, random_histories_of_forks_are_those_of_plain_arrays);
+    tcase_add_test(tests, a_cursor_at_an_offset_reads_only_the_journal_of_the_fork);
+    tcase_add_test(tests, a_reader_at_the_fork_point_sees_later_appends);
+    tcase_add_test(tests, random_histories_of_forks_equal_those_in_plain_arrays);
     return suite;
 }

@@ -106,7 +106,7 @@ START_TEST(a_session_keeps_its_format_and_another_one_is_refused)
 }
 END_TEST
 
-START_TEST(the_default_of_the_store_is_for_sessions_that_are_made)
+START_TEST(the_default_format_applies_to_new_sessions)
 {
     uint64_t seq;
     ck_ok(append_as("old", ANNAL_FORMAT_DEFAULT, JSON, json, NULL, &seq, err));
@@ -123,7 +123,7 @@ START_TEST(the_default_of_the_store_is_for_sessions_that_are_made)
 }
 END_TEST
 
-START_TEST(once_means_the_same_data_in_the_format_of_the_journal)
+START_TEST(a_repeated_id_compares_data_in_the_format_of_the_journal)
 {
     uint64_t seq = 0;
     ck_ok(append_as("s", MSGPACK, JSON, json, "i", &seq, err));
@@ -166,7 +166,7 @@ START_TEST(many_drafts_of_both_formats_are_appended_as_one)
 }
 END_TEST
 
-START_TEST(a_time_that_no_text_can_say_is_the_same_in_both_formats)
+START_TEST(a_time_beyond_the_range_of_text_is_the_same_in_both_formats)
 {
     static const int64_t times[] = {INT64_MAX, INT64_MIN};
     for (size_t i = 0; i < 2; i++) {
@@ -213,7 +213,7 @@ static void append_mpk(uint64_t first, uint64_t last, annal_level level)
     annal_writer_close(writer);
 }
 
-START_TEST(a_msgpack_journal_that_never_reached_the_disk_comes_back_from_the_log)
+START_TEST(a_msgpack_journal_missing_on_the_disk_is_restored_from_the_log)
 {
     static const uint8_t next_boot[16] = {1};
     static const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -240,7 +240,7 @@ START_TEST(a_msgpack_journal_that_never_reached_the_disk_comes_back_from_the_log
 }
 END_TEST
 
-START_TEST(a_torn_tail_of_msgpack_is_cut_and_a_damaged_one_refuses)
+START_TEST(a_torn_tail_of_msgpack_is_cut_and_a_damaged_tail_refuses_appends)
 {
     size_t len;
     append_mpk(1, 5, ANNAL_LEVEL_OS);
@@ -285,7 +285,7 @@ static int count_session(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-START_TEST(two_journals_of_one_session_are_damage_that_is_named)
+START_TEST(two_journals_of_one_session_are_reported_as_damage)
 {
     uint64_t seq;
     char what[200] = "";
@@ -310,7 +310,7 @@ START_TEST(two_journals_of_one_session_are_damage_that_is_named)
 END_TEST
 
 /* Another program may write what no append of ours accepts. */
-START_TEST(msgpack_that_json_cannot_express_is_damage_whoever_reads_it)
+START_TEST(msgpack_without_a_json_form_is_damage_to_every_reader)
 {
     const struct codec *codec = &annal__codec_msgpack;
     const struct frame_header header = {.session = ANNAL_SLICE("s")};
@@ -348,13 +348,13 @@ Suite *suite_format(void)
     TCase *tests = suite_case(suite, "format", set_up, tear_down);
     tcase_add_test(tests, data_is_kept_byte_for_byte_in_its_own_format_and_as_a_value_in_the_other);
     tcase_add_test(tests, a_session_keeps_its_format_and_another_one_is_refused);
-    tcase_add_test(tests, the_default_of_the_store_is_for_sessions_that_are_made);
-    tcase_add_test(tests, once_means_the_same_data_in_the_format_of_the_journal);
-    tcase_add_test(tests, a_time_that_no_text_can_say_is_the_same_in_both_formats);
+    tcase_add_test(tests, the_default_format_applies_to_new_sessions);
+    tcase_add_test(tests, a_repeated_id_compares_data_in_the_format_of_the_journal);
+    tcase_add_test(tests, a_time_beyond_the_range_of_text_is_the_same_in_both_formats);
     tcase_add_test(tests, many_drafts_of_both_formats_are_appended_as_one);
-    tcase_add_test(tests, a_msgpack_journal_that_never_reached_the_disk_comes_back_from_the_log);
-    tcase_add_test(tests, a_torn_tail_of_msgpack_is_cut_and_a_damaged_one_refuses);
-    tcase_add_test(tests, two_journals_of_one_session_are_damage_that_is_named);
-    tcase_add_test(tests, msgpack_that_json_cannot_express_is_damage_whoever_reads_it);
+    tcase_add_test(tests, a_msgpack_journal_missing_on_the_disk_is_restored_from_the_log);
+    tcase_add_test(tests, a_torn_tail_of_msgpack_is_cut_and_a_damaged_tail_refuses_appends);
+    tcase_add_test(tests, two_journals_of_one_session_are_reported_as_damage);
+    tcase_add_test(tests, msgpack_without_a_json_form_is_damage_to_every_reader);
     return suite;
 }

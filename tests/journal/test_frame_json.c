@@ -21,7 +21,7 @@ static annal_slice last_line(const struct buf *buf, size_t start)
     return (annal_slice){buf->ptr + start, buf->len - start};
 }
 
-START_TEST(a_line_says_what_the_draft_said_in_the_order_of_the_format)
+START_TEST(a_line_has_the_fields_of_the_draft_in_the_documented_order)
 {
     static const char expected[] =
         "{\"seq\":7,\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"tool.called\",\"id\":\"c1\","
@@ -53,7 +53,7 @@ START_TEST(a_line_says_what_the_draft_said_in_the_order_of_the_format)
 }
 END_TEST
 
-START_TEST(a_line_is_appended_behind_what_the_buffer_holds)
+START_TEST(a_line_is_appended_to_the_bytes_in_the_buffer)
 {
     struct buf out = {0};
     uint64_t first = 0, second = 0;
@@ -68,7 +68,7 @@ START_TEST(a_line_is_appended_behind_what_the_buffer_holds)
 }
 END_TEST
 
-START_TEST(a_header_says_whose_journal_it_is)
+START_TEST(a_header_names_its_session)
 {
     struct buf out = {0};
     struct frame_header found;
@@ -87,7 +87,7 @@ START_TEST(a_header_says_whose_journal_it_is)
 }
 END_TEST
 
-START_TEST(a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork)
+START_TEST(a_header_may_name_the_replaced_journal_and_the_parent_of_a_fork)
 {
     static const char fork[] =
         "{\"annal\":1,\"session\":\"child\",\"file\":\"175aff00000000000000000000000000\","
@@ -129,7 +129,7 @@ END_TEST
 
 #define H "\"h\":\"0123456789abcdef\"}\n"
 
-START_TEST(what_is_not_a_line_of_ours_is_not_parsed)
+START_TEST(a_foreign_line_is_not_parsed)
 {
     static const char *const lines[] = {
         "",
@@ -160,7 +160,7 @@ START_TEST(what_is_not_a_line_of_ours_is_not_parsed)
 }
 END_TEST
 
-START_TEST(a_trailer_has_sixteen_small_hex_digits_at_their_place)
+START_TEST(a_trailer_has_sixteen_lower_case_hex_digits)
 {
     static const struct {
         const char *text;
@@ -190,11 +190,11 @@ Suite *suite_frame_json(void)
 {
     Suite *suite = suite_create("frame_json");
     TCase *tests = suite_case(suite, "frame", NULL, NULL);
-    tcase_add_test(tests, a_line_says_what_the_draft_said_in_the_order_of_the_format);
-    tcase_add_test(tests, a_line_is_appended_behind_what_the_buffer_holds);
-    tcase_add_test(tests, a_header_says_whose_journal_it_is);
-    tcase_add_test(tests, a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork);
-    tcase_add_test(tests, what_is_not_a_line_of_ours_is_not_parsed);
-    tcase_add_test(tests, a_trailer_has_sixteen_small_hex_digits_at_their_place);
+    tcase_add_test(tests, a_line_has_the_fields_of_the_draft_in_the_documented_order);
+    tcase_add_test(tests, a_line_is_appended_to_the_bytes_in_the_buffer);
+    tcase_add_test(tests, a_header_names_its_session);
+    tcase_add_test(tests, a_header_may_name_the_replaced_journal_and_the_parent_of_a_fork);
+    tcase_add_test(tests, a_foreign_line_is_not_parsed);
+    tcase_add_test(tests, a_trailer_has_sixteen_lower_case_hex_digits);
     return suite;
 }

@@ -48,7 +48,7 @@ static void put_event(struct journal *journal, annal_slice data)
     ck_assert_int_eq(codec->encode_event(&journal->bytes, &event, &place, &journal->h), ANNAL_OK);
 }
 
-START_TEST(a_frame_says_what_the_draft_said_byte_for_byte)
+START_TEST(a_frame_has_the_fields_of_the_draft_byte_for_byte)
 {
     static const char expected[] = "\x99\xce\x00\x00\x00\x43\xcf\x00\x00\x00\x00\x00\x00\x00\x07"
                                    "\xd3\x00\x06\x47\xb3\x0f\x3a\xe5\x20"
@@ -84,7 +84,7 @@ START_TEST(a_frame_says_what_the_draft_said_byte_for_byte)
 }
 END_TEST
 
-START_TEST(a_header_says_whose_journal_it_is_and_what_it_replaces)
+START_TEST(a_header_names_its_session_and_the_replaced_journal)
 {
     struct frame_header replacement = header, found;
     struct buf out = {0};
@@ -146,7 +146,7 @@ START_TEST(any_msgpack_library_can_iterate_a_journal)
 END_TEST
 
 /* docs/decisions/0009: what its unpacker cannot, ours can. */
-START_TEST(msgpack_c_gives_up_at_32_levels_and_we_do_not)
+START_TEST(msgpack_c_fails_at_32_levels_and_our_reader_does_not)
 {
     char deep[101];
     struct buf json = {0};
@@ -249,7 +249,7 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
 }
 END_TEST
 
-START_TEST(what_is_not_a_frame_of_ours_is_not_parsed)
+START_TEST(a_foreign_frame_is_not_parsed)
 {
     struct journal journal;
     annal_event event;
@@ -358,7 +358,7 @@ static annal_slice header_fields(struct buf *out, annal_slice session, annal_sli
     return annal__buf_slice(out);
 }
 
-START_TEST(a_header_that_does_not_have_what_version_1_says_is_none)
+START_TEST(a_header_without_the_fields_of_version_1_is_invalid)
 {
     const annal_slice session = ANNAL_SLICE("\xa4sess"), nil = ANNAL_SLICE("\xc0"),
                       none = {NULL, 0}, number = ANNAL_SLICE("\x07"),
@@ -408,7 +408,7 @@ START_TEST(a_header_that_does_not_have_what_version_1_says_is_none)
 }
 END_TEST
 
-START_TEST(of_a_newer_header_the_version_is_read_and_no_more)
+START_TEST(only_the_version_of_a_newer_header_is_read)
 {
     const annal_slice other = ANNAL_SLICE("\x01\x02\x03 something that nobody knows yet");
     struct frame_header found;
@@ -425,7 +425,7 @@ START_TEST(of_a_newer_header_the_version_is_read_and_no_more)
 }
 END_TEST
 
-START_TEST(no_last_frame_is_found_in_bytes_that_end_before_the_smallest_could)
+START_TEST(bytes_shorter_than_the_smallest_frame_have_no_last_frame)
 {
     char bytes[64] = {0};
     size_t start, end;
@@ -440,7 +440,7 @@ END_TEST
 
 /* A search from the end is not misled by a mark, a length, or a trailer that belongs to no
  * frame. */
-START_TEST(the_last_frame_is_found_before_bytes_that_only_end_like_one)
+START_TEST(the_last_frame_is_found_before_bytes_that_look_like_a_frame)
 {
     struct journal journal;
     size_t start = 0, end = 0;
@@ -462,7 +462,7 @@ START_TEST(the_last_frame_is_found_before_bytes_that_only_end_like_one)
 }
 END_TEST
 
-START_TEST(a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_end)
+START_TEST(an_incomplete_frame_has_no_length_until_its_last_byte)
 {
     struct journal journal;
     struct buf torn = {0};
@@ -489,7 +489,7 @@ START_TEST(a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_en
 }
 END_TEST
 
-START_TEST(a_frame_whose_trailer_has_two_of_its_three_marks_was_whole)
+START_TEST(a_frame_with_two_of_three_trailer_marks_was_complete)
 {
     struct journal journal;
     put_header(&journal);
@@ -518,7 +518,7 @@ START_TEST(a_frame_whose_trailer_has_two_of_its_three_marks_was_whole)
 }
 END_TEST
 
-START_TEST(a_frame_without_room_is_not_begun)
+START_TEST(a_frame_without_room_writes_nothing)
 {
     struct buf out = {.limit = FRAME_ENVELOPE_BYTES - 1};
     struct frame_place place = {1, 1, 0, 0};
@@ -534,19 +534,19 @@ Suite *suite_frame_msgpack(void)
 {
     Suite *suite = suite_create("frame_msgpack");
     TCase *tests = suite_case(suite, "frame_msgpack", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tests, a_frame_says_what_the_draft_said_byte_for_byte);
-    tcase_add_test(tests, a_header_says_whose_journal_it_is_and_what_it_replaces);
+    tcase_add_test(tests, a_frame_has_the_fields_of_the_draft_byte_for_byte);
+    tcase_add_test(tests, a_header_names_its_session_and_the_replaced_journal);
     tcase_add_test(tests, any_msgpack_library_can_iterate_a_journal);
-    tcase_add_test(tests, msgpack_c_gives_up_at_32_levels_and_we_do_not);
+    tcase_add_test(tests, msgpack_c_fails_at_32_levels_and_our_reader_does_not);
     tcase_add_test(tests, a_journal_inside_an_event_is_never_taken_for_events);
-    tcase_add_test(tests, what_is_not_a_frame_of_ours_is_not_parsed);
+    tcase_add_test(tests, a_foreign_frame_is_not_parsed);
     tcase_add_test(tests, an_event_has_a_type_an_id_and_a_cause_that_are_text_or_nil_and_data);
-    tcase_add_test(tests, a_header_that_does_not_have_what_version_1_says_is_none);
-    tcase_add_test(tests, of_a_newer_header_the_version_is_read_and_no_more);
-    tcase_add_test(tests, no_last_frame_is_found_in_bytes_that_end_before_the_smallest_could);
-    tcase_add_test(tests, the_last_frame_is_found_before_bytes_that_only_end_like_one);
-    tcase_add_test(tests, a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_end);
-    tcase_add_test(tests, a_frame_whose_trailer_has_two_of_its_three_marks_was_whole);
-    tcase_add_test(tests, a_frame_without_room_is_not_begun);
+    tcase_add_test(tests, a_header_without_the_fields_of_version_1_is_invalid);
+    tcase_add_test(tests, only_the_version_of_a_newer_header_is_read);
+    tcase_add_test(tests, bytes_shorter_than_the_smallest_frame_have_no_last_frame);
+    tcase_add_test(tests, the_last_frame_is_found_before_bytes_that_look_like_a_frame);
+    tcase_add_test(tests, an_incomplete_frame_has_no_length_until_its_last_byte);
+    tcase_add_test(tests, a_frame_with_two_of_three_trailer_marks_was_complete);
+    tcase_add_test(tests, a_frame_without_room_writes_nothing);
     return suite;
 }

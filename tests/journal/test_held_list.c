@@ -31,7 +31,7 @@ static annal_slice name(char out[24], unsigned number)
     return (annal_slice){out, (size_t)snprintf(out, 24, "session-%u", number)};
 }
 
-START_TEST(a_list_speaks_of_one_boot_and_one_log)
+START_TEST(a_list_is_valid_for_one_boot_and_one_log)
 {
     static const uint8_t other_boot[16] = "other boot";
     struct stat other = log_file;
@@ -49,7 +49,7 @@ START_TEST(a_list_speaks_of_one_boot_and_one_log)
 }
 END_TEST
 
-START_TEST(a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other)
+START_TEST(a_list_is_valid_for_both_logs_while_the_log_is_replaced)
 {
     struct stat next = log_file;
     next.st_ino++;
@@ -63,7 +63,7 @@ START_TEST(a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other)
 }
 END_TEST
 
-START_TEST(a_missing_list_is_empty_and_speaks_of_nothing)
+START_TEST(a_missing_list_is_empty_and_valid_for_no_log)
 {
     struct held none;
     ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "07.held"), false, &none, err));
@@ -92,7 +92,7 @@ START_TEST(a_name_is_seen_through_another_map_until_it_is_removed)
 }
 END_TEST
 
-START_TEST(removing_an_entry_changes_the_word_that_others_sleep_on)
+START_TEST(removing_an_entry_changes_the_futex_word_of_its_waiters)
 {
     uint32_t index = 0;
     ck_ok(annal__held_add(&held, ANNAL_SLICE("s"), &index, err));
@@ -106,7 +106,7 @@ START_TEST(removing_an_entry_changes_the_word_that_others_sleep_on)
 }
 END_TEST
 
-START_TEST(a_list_grows_and_what_was_in_it_stays)
+START_TEST(a_list_grows_and_keeps_its_entries)
 {
     char text[24];
     uint32_t index = 0;
@@ -127,7 +127,7 @@ START_TEST(a_list_grows_and_what_was_in_it_stays)
 }
 END_TEST
 
-START_TEST(a_count_or_an_id_that_cannot_be_is_not_believed)
+START_TEST(an_impossible_count_or_id_length_is_ignored)
 {
     uint32_t index = 0;
     ck_ok(annal__held_add(&held, ANNAL_SLICE("s"), &index, err));
@@ -141,7 +141,7 @@ START_TEST(a_count_or_an_id_that_cannot_be_is_not_believed)
 END_TEST
 
 /* An owner that seems to hold nothing loses its sessions to others, or their redo. */
-START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
+START_TEST(a_list_whose_size_cannot_be_read_does_not_look_empty)
 {
     struct tmpdir own;
     struct failing_io disk;
@@ -163,7 +163,7 @@ START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
 }
 END_TEST
 
-START_TEST(a_note_outlives_the_name_and_the_one_that_gets_its_entry)
+START_TEST(a_note_survives_the_removal_and_reuse_of_its_entry)
 {
     uint32_t index, again;
     char text[24];
@@ -182,14 +182,14 @@ Suite *suite_held_list(void)
 {
     Suite *suite = suite_create("held_list");
     TCase *tests = suite_case(suite, "held", set_up, tear_down);
-    tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);
-    tcase_add_test(tests, a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other);
-    tcase_add_test(tests, a_note_outlives_the_name_and_the_one_that_gets_its_entry);
-    tcase_add_test(tests, a_missing_list_is_empty_and_speaks_of_nothing);
+    tcase_add_test(tests, a_list_is_valid_for_one_boot_and_one_log);
+    tcase_add_test(tests, a_list_is_valid_for_both_logs_while_the_log_is_replaced);
+    tcase_add_test(tests, a_note_survives_the_removal_and_reuse_of_its_entry);
+    tcase_add_test(tests, a_missing_list_is_empty_and_valid_for_no_log);
     tcase_add_test(tests, a_name_is_seen_through_another_map_until_it_is_removed);
-    tcase_add_test(tests, removing_an_entry_changes_the_word_that_others_sleep_on);
-    tcase_add_test(tests, a_list_grows_and_what_was_in_it_stays);
-    tcase_add_test(tests, a_count_or_an_id_that_cannot_be_is_not_believed);
-    tcase_add_test(tests, a_list_does_not_look_empty_when_its_file_cannot_be_asked);
+    tcase_add_test(tests, removing_an_entry_changes_the_futex_word_of_its_waiters);
+    tcase_add_test(tests, a_list_grows_and_keeps_its_entries);
+    tcase_add_test(tests, an_impossible_count_or_id_length_is_ignored);
+    tcase_add_test(tests, a_list_whose_size_cannot_be_read_does_not_look_empty);
     return suite;
 }

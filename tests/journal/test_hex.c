@@ -33,7 +33,7 @@ START_TEST(other_characters_and_lengths_are_refused)
 }
 END_TEST
 
-START_TEST(a_buffer_gets_the_digits_or_stays_as_it_was)
+START_TEST(a_buffer_receives_all_digits_or_stays_unchanged)
 {
     struct buf out = {.limit = 11};
     const annal_slice slice = {(const char *)bytes, sizeof bytes};
@@ -52,6 +52,6 @@ Suite *suite_hex(void)
     TCase *tests = suite_case(suite, "hex", NULL, NULL);
     tcase_add_test(tests, bytes_come_back_from_their_digits);
     tcase_add_test(tests, other_characters_and_lengths_are_refused);
-    tcase_add_test(tests, a_buffer_gets_the_digits_or_stays_as_it_was);
+    tcase_add_test(tests, a_buffer_receives_all_digits_or_stays_unchanged);
     return suite;
 }

@@ -11,7 +11,7 @@ static annal_slice id_text(char out[24], unsigned number)
     return (annal_slice){out, (size_t)length};
 }
 
-START_TEST(an_id_that_was_added_is_found_with_its_place_and_another_is_not)
+START_TEST(an_added_id_is_found_with_its_offset_and_another_id_is_not)
 {
     struct ids ids = {0};
     char text[24];
@@ -29,7 +29,7 @@ START_TEST(an_id_that_was_added_is_found_with_its_place_and_another_is_not)
 }
 END_TEST
 
-START_TEST(an_id_that_comes_again_has_its_last_place)
+START_TEST(a_repeated_id_has_its_last_offset)
 {
     struct ids ids = {0};
     char text[24];
@@ -66,8 +66,8 @@ Suite *suite_ids(void)
 {
     Suite *suite = suite_create("ids");
     TCase *tests = suite_case(suite, "ids", NULL, NULL);
-    tcase_add_test(tests, an_id_that_was_added_is_found_with_its_place_and_another_is_not);
-    tcase_add_test(tests, an_id_that_comes_again_has_its_last_place);
+    tcase_add_test(tests, an_added_id_is_found_with_its_offset_and_another_id_is_not);
+    tcase_add_test(tests, a_repeated_id_has_its_last_offset);
     tcase_add_test(tests, the_last_ids_are_known_and_memory_stays_bounded);
     return suite;
 }

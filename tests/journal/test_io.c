@@ -44,7 +44,7 @@ static bool left_behind(void)
     return annal__system_io.list(NULL, tmpdir_path(&dir, "."), is_temporary, NULL) != 0;
 }
 
-START_TEST(a_published_file_is_there_whole_and_private)
+START_TEST(a_published_file_is_complete_and_private)
 {
     const char *path = tmpdir_path(&dir, "f");
     ck_assert_int_eq(annal__publish_file(&disk.io, path, "one", 3, NULL), ANNAL_OK);
@@ -58,7 +58,7 @@ START_TEST(a_published_file_is_there_whole_and_private)
 END_TEST
 
 /* Calls: create, write, sync, rename; then open the directory and sync it. */
-START_TEST(a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace)
+START_TEST(a_failed_publish_leaves_the_old_or_the_new_file_and_no_trace)
 {
     const char *path = tmpdir_path(&dir, "f");
     ck_assert_int_eq(annal__publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
@@ -95,7 +95,7 @@ START_TEST(short_writes_and_reads_are_carried_on)
 }
 END_TEST
 
-START_TEST(an_interrupted_write_or_read_is_taken_up_again)
+START_TEST(an_interrupted_write_or_read_is_resumed)
 {
     char bytes[4] = {0};
     int fd = disk.io.open(disk.io.arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
@@ -116,7 +116,7 @@ static ssize_t write_nothing(void *arg, int fd, const void *bytes, size_t len, u
     return 0;
 }
 
-START_TEST(a_write_of_nothing_at_all_is_an_error_and_no_endless_loop)
+START_TEST(a_write_of_zero_bytes_is_an_error_and_not_an_endless_loop)
 {
     disk.io.pwrite = write_nothing;
     ck_assert_int_eq(annal__write_all(&disk.io, 0, "abc", 3, 0), -1);
@@ -142,7 +142,7 @@ START_TEST(a_symbolic_link_is_not_followed)
 }
 END_TEST
 
-START_TEST(an_open_file_does_not_pass_to_another_program)
+START_TEST(an_open_file_is_closed_on_exec)
 {
     const struct io *io = &annal__system_io;
     int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
@@ -152,7 +152,7 @@ START_TEST(an_open_file_does_not_pass_to_another_program)
 }
 END_TEST
 
-START_TEST(a_directory_is_made_once_and_is_private)
+START_TEST(a_directory_is_created_once_and_is_private)
 {
     const char *path = tmpdir_path(&dir, "d");
     ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
@@ -163,7 +163,7 @@ START_TEST(a_directory_is_made_once_and_is_private)
 }
 END_TEST
 
-START_TEST(a_file_where_a_directory_should_be_is_said_so)
+START_TEST(a_file_in_the_place_of_a_directory_is_reported)
 {
     annal_error err = {0};
     const char *path = tmpdir_path(&dir, "f");
@@ -185,7 +185,7 @@ static int stop(void *arg, const char *name)
     return ++*(int *)arg == 2 ? 42 : 0;
 }
 
-START_TEST(a_directory_lists_its_names_and_stops_when_asked)
+START_TEST(the_list_of_a_directory_stops_when_its_callback_says_so)
 {
     const struct io *io = &annal__system_io;
     char names[64] = "";
@@ -285,7 +285,7 @@ START_TEST(bytes_can_be_written_back_before_they_are_synced)
 }
 END_TEST
 
-START_TEST(the_disk_tells_its_space_and_its_block)
+START_TEST(the_disk_reports_its_free_space_and_block_size)
 {
     const struct io *io = &annal__system_io;
     int fd = io->open(io->arg, dir.path, O_RDONLY | O_DIRECTORY, 0);
@@ -321,7 +321,7 @@ static void disturb(pid_t waiting, int held)
 }
 
 /* F9 */
-START_TEST(a_lock_is_waited_for_through_signals)
+START_TEST(a_wait_for_a_lock_survives_signals)
 {
     const struct io *io = &annal__system_io;
     const char *path = tmpdir_path(&dir, "lock");
@@ -363,7 +363,7 @@ START_TEST(the_parent_of_a_directory_may_be_the_root)
 }
 END_TEST
 
-START_TEST(a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure)
+START_TEST(an_existing_directory_that_cannot_be_examined_is_a_failure)
 {
     const char *path = tmpdir_path(&dir, "d");
     ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
@@ -403,7 +403,7 @@ static int fill_inodes(const char *place)
     return said && strstr(err.message, "inode") == NULL ? 0 : 1;
 }
 
-START_TEST(where_no_inode_is_free_the_message_says_so)
+START_TEST(the_message_of_a_full_disk_mentions_missing_inodes)
 {
     int outcome;
     const char *place = tmpdir_path(&dir, "few");
@@ -424,27 +424,26 @@ Suite *suite_io(void)
 {
     Suite *suite = suite_create("io");
     TCase *tests = suite_case(suite, "io", set_up, tmpdir_teardown);
-    tcase_add_test(tests, a_published_file_is_there_whole_and_private);
-    tcase_add_test(
-        tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
-    tcase_add_test(tests, where_no_inode_is_free_the_message_says_so);
+    tcase_add_test(tests, a_published_file_is_complete_and_private);
+    tcase_add_test(tests, a_failed_publish_leaves_the_old_or_the_new_file_and_no_trace);
+    tcase_add_test(tests, the_message_of_a_full_disk_mentions_missing_inodes);
     tcase_add_test(tests, short_writes_and_reads_are_carried_on);
-    tcase_add_test(tests, an_interrupted_write_or_read_is_taken_up_again);
-    tcase_add_test(tests, a_write_of_nothing_at_all_is_an_error_and_no_endless_loop);
+    tcase_add_test(tests, an_interrupted_write_or_read_is_resumed);
+    tcase_add_test(tests, a_write_of_zero_bytes_is_an_error_and_not_an_endless_loop);
     tcase_add_test(tests, a_symbolic_link_is_not_followed);
-    tcase_add_test(tests, an_open_file_does_not_pass_to_another_program);
-    tcase_add_test(tests, a_directory_is_made_once_and_is_private);
-    tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
-    tcase_add_test(tests, a_directory_lists_its_names_and_stops_when_asked);
+    tcase_add_test(tests, an_open_file_is_closed_on_exec);
+    tcase_add_test(tests, a_directory_is_created_once_and_is_private);
+    tcase_add_test(tests, a_file_in_the_place_of_a_directory_is_reported);
+    tcase_add_test(tests, the_list_of_a_directory_stops_when_its_callback_says_so);
     tcase_add_test(tests, a_lock_held_through_one_descriptor_is_refused_through_another);
     tcase_add_test(tests, two_maps_of_one_file_share_their_bytes);
     tcase_add_test(tests,
                    a_file_can_be_published_under_a_relative_name_but_not_under_an_endless_one);
     tcase_add_test(tests, the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay);
     tcase_add_test(tests, bytes_can_be_written_back_before_they_are_synced);
-    tcase_add_test(tests, the_disk_tells_its_space_and_its_block);
-    tcase_add_test(tests, a_lock_is_waited_for_through_signals);
+    tcase_add_test(tests, the_disk_reports_its_free_space_and_block_size);
+    tcase_add_test(tests, a_wait_for_a_lock_survives_signals);
     tcase_add_test(tests, the_parent_of_a_directory_may_be_the_root);
-    tcase_add_test(tests, a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure);
+    tcase_add_test(tests, an_existing_directory_that_cannot_be_examined_is_a_failure);
     return suite;
 }

@@ -32,7 +32,7 @@ static void pair_done(struct pair *pair)
     tmpdir_done(&pair->dir);
 }
 
-START_TEST(a_session_moves_with_its_bytes_and_goes_on)
+START_TEST(an_adopted_session_keeps_its_bytes_and_accepts_appends)
 {
     struct pair pair;
     size_t len, len_here;
@@ -56,7 +56,7 @@ START_TEST(a_session_moves_with_its_bytes_and_goes_on)
 }
 END_TEST
 
-START_TEST(a_session_that_is_here_is_never_replaced)
+START_TEST(an_existing_session_is_never_replaced)
 {
     struct pair pair;
     pair_init(&pair);
@@ -74,7 +74,7 @@ START_TEST(a_session_that_is_here_is_never_replaced)
 }
 END_TEST
 
-START_TEST(a_fork_is_taken_only_where_its_history_is)
+START_TEST(a_fork_is_adopted_only_beside_its_parent)
 {
     struct pair pair;
     pair_init(&pair);
@@ -93,7 +93,7 @@ START_TEST(a_fork_is_taken_only_where_its_history_is)
 }
 END_TEST
 
-START_TEST(a_journal_that_another_log_would_redo_waits_for_its_checkpoint)
+START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
 {
     struct pair pair;
     size_t len;
@@ -157,7 +157,7 @@ static bool adopt_with_failure(struct pair *pair, unsigned at)
     return failed;
 }
 
-START_TEST(one_that_breaks_off_anywhere_took_place_whole_or_did_not)
+START_TEST(an_adoption_that_fails_at_any_call_is_complete_or_absent)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -174,10 +174,10 @@ Suite *suite_journal_adopt(void)
 {
     Suite *suite = suite_create("journal_adopt");
     TCase *tests = suite_case(suite, "adopt", NULL, NULL);
-    tcase_add_test(tests, a_session_moves_with_its_bytes_and_goes_on);
-    tcase_add_test(tests, a_session_that_is_here_is_never_replaced);
-    tcase_add_test(tests, a_fork_is_taken_only_where_its_history_is);
-    tcase_add_test(tests, one_that_breaks_off_anywhere_took_place_whole_or_did_not);
-    tcase_add_test(tests, a_journal_that_another_log_would_redo_waits_for_its_checkpoint);
+    tcase_add_test(tests, an_adopted_session_keeps_its_bytes_and_accepts_appends);
+    tcase_add_test(tests, an_existing_session_is_never_replaced);
+    tcase_add_test(tests, a_fork_is_adopted_only_beside_its_parent);
+    tcase_add_test(tests, an_adoption_that_fails_at_any_call_is_complete_or_absent);
+    tcase_add_test(tests, a_journal_with_redo_in_another_log_waits_for_a_checkpoint);
     return suite;
 }

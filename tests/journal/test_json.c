@@ -65,7 +65,7 @@ static const char *const valid[] = {
     "\"a string with an escape in the second wide step: \\n and more\"",
 };
 
-START_TEST(what_the_grammar_allows_is_accepted)
+START_TEST(text_that_the_grammar_allows_is_accepted)
 {
     ck_assert_msg(check(valid[_i]) == JSON_VALID, "%s", valid[_i]);
 }
@@ -138,7 +138,7 @@ static const char *const invalid[] = {
     "[\"a string that is longer than two wide steps\x01 is not one\"]",
 };
 
-START_TEST(what_the_grammar_does_not_allow_is_refused)
+START_TEST(text_that_the_grammar_forbids_is_refused)
 {
     json_fault fault = check(invalid[_i]);
     ck_assert_msg(fault == JSON_SYNTAX || fault == JSON_TRAILING, "%s: %d", invalid[_i], fault);
@@ -168,7 +168,7 @@ static const char *const not_utf8[] = {
     "\xFF",
 };
 
-START_TEST(bytes_that_are_not_utf8_are_refused_wherever_they_stand_in_a_string)
+START_TEST(invalid_utf8_is_refused_at_any_place_in_a_string)
 {
     for (size_t pad = 0; pad < 40; pad++) {
         char text[80] = "\"";
@@ -217,7 +217,7 @@ START_TEST(a_raw_control_character_in_a_string_is_refused)
 }
 END_TEST
 
-START_TEST(a_nul_byte_ends_nothing)
+START_TEST(a_nul_byte_does_not_end_the_text)
 {
     ck_assert_int_eq(check_bytes("1\0", 2), JSON_TRAILING);
     ck_assert_int_eq(check_bytes("\0", 1), JSON_SYNTAX);
@@ -232,7 +232,7 @@ START_TEST(half_a_surrogate_pair_as_an_escape_is_accepted)
 }
 END_TEST
 
-START_TEST(no_value_at_all_is_told_from_a_bad_one)
+START_TEST(a_missing_value_is_distinguished_from_a_bad_value)
 {
     ck_assert_int_eq(annal__json_check((annal_slice){NULL, 0}, DEPTH, NULL), JSON_EMPTY);
     ck_assert_int_eq(check(""), JSON_EMPTY);
@@ -240,7 +240,7 @@ START_TEST(no_value_at_all_is_told_from_a_bad_one)
 }
 END_TEST
 
-START_TEST(a_second_value_is_trailing_and_its_offset_is_told)
+START_TEST(a_second_value_is_reported_as_trailing_with_its_offset)
 {
     size_t offset = 0;
     ck_assert_int_eq(annal__json_check(ANNAL_SLICE("{} {}"), DEPTH, &offset), JSON_TRAILING);
@@ -250,7 +250,7 @@ START_TEST(a_second_value_is_trailing_and_its_offset_is_told)
 }
 END_TEST
 
-START_TEST(the_offset_is_left_alone_when_the_text_is_valid)
+START_TEST(valid_text_leaves_the_offset_unchanged)
 {
     size_t offset = 77;
     ck_assert_int_eq(annal__json_check(ANNAL_SLICE("{}"), DEPTH, &offset), JSON_VALID);
@@ -271,7 +271,7 @@ static json_fault check_nested(unsigned levels, unsigned max_depth)
     return fault;
 }
 
-START_TEST(nesting_is_accepted_up_to_the_limit_and_refused_beyond)
+START_TEST(nesting_is_accepted_up_to_the_limit)
 {
     ck_assert_int_eq(check_nested(0, 0), JSON_VALID);
     ck_assert_int_eq(check_nested(1, 0), JSON_DEPTH);
@@ -328,7 +328,7 @@ START_TEST(a_quoted_byte_that_is_not_utf8_becomes_the_replacement_character)
 }
 END_TEST
 
-START_TEST(a_quote_that_does_not_fit_leaves_the_buffer_as_it_was)
+START_TEST(a_quote_that_does_not_fit_leaves_the_buffer_unchanged)
 {
     struct buf out = {.limit = 10};
     annal__buf_append(&out, "12345", 5);
@@ -338,7 +338,7 @@ START_TEST(a_quote_that_does_not_fit_leaves_the_buffer_as_it_was)
 }
 END_TEST
 
-START_TEST(a_quote_that_has_no_room_anywhere_leaves_the_buffer_as_it_was)
+START_TEST(a_quote_that_fails_at_any_byte_leaves_the_buffer_unchanged)
 {
     annal_slice text = ANNAL_SLICE("a\"\x01\xff\xc3\xa9z");
     struct buf whole = {0};
@@ -353,7 +353,7 @@ START_TEST(a_quote_that_has_no_room_anywhere_leaves_the_buffer_as_it_was)
 }
 END_TEST
 
-START_TEST(an_empty_text_is_quoted_as_nothing_and_is_utf8)
+START_TEST(an_empty_text_is_valid_utf8_and_quoted_as_two_quotes)
 {
     struct buf out = {0};
     ck_assert_int_eq(annal__json_quote(&out, (annal_slice){NULL, 0}), ANNAL_OK);
@@ -363,7 +363,7 @@ START_TEST(an_empty_text_is_quoted_as_nothing_and_is_utf8)
 }
 END_TEST
 
-START_TEST(a_key_that_is_no_good_string_is_refused)
+START_TEST(a_key_that_is_not_a_valid_string_is_refused)
 {
     static const annal_slice texts[] = {ANNAL_SLICE("{\"a\\x\":1}"), ANNAL_SLICE("{\"a\xff\":1}"),
                                         ANNAL_SLICE("{\"a"), ANNAL_SLICE("{\"a\":1,\"b\x02\":1}")};
@@ -382,7 +382,7 @@ static void ck_member(const char *name, const char *raw)
     ck_assert_mem_eq(found.ptr, raw, found.len);
 }
 
-START_TEST(a_member_is_found_behind_strings_with_quotes_and_backslashes)
+START_TEST(a_member_is_found_after_strings_with_quotes_and_backslashes)
 {
     ck_member("a", "\"\\\\\"");
     ck_member("b", "\"\\\"\"");
@@ -398,28 +398,28 @@ Suite *suite_json(void)
 {
     Suite *suite = suite_create("json");
     TCase *tests = suite_case(suite, "json", NULL, NULL);
-    tcase_add_loop_test(tests, what_the_grammar_allows_is_accepted, 0,
+    tcase_add_loop_test(tests, text_that_the_grammar_allows_is_accepted, 0,
                         sizeof valid / sizeof valid[0]);
-    tcase_add_loop_test(tests, what_the_grammar_does_not_allow_is_refused, 0,
+    tcase_add_loop_test(tests, text_that_the_grammar_forbids_is_refused, 0,
                         sizeof invalid / sizeof invalid[0]);
-    tcase_add_loop_test(tests, bytes_that_are_not_utf8_are_refused_wherever_they_stand_in_a_string,
-                        0, sizeof not_utf8 / sizeof not_utf8[0]);
+    tcase_add_loop_test(tests, invalid_utf8_is_refused_at_any_place_in_a_string, 0,
+                        sizeof not_utf8 / sizeof not_utf8[0]);
     tcase_add_test(tests, every_character_of_unicode_but_the_surrogates_is_accepted);
     tcase_add_test(tests, a_raw_control_character_in_a_string_is_refused);
-    tcase_add_test(tests, a_nul_byte_ends_nothing);
+    tcase_add_test(tests, a_nul_byte_does_not_end_the_text);
     tcase_add_test(tests, half_a_surrogate_pair_as_an_escape_is_accepted);
-    tcase_add_test(tests, no_value_at_all_is_told_from_a_bad_one);
-    tcase_add_test(tests, a_second_value_is_trailing_and_its_offset_is_told);
-    tcase_add_test(tests, the_offset_is_left_alone_when_the_text_is_valid);
-    tcase_add_test(tests, nesting_is_accepted_up_to_the_limit_and_refused_beyond);
+    tcase_add_test(tests, a_missing_value_is_distinguished_from_a_bad_value);
+    tcase_add_test(tests, a_second_value_is_reported_as_trailing_with_its_offset);
+    tcase_add_test(tests, valid_text_leaves_the_offset_unchanged);
+    tcase_add_test(tests, nesting_is_accepted_up_to_the_limit);
     tcase_add_test(tests, an_empty_bracket_counts_as_a_level);
     tcase_add_test(tests, every_fault_has_a_phrase);
     tcase_add_test(tests, a_quoted_text_is_json_and_keeps_its_characters);
     tcase_add_test(tests, a_quoted_byte_that_is_not_utf8_becomes_the_replacement_character);
-    tcase_add_test(tests, a_quote_that_has_no_room_anywhere_leaves_the_buffer_as_it_was);
-    tcase_add_test(tests, an_empty_text_is_quoted_as_nothing_and_is_utf8);
-    tcase_add_test(tests, a_key_that_is_no_good_string_is_refused);
-    tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_as_it_was);
-    tcase_add_test(tests, a_member_is_found_behind_strings_with_quotes_and_backslashes);
+    tcase_add_test(tests, a_quote_that_fails_at_any_byte_leaves_the_buffer_unchanged);
+    tcase_add_test(tests, an_empty_text_is_valid_utf8_and_quoted_as_two_quotes);
+    tcase_add_test(tests, a_key_that_is_not_a_valid_string_is_refused);
+    tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_unchanged);
+    tcase_add_test(tests, a_member_is_found_after_strings_with_quotes_and_backslashes);
     return suite;
 }

@@ -22,7 +22,7 @@ static const struct {
     {"{\"\\ud83d\":[\"\\udfff\"]}", "{\"\\ufffd\":[\"\\ufffd\"]}"},
 };
 
-START_TEST(a_half_that_stands_alone_is_replaced_and_pairs_stay)
+START_TEST(a_lone_surrogate_is_replaced_and_pairs_stay)
 {
     char *copy = strdup(texts[_i].text);
     ck_assert_uint_eq(annal__json_mend_halves(copy, strlen(copy), true), strlen(copy));
@@ -34,7 +34,7 @@ START_TEST(a_half_that_stands_alone_is_replaced_and_pairs_stay)
 END_TEST
 
 /* As a text is printed in pieces, wherever they end. */
-START_TEST(pieces_are_mended_as_the_whole_is)
+START_TEST(text_in_pieces_is_mended_like_the_whole_text)
 {
     const char *text = texts[_i].text;
     for (size_t piece = 12; piece < 30; piece++) {
@@ -53,7 +53,7 @@ START_TEST(pieces_are_mended_as_the_whole_is)
 }
 END_TEST
 
-START_TEST(a_decoded_half_is_replaced_and_other_letters_stay)
+START_TEST(a_decoded_surrogate_is_replaced_and_other_letters_stay)
 {
     char text[] = "a\xED\xA0\xBD"
                   "b\xED\x9F\xBF\xED\xBF\xBF\xED";
@@ -69,8 +69,8 @@ Suite *suite_json_halves(void)
     Suite *suite = suite_create("json_halves");
     TCase *tests = suite_case(suite, "json_halves", NULL, NULL);
     const int count = sizeof texts / sizeof texts[0];
-    tcase_add_loop_test(tests, a_half_that_stands_alone_is_replaced_and_pairs_stay, 0, count);
-    tcase_add_loop_test(tests, pieces_are_mended_as_the_whole_is, 0, count);
-    tcase_add_test(tests, a_decoded_half_is_replaced_and_other_letters_stay);
+    tcase_add_loop_test(tests, a_lone_surrogate_is_replaced_and_pairs_stay, 0, count);
+    tcase_add_loop_test(tests, text_in_pieces_is_mended_like_the_whole_text, 0, count);
+    tcase_add_test(tests, a_decoded_surrogate_is_replaced_and_other_letters_stay);
     return suite;
 }

@@ -34,7 +34,7 @@ static void ck_json(const char *json, const char *expected)
     annal__buf_done(&back);
 }
 
-START_TEST(json_comes_back_from_msgpack_as_the_same_value)
+START_TEST(json_survives_a_round_trip_through_msgpack)
 {
     static const char *const cases[][2] = {
         {"null", "null"},
@@ -56,7 +56,7 @@ START_TEST(json_comes_back_from_msgpack_as_the_same_value)
 }
 END_TEST
 
-START_TEST(what_no_number_or_str_holds_is_kept_as_its_text)
+START_TEST(a_json_value_without_a_msgpack_form_is_kept_as_text)
 {
     static const char *const leaves[] = {
         "18446744073709551616",
@@ -90,7 +90,7 @@ START_TEST(what_no_number_or_str_holds_is_kept_as_its_text)
 END_TEST
 
 /* What msgpack holds and JSON has no word for is spelled, and read again. */
-START_TEST(bin_and_ext_have_a_spelling_that_comes_back)
+START_TEST(bin_and_ext_survive_a_round_trip_through_json)
 {
     struct buf msgpack = {0}, json = {0}, back = {0};
     ck_assert_int_eq(annal__msgpack_array(&msgpack, 5), ANNAL_OK);
@@ -117,7 +117,7 @@ START_TEST(bin_and_ext_have_a_spelling_that_comes_back)
 }
 END_TEST
 
-START_TEST(what_only_looks_like_such_a_spelling_stays_an_object)
+START_TEST(an_object_that_resembles_the_form_of_bin_or_ext_stays_an_object)
 {
     static const char *const same[] = {
         "{\"$msgpack.bin\":5}",
@@ -151,7 +151,7 @@ START_TEST(what_only_looks_like_such_a_spelling_stays_an_object)
 }
 END_TEST
 
-START_TEST(msgpack_that_json_cannot_say_is_refused_with_a_reason)
+START_TEST(msgpack_without_a_json_form_is_refused_with_a_reason)
 {
     static const struct {
         const char *bytes;
@@ -237,7 +237,7 @@ static annal_status nested(size_t arrays, annal_slice inner, annal_error *err)
     return status;
 }
 
-START_TEST(msgpack_is_as_deep_as_json_may_be_and_no_deeper)
+START_TEST(msgpack_may_be_as_deep_as_json)
 {
     ck_ok(nested(ANNAL_DATA_DEPTH_MAX, ANNAL_SLICE("\x01"), err));
     ck_status(ANNAL_ERR_LIMIT, nested(ANNAL_DATA_DEPTH_MAX + 1, ANNAL_SLICE("\x01"), err));
@@ -249,7 +249,7 @@ START_TEST(msgpack_is_as_deep_as_json_may_be_and_no_deeper)
 END_TEST
 
 /* The limit is that of the buffer, and at most that of data. */
-START_TEST(data_that_grows_beyond_the_limit_on_the_way_is_refused)
+START_TEST(data_that_grows_beyond_the_limit_while_converted_is_refused)
 {
     size_t room = ((size_t)12 << 20) + 5;
     char *bytes = malloc(room);
@@ -272,7 +272,7 @@ START_TEST(data_that_grows_beyond_the_limit_on_the_way_is_refused)
 END_TEST
 
 /* Which a map with such a key is not, if its value is another. */
-START_TEST(a_map_that_only_looks_like_such_a_spelling_is_said_in_json)
+START_TEST(a_map_that_resembles_the_form_of_bin_or_ext_is_converted_to_json)
 {
     static const struct {
         const char *bytes;
@@ -300,7 +300,7 @@ START_TEST(a_map_that_only_looks_like_such_a_spelling_is_said_in_json)
 }
 END_TEST
 
-START_TEST(what_is_not_one_json_value_is_refused_with_a_reason)
+START_TEST(text_that_is_not_one_json_value_is_refused_with_a_reason)
 {
     char deep[ANNAL_DATA_DEPTH_MAX + 1];
     struct buf out = {0};
@@ -318,7 +318,7 @@ static const char everything[] =
     "which more memory is asked\",\"\\ud800\",[]],\"b\":{\"$msgpack.bin\":\"AAAA\"},\"c\":{"
     "\"$msgpack.ext\":[5,\"AAAA\"]},\"d\":{}}";
 
-START_TEST(whatever_the_room_that_is_too_small_the_buffer_stays_as_it_was)
+START_TEST(too_little_room_leaves_the_buffer_unchanged)
 {
     struct buf msgpack = {0}, json = {0};
     to_msgpack(everything, &msgpack);
@@ -361,7 +361,7 @@ static annal_status go_through_all(bool *out_equal, annal_error *err)
     return status;
 }
 
-START_TEST(whichever_memory_is_not_there_it_is_said_and_nothing_leaks)
+START_TEST(each_failed_allocation_is_reported_and_leaks_nothing)
 {
     unsigned failed = 0;
     for (unsigned at = 1;; at++) {
@@ -386,7 +386,7 @@ START_TEST(whichever_memory_is_not_there_it_is_said_and_nothing_leaks)
 }
 END_TEST
 
-START_TEST(msgpack_that_json_cannot_express_is_not_shown)
+START_TEST(msgpack_without_a_json_form_is_not_shown)
 {
     struct buf json = {0};
     annal_event event = {.seq = 1, .format = ANNAL_FORMAT_MSGPACK, .data = ANNAL_SLICE("\xc1")};
@@ -395,7 +395,7 @@ START_TEST(msgpack_that_json_cannot_express_is_not_shown)
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_equals_nothing_of_the_other_format)
+START_TEST(unreadable_data_equals_no_data_of_the_other_format)
 {
     static const char *const cases[][2] = {{"nul", "\xc0"}, {"null", "\xc1"}, {"nul", "\xc1"}};
     for (size_t i = 0; i < 3; i++) {
@@ -407,7 +407,7 @@ START_TEST(what_cannot_be_read_equals_nothing_of_the_other_format)
 }
 END_TEST
 
-START_TEST(equal_means_the_same_value_and_nothing_less)
+START_TEST(data_is_equal_only_if_the_values_are_the_same)
 {
     static const struct {
         const char *a, *b;
@@ -487,7 +487,7 @@ static int walk_file(const char *path, const struct stat *st, int type)
     return 0;
 }
 
-START_TEST(everything_in_real_logs_comes_back_as_the_same_value)
+START_TEST(every_value_of_real_logs_survives_a_round_trip)
 {
     char *folder = real_logs(".");
     if (folder == NULL)
@@ -504,20 +504,20 @@ Suite *suite_json_msgpack(void)
 {
     Suite *suite = suite_create("json_msgpack");
     TCase *tests = suite_case(suite, "data", NULL, NULL);
-    tcase_add_test(tests, json_comes_back_from_msgpack_as_the_same_value);
-    tcase_add_test(tests, what_no_number_or_str_holds_is_kept_as_its_text);
-    tcase_add_test(tests, bin_and_ext_have_a_spelling_that_comes_back);
-    tcase_add_test(tests, what_only_looks_like_such_a_spelling_stays_an_object);
-    tcase_add_test(tests, msgpack_that_json_cannot_say_is_refused_with_a_reason);
-    tcase_add_test(tests, msgpack_is_as_deep_as_json_may_be_and_no_deeper);
-    tcase_add_test(tests, data_that_grows_beyond_the_limit_on_the_way_is_refused);
-    tcase_add_test(tests, a_map_that_only_looks_like_such_a_spelling_is_said_in_json);
-    tcase_add_test(tests, what_is_not_one_json_value_is_refused_with_a_reason);
-    tcase_add_test(tests, whatever_the_room_that_is_too_small_the_buffer_stays_as_it_was);
-    tcase_add_test(tests, whichever_memory_is_not_there_it_is_said_and_nothing_leaks);
-    tcase_add_test(tests, msgpack_that_json_cannot_express_is_not_shown);
-    tcase_add_test(tests, what_cannot_be_read_equals_nothing_of_the_other_format);
-    tcase_add_test(tests, equal_means_the_same_value_and_nothing_less);
-    tcase_add_test(tests, everything_in_real_logs_comes_back_as_the_same_value);
+    tcase_add_test(tests, json_survives_a_round_trip_through_msgpack);
+    tcase_add_test(tests, a_json_value_without_a_msgpack_form_is_kept_as_text);
+    tcase_add_test(tests, bin_and_ext_survive_a_round_trip_through_json);
+    tcase_add_test(tests, an_object_that_resembles_the_form_of_bin_or_ext_stays_an_object);
+    tcase_add_test(tests, msgpack_without_a_json_form_is_refused_with_a_reason);
+    tcase_add_test(tests, msgpack_may_be_as_deep_as_json);
+    tcase_add_test(tests, data_that_grows_beyond_the_limit_while_converted_is_refused);
+    tcase_add_test(tests, a_map_that_resembles_the_form_of_bin_or_ext_is_converted_to_json);
+    tcase_add_test(tests, text_that_is_not_one_json_value_is_refused_with_a_reason);
+    tcase_add_test(tests, too_little_room_leaves_the_buffer_unchanged);
+    tcase_add_test(tests, each_failed_allocation_is_reported_and_leaks_nothing);
+    tcase_add_test(tests, msgpack_without_a_json_form_is_not_shown);
+    tcase_add_test(tests, unreadable_data_equals_no_data_of_the_other_format);
+    tcase_add_test(tests, data_is_equal_only_if_the_values_are_the_same);
+    tcase_add_test(tests, every_value_of_real_logs_survives_a_round_trip);
     return suite;
 }

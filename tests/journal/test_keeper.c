@@ -13,7 +13,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
+START_TEST(the_keeper_commits_a_batch_soon_without_a_call)
 {
     const annal_store_options options = {.create = true, .batch_ms = 5};
     annal_store *store = NULL;
@@ -32,7 +32,7 @@ START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
 }
 END_TEST
 
-START_TEST(without_a_keeper_annal_keep_commits_batches_that_are_due)
+START_TEST(annal_keep_commits_due_batches_when_no_keeper_runs)
 {
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 50};
     annal_store *store = NULL;
@@ -76,7 +76,7 @@ START_TEST(a_task_runs_after_appends_and_once_more_when_it_is_removed)
 }
 END_TEST
 
-START_TEST(a_task_waits_for_the_end_of_a_burst_but_not_longer_than_it_said)
+START_TEST(a_task_waits_for_the_end_of_a_burst_up_to_its_limit)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
@@ -112,7 +112,7 @@ static annal_status leave_work(void *arg, annal_error *err)
     return ANNAL_END;
 }
 
-START_TEST(what_a_task_left_does_not_wait_for_the_end_of_a_burst)
+START_TEST(the_rest_of_a_task_does_not_wait_for_the_end_of_a_burst)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
@@ -154,7 +154,7 @@ static annal_status ask(void *arg, annal_error *err)
     return asking->needed ? ANNAL_END : ANNAL_OK;
 }
 
-START_TEST(a_task_makes_way_for_a_checkpoint_and_goes_on_at_once)
+START_TEST(a_task_yields_to_a_checkpoint_and_continues_at_once)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     struct asking asking = {.store = store, .fills = true};
@@ -178,7 +178,7 @@ START_TEST(a_task_makes_way_for_a_checkpoint_and_goes_on_at_once)
 }
 END_TEST
 
-START_TEST(a_keeper_has_sixteen_tasks_and_forgets_only_those_it_has)
+START_TEST(a_keeper_has_at_most_sixteen_tasks_and_removes_only_its_own)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs[TASKS_MAX + 1] = {0};
@@ -222,13 +222,13 @@ Suite *suite_keeper(void)
 {
     Suite *suite = suite_create("keeper");
     TCase *keeper = suite_case(suite, "keeper", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
-    tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
+    tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_a_call);
+    tcase_add_test(keeper, annal_keep_commits_due_batches_when_no_keeper_runs);
     tcase_add_test(keeper, a_task_runs_after_appends_and_once_more_when_it_is_removed);
-    tcase_add_test(keeper, a_task_waits_for_the_end_of_a_burst_but_not_longer_than_it_said);
-    tcase_add_test(keeper, what_a_task_left_does_not_wait_for_the_end_of_a_burst);
-    tcase_add_test(keeper, a_task_makes_way_for_a_checkpoint_and_goes_on_at_once);
-    tcase_add_test(keeper, a_keeper_has_sixteen_tasks_and_forgets_only_those_it_has);
+    tcase_add_test(keeper, a_task_waits_for_the_end_of_a_burst_up_to_its_limit);
+    tcase_add_test(keeper, the_rest_of_a_task_does_not_wait_for_the_end_of_a_burst);
+    tcase_add_test(keeper, a_task_yields_to_a_checkpoint_and_continues_at_once);
+    tcase_add_test(keeper, a_keeper_has_at_most_sixteen_tasks_and_removes_only_its_own);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
     return suite;
 }

@@ -71,7 +71,7 @@ START_TEST(a_filesystem_without_locks_is_written_only_on_request_and_is_read_by_
 }
 END_TEST
 
-START_TEST(a_filesystem_that_copies_on_write_is_used_without_a_word)
+START_TEST(a_copy_on_write_filesystem_gives_no_warning)
 {
     char log[512] = "";
     ck_ok(open_with(0x9123683e, NULL, log, err)); /* Btrfs */
@@ -80,7 +80,7 @@ START_TEST(a_filesystem_that_copies_on_write_is_used_without_a_word)
 }
 END_TEST
 
-START_TEST(a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is)
+START_TEST(a_store_of_a_newer_version_is_refused_and_a_store_without_a_version_opens)
 {
     static const struct {
         const char *text;
@@ -115,7 +115,7 @@ START_TEST(the_directories_of_a_store_are_private)
 }
 END_TEST
 
-START_TEST(a_file_where_a_directory_should_be_is_said_so)
+START_TEST(a_file_in_the_place_of_a_directory_is_reported)
 {
     annal_error err = {0};
     annal_store *store = NULL;
@@ -134,9 +134,10 @@ Suite *suite_layout(void)
     Suite *suite = suite_create("layout");
     TCase *tests = suite_case(suite, "layout", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_filesystem_without_locks_is_written_only_on_request_and_is_read_by_all);
-    tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_without_a_word);
-    tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
+    tcase_add_test(tests, a_copy_on_write_filesystem_gives_no_warning);
+    tcase_add_test(tests,
+                   a_store_of_a_newer_version_is_refused_and_a_store_without_a_version_opens);
     tcase_add_test(tests, the_directories_of_a_store_are_private);
-    tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
+    tcase_add_test(tests, a_file_in_the_place_of_a_directory_is_reported);
     return suite;
 }

@@ -62,7 +62,7 @@ START_TEST(an_append_is_refused_once_the_lease_has_ended)
 }
 END_TEST
 
-START_TEST(a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session)
+START_TEST(the_owner_of_a_session_notices_the_end_of_its_lease)
 {
     annal_error why = {0};
     annal_lease lease;
@@ -77,7 +77,7 @@ START_TEST(a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session)
 END_TEST
 
 /* The other store object acts as another process. */
-START_TEST(a_lease_that_another_process_sets_is_noticed_at_once)
+START_TEST(the_owner_of_a_session_notices_a_lease_of_another_process_at_once)
 {
     annal_error why = {0};
     annal_store *other = store;
@@ -93,7 +93,7 @@ END_TEST
 
 /* The other store object acts as another process. It keeps its lease in mind, and must not when the
  * session is shared, whatever the fields say that are not used. */
-START_TEST(a_session_that_becomes_shared_takes_nothing_undecided)
+START_TEST(a_session_that_becomes_shared_refuses_undecided_events)
 {
     annal_error why = {0};
     annal_store *other = store;
@@ -109,7 +109,7 @@ START_TEST(a_session_that_becomes_shared_takes_nothing_undecided)
 }
 END_TEST
 
-START_TEST(an_earlier_epoch_does_not_come_back)
+START_TEST(an_earlier_epoch_cannot_replace_a_later_epoch)
 {
     annal_error why = {0};
     annal_lease lease;
@@ -122,7 +122,7 @@ START_TEST(an_earlier_epoch_does_not_come_back)
 }
 END_TEST
 
-START_TEST(a_renewal_makes_a_lease_longer_but_brings_none_back)
+START_TEST(a_renewal_extends_a_lease_but_does_not_restore_a_released_lease)
 {
     annal_error why = {0};
     annal_lease lease;
@@ -142,7 +142,7 @@ START_TEST(a_renewal_makes_a_lease_longer_but_brings_none_back)
 }
 END_TEST
 
-START_TEST(a_lease_of_another_boot_is_over_and_a_damaged_one_refuses)
+START_TEST(a_lease_of_another_boot_has_ended_and_a_damaged_lease_refuses_appends)
 {
     annal_error why = {0};
     annal_lease lease;
@@ -201,7 +201,7 @@ static int end_here(void *arg, annal_slice name, uint64_t bytes)
     return ANNAL_ERR_BUSY;
 }
 
-START_TEST(what_ended_the_list_of_leases_is_returned)
+START_TEST(the_list_of_leases_returns_the_status_of_its_callback)
 {
     ck_ok(set(store, 1, 60000000, err));
     ck_assert_int_eq(annal_lease_sessions(store, end_here, NULL, NULL), ANNAL_ERR_BUSY);
@@ -229,14 +229,14 @@ Suite *suite_lease(void)
     Suite *suite = suite_create("lease");
     TCase *cases = suite_case(suite, "lease", setup, teardown);
     tcase_add_test(cases, an_append_is_refused_once_the_lease_has_ended);
-    tcase_add_test(cases, a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session);
-    tcase_add_test(cases, a_lease_that_another_process_sets_is_noticed_at_once);
-    tcase_add_test(cases, a_session_that_becomes_shared_takes_nothing_undecided);
-    tcase_add_test(cases, an_earlier_epoch_does_not_come_back);
-    tcase_add_test(cases, a_renewal_makes_a_lease_longer_but_brings_none_back);
-    tcase_add_test(cases, a_lease_of_another_boot_is_over_and_a_damaged_one_refuses);
+    tcase_add_test(cases, the_owner_of_a_session_notices_the_end_of_its_lease);
+    tcase_add_test(cases, the_owner_of_a_session_notices_a_lease_of_another_process_at_once);
+    tcase_add_test(cases, a_session_that_becomes_shared_refuses_undecided_events);
+    tcase_add_test(cases, an_earlier_epoch_cannot_replace_a_later_epoch);
+    tcase_add_test(cases, a_renewal_extends_a_lease_but_does_not_restore_a_released_lease);
+    tcase_add_test(cases, a_lease_of_another_boot_has_ended_and_a_damaged_lease_refuses_appends);
     tcase_add_test(cases, a_session_whose_name_looks_temporary_is_listed);
-    tcase_add_test(cases, what_ended_the_list_of_leases_is_returned);
+    tcase_add_test(cases, the_list_of_leases_returns_the_status_of_its_callback);
     tcase_add_test(cases, a_deleted_session_leaves_no_lease);
     return suite;
 }

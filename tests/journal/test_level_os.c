@@ -161,7 +161,7 @@ static uint64_t check_prefix(uint64_t durable, uint64_t last)
 
 #define PARTS 4
 
-START_TEST(a_session_gives_back_the_memory_of_what_was_synced)
+START_TEST(a_session_frees_the_memory_of_synced_events)
 {
     struct tmpdir own;
     uint64_t seq = 0;
@@ -177,7 +177,7 @@ START_TEST(a_session_gives_back_the_memory_of_what_was_synced)
 }
 END_TEST
 
-START_TEST(what_a_power_cut_leaves_of_level_os_is_a_prefix)
+START_TEST(a_power_cut_leaves_a_prefix_of_the_events_of_level_os)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
@@ -198,7 +198,7 @@ START_TEST(what_a_power_cut_leaves_of_level_os_is_a_prefix)
 }
 END_TEST
 
-START_TEST(a_session_that_began_at_level_os_is_a_prefix_too)
+START_TEST(a_power_cut_leaves_a_prefix_of_a_session_that_began_at_level_os)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
@@ -213,7 +213,7 @@ START_TEST(a_session_that_began_at_level_os_is_a_prefix_too)
 }
 END_TEST
 
-START_TEST(a_journal_whose_name_was_lost_begins_again_empty)
+START_TEST(a_journal_whose_name_was_lost_starts_empty)
 {
     append_numbers(f.store, "s", 1, 6, ANNAL_LEVEL_OS);
     store_abandon(f.store);
@@ -223,7 +223,7 @@ START_TEST(a_journal_whose_name_was_lost_begins_again_empty)
 }
 END_TEST
 
-START_TEST(what_was_cut_is_kept_byte_for_byte)
+START_TEST(recovery_keeps_the_cut_bytes_in_a_file)
 {
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     size_t durable = size_of(f.journal);
@@ -254,7 +254,7 @@ START_TEST(what_was_cut_is_kept_byte_for_byte)
 END_TEST
 
 /* The process was killed inside pwrite(2): the kernel lost nothing. */
-START_TEST(a_line_that_a_killed_process_began_is_cut_in_the_same_boot)
+START_TEST(recovery_cuts_the_unfinished_line_of_a_killed_process_in_the_same_boot)
 {
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
@@ -267,7 +267,7 @@ START_TEST(a_line_that_a_killed_process_began_is_cut_in_the_same_boot)
 }
 END_TEST
 
-START_TEST(a_recovery_of_a_loose_tail_that_broke_off_is_done_again)
+START_TEST(an_interrupted_recovery_of_a_loose_tail_is_repeated)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -298,7 +298,7 @@ END_TEST
 
 /* ---- Damage, and what was acknowledged ---- */
 
-START_TEST(damage_before_the_mark_stays_damage)
+START_TEST(damage_before_the_mark_is_not_cut)
 {
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(f.store, err)); /* the log cannot mend it */
@@ -314,7 +314,7 @@ START_TEST(damage_before_the_mark_stays_damage)
 END_TEST
 
 /* 300 KB are synced in the journal, 3 KB go through the log, which mends what rots. */
-START_TEST(what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail)
+START_TEST(events_acknowledged_by_annal_sync_are_never_cut_as_a_loose_tail)
 {
     for (int large = 0; large < 2; large++) {
         uint64_t seq;
@@ -339,7 +339,7 @@ START_TEST(what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail)
 END_TEST
 
 /* More than 1 MiB was synced on the way, which nobody was told. */
-START_TEST(what_was_synced_and_not_acknowledged_is_a_prefix)
+START_TEST(synced_events_without_an_acknowledgement_survive_as_a_prefix)
 {
     uint64_t seq;
     for (uint64_t number = 1; number <= 40; number++)
@@ -352,7 +352,7 @@ START_TEST(what_was_synced_and_not_acknowledged_is_a_prefix)
 END_TEST
 
 /* Another process went on with the session; the first one's log still has its mark. */
-START_TEST(a_session_that_was_given_back_is_not_cut_by_an_old_mark)
+START_TEST(a_released_session_is_not_cut_by_an_old_mark)
 {
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
     append_numbers(f.store, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -374,7 +374,7 @@ END_TEST
 
 /* ---- Where marks begin and end ---- */
 
-START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
+START_TEST(a_mark_costs_one_sync_and_a_checkpoint_removes_it)
 {
     teardown();
     tmpdir_init(&f.dir);
@@ -407,7 +407,7 @@ END_TEST
 
 /* A checkpoint of the keeper releases what left its region; the mark of what comes now stands
  * behind that. */
-START_TEST(what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released)
+START_TEST(events_after_a_checkpoint_have_an_unreleased_mark)
 {
     uint64_t seq;
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_OS);
@@ -477,7 +477,7 @@ START_TEST(many_bytes_of_level_os_are_written_once)
 }
 END_TEST
 
-START_TEST(without_its_mark_nothing_of_level_os_is_written)
+START_TEST(no_event_of_level_os_is_written_before_its_mark)
 {
     struct failing_io disk;
     uint64_t seq;
@@ -563,7 +563,7 @@ END_TEST
 /* ---- Scenarios ---- */
 
 /* The record of 11 carries 1 to 10, however little of the journal is left. */
-START_TEST(os_then_sync_survives_a_power_cut)
+START_TEST(events_of_level_os_survive_a_power_cut_after_an_event_of_level_sync)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
@@ -580,7 +580,7 @@ START_TEST(os_then_sync_survives_a_power_cut)
 END_TEST
 
 /* Above 1 MiB the journal is synced instead, and the record begins where that ended. */
-START_TEST(many_os_then_sync_survive_a_power_cut)
+START_TEST(many_events_of_level_os_survive_a_power_cut_after_an_event_of_level_sync)
 {
     uint64_t seq;
     for (uint64_t number = 1; number <= 20; number++)
@@ -593,7 +593,7 @@ START_TEST(many_os_then_sync_survive_a_power_cut)
 }
 END_TEST
 
-START_TEST(os_behind_a_pending_group_leaves_no_hole)
+START_TEST(events_of_level_os_after_a_pending_group_leave_no_hole)
 {
     for (int cut = 0; cut < 2; cut++) {
         append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
@@ -615,27 +615,28 @@ Suite *suite_level_os(void)
 {
     Suite *suite = suite_create("level_os");
     TCase *power = suite_case(suite, "power", setup, teardown);
-    tcase_add_loop_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix, 0, 2);
-    tcase_add_test(power, a_session_gives_back_the_memory_of_what_was_synced);
-    tcase_add_test(power, a_session_that_began_at_level_os_is_a_prefix_too);
-    tcase_add_test(power, a_journal_whose_name_was_lost_begins_again_empty);
-    tcase_add_test(power, what_was_cut_is_kept_byte_for_byte);
-    tcase_add_test(power, a_line_that_a_killed_process_began_is_cut_in_the_same_boot);
-    tcase_add_test(power, a_recovery_of_a_loose_tail_that_broke_off_is_done_again);
-    tcase_add_test(power, damage_before_the_mark_stays_damage);
-    tcase_add_test(power, what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail);
-    tcase_add_test(power, what_was_synced_and_not_acknowledged_is_a_prefix);
-    tcase_add_test(power, a_session_that_was_given_back_is_not_cut_by_an_old_mark);
+    tcase_add_loop_test(power, a_power_cut_leaves_a_prefix_of_the_events_of_level_os, 0, 2);
+    tcase_add_test(power, a_session_frees_the_memory_of_synced_events);
+    tcase_add_test(power, a_power_cut_leaves_a_prefix_of_a_session_that_began_at_level_os);
+    tcase_add_test(power, a_journal_whose_name_was_lost_starts_empty);
+    tcase_add_test(power, recovery_keeps_the_cut_bytes_in_a_file);
+    tcase_add_test(power, recovery_cuts_the_unfinished_line_of_a_killed_process_in_the_same_boot);
+    tcase_add_test(power, an_interrupted_recovery_of_a_loose_tail_is_repeated);
+    tcase_add_test(power, damage_before_the_mark_is_not_cut);
+    tcase_add_test(power, events_acknowledged_by_annal_sync_are_never_cut_as_a_loose_tail);
+    tcase_add_test(power, synced_events_without_an_acknowledgement_survive_as_a_prefix);
+    tcase_add_test(power, a_released_session_is_not_cut_by_an_old_mark);
     TCase *marks = suite_case(suite, "marks", setup, teardown);
-    tcase_add_test(marks, a_mark_costs_one_sync_and_a_checkpoint_takes_it_away);
-    tcase_add_test(marks, what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released);
+    tcase_add_test(marks, a_mark_costs_one_sync_and_a_checkpoint_removes_it);
+    tcase_add_test(marks, events_after_a_checkpoint_have_an_unreleased_mark);
     tcase_add_test(marks, annal_sync_of_many_sessions_shares_one_sync);
     tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
     tcase_add_test(marks, threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost);
-    tcase_add_test(marks, without_its_mark_nothing_of_level_os_is_written);
+    tcase_add_test(marks, no_event_of_level_os_is_written_before_its_mark);
     TCase *scenarios = suite_case(suite, "scenarios", setup, teardown);
-    tcase_add_test(scenarios, os_then_sync_survives_a_power_cut);
-    tcase_add_test(scenarios, many_os_then_sync_survive_a_power_cut);
-    tcase_add_test(scenarios, os_behind_a_pending_group_leaves_no_hole);
+    tcase_add_test(scenarios, events_of_level_os_survive_a_power_cut_after_an_event_of_level_sync);
+    tcase_add_test(scenarios,
+                   many_events_of_level_os_survive_a_power_cut_after_an_event_of_level_sync);
+    tcase_add_test(scenarios, events_of_level_os_after_a_pending_group_leave_no_hole);
     return suite;
 }

@@ -41,7 +41,7 @@ static annal_slice first(const char *text, size_t count)
     return (annal_slice){text, count};
 }
 
-START_TEST(one_append_of_several_events_has_80_mib_and_no_more)
+START_TEST(one_append_of_several_events_has_at_most_80_mib)
 {
     uint64_t seq = 0;
     size_t half = (size_t)40 << 20;
@@ -59,7 +59,7 @@ START_TEST(one_append_of_several_events_has_80_mib_and_no_more)
 }
 END_TEST
 
-START_TEST(a_region_is_as_large_as_the_setting_unless_one_append_needs_more)
+START_TEST(a_region_has_the_configured_size_unless_one_append_needs_more)
 {
     annal_store *small = NULL;
     const annal_store_options options = {.create = true, .no_keeper = true, .region_bytes = 1};
@@ -81,7 +81,7 @@ END_TEST
  * A step in between would cost a checkpoint of all of them. Time stands still, so that neither a
  * pause of a busy machine nor the delay of a batch decides when the keeper writes.
  */
-START_TEST(a_log_of_many_sessions_gets_its_largest_regions_in_one_step)
+START_TEST(a_log_of_many_sessions_grows_to_its_largest_regions_in_one_step)
 {
     annal_store *many = NULL;
     const annal_store_options options = {.create = true, .region_bytes = (uint64_t)8 << 20};
@@ -105,7 +105,7 @@ START_TEST(a_log_of_many_sessions_gets_its_largest_regions_in_one_step)
 }
 END_TEST
 
-START_TEST(a_slot_owns_16384_sessions_and_no_more)
+START_TEST(a_slot_owns_at_most_16384_sessions)
 {
     struct held held = {0};
     uint32_t index = 0;
@@ -179,7 +179,7 @@ static int small_space(void *arg, int fd, struct io_space *out)
 }
 
 /* On a disk of 8 MiB half a MiB is kept free, unless the options say otherwise. */
-START_TEST(a_small_disk_is_used_and_a_refusal_says_what_is_kept_free)
+START_TEST(a_small_disk_is_used_and_a_refusal_names_the_reserved_space)
 {
     uint64_t seq = 0;
     struct io io = annal__system_io;
@@ -208,12 +208,12 @@ Suite *suite_limits(void)
 {
     Suite *suite = suite_create("limits");
     TCase *limits = suite_case(suite, "limits", set_up, tear_down);
-    tcase_add_test(limits, one_append_of_several_events_has_80_mib_and_no_more);
-    tcase_add_test(limits, a_region_is_as_large_as_the_setting_unless_one_append_needs_more);
-    tcase_add_test(limits, a_log_of_many_sessions_gets_its_largest_regions_in_one_step);
-    tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
+    tcase_add_test(limits, one_append_of_several_events_has_at_most_80_mib);
+    tcase_add_test(limits, a_region_has_the_configured_size_unless_one_append_needs_more);
+    tcase_add_test(limits, a_log_of_many_sessions_grows_to_its_largest_regions_in_one_step);
+    tcase_add_test(limits, a_slot_owns_at_most_16384_sessions);
     tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
     tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
-    tcase_add_test(limits, a_small_disk_is_used_and_a_refusal_says_what_is_kept_free);
+    tcase_add_test(limits, a_small_disk_is_used_and_a_refusal_names_the_reserved_space);
     return suite;
 }

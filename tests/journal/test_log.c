@@ -156,7 +156,7 @@ static size_t written_for(struct log *log, struct watched *watched, size_t lengt
     return watched->bytes;
 }
 
-START_TEST(small_groups_in_a_large_log_write_zeros_ahead_where_nothing_was_written_before)
+START_TEST(small_groups_of_a_large_log_write_zeros_ahead_in_unwritten_space)
 {
     struct watched watched;
     struct log log;
@@ -216,7 +216,7 @@ START_TEST(a_filesystem_that_cannot_reserve_space_gets_a_log_of_zeros)
 }
 END_TEST
 
-START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
+START_TEST(large_payloads_are_written_without_a_copy_and_found_again)
 {
     static const size_t lengths[] = {1, (128 << 10) - 1, 128 << 10, (128 << 10) + 1, 200000};
     enum { COUNT = sizeof lengths / sizeof *lengths };
@@ -255,7 +255,7 @@ START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
 }
 END_TEST
 
-START_TEST(groups_are_found_in_order_with_all_they_hold)
+START_TEST(groups_are_found_in_order_with_all_their_records)
 {
     write_group_of(0, ANNAL_SLICE("one"));
     write_group_of(0, ANNAL_SLICE("two"));
@@ -294,7 +294,7 @@ START_TEST(groups_are_found_in_order_with_all_they_hold)
 }
 END_TEST
 
-START_TEST(a_damaged_group_is_not_found_and_hides_none_behind_it)
+START_TEST(a_damaged_group_is_skipped_and_the_groups_after_it_are_found)
 {
     for (int i = 0; i < 3; i++)
         write_group_of(0, ANNAL_SLICE("something"));
@@ -318,7 +318,7 @@ START_TEST(a_damaged_group_is_not_found_and_hides_none_behind_it)
 END_TEST
 
 /* Somebody appends, as data, a group of another log, placed so that it begins at a block. */
-START_TEST(a_foreign_group_in_a_payload_is_not_believed)
+START_TEST(a_group_of_another_log_inside_a_payload_is_ignored)
 {
     struct log other;
     struct buf none = {0}, payload = {0};
@@ -349,7 +349,7 @@ START_TEST(a_foreign_group_in_a_payload_is_not_believed)
 }
 END_TEST
 
-START_TEST(released_is_the_largest_that_any_group_says)
+START_TEST(the_released_epoch_is_the_largest_of_all_groups)
 {
     static const struct log_group groups[] = {{.released = 2}, {.released = 7}, {.released = 5}};
     ck_assert_uint_eq(annal__log_released(groups, 0), 0);
@@ -371,7 +371,7 @@ START_TEST(a_group_fits_while_a_block_is_left_for_an_empty_one)
 END_TEST
 
 /* Byte for byte as log.h has it. */
-START_TEST(the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it)
+START_TEST(the_first_block_and_its_copy_have_the_documented_bytes)
 {
     size_t len;
     char *bytes = file_read(path, &len);
@@ -392,7 +392,7 @@ START_TEST(the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it)
 }
 END_TEST
 
-START_TEST(one_sound_copy_of_the_first_block_is_enough_and_mends_the_other)
+START_TEST(one_sound_copy_of_the_first_block_repairs_the_other)
 {
     struct log again;
     size_t len;
@@ -429,7 +429,7 @@ START_TEST(one_sound_copy_of_the_first_block_is_enough_and_mends_the_other)
 }
 END_TEST
 
-START_TEST(a_log_sees_that_its_name_went_to_another_file)
+START_TEST(a_log_notices_that_another_file_took_its_name)
 {
     ck_assert(annal__log_is_in_place(&log_));
     const char *aside = tmpdir_path(&dir, "aside");
@@ -457,7 +457,7 @@ static void put_field(size_t at, uint64_t value, size_t bytes)
     free(whole);
 }
 
-START_TEST(numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right)
+START_TEST(impossible_numbers_are_refused_even_with_a_correct_hash)
 {
     static const struct {
         size_t at;
@@ -511,7 +511,7 @@ static int open_without_direct(void *arg, const char *name, int flags, mode_t mo
     return annal__system_io.open(NULL, name, flags, mode);
 }
 
-START_TEST(a_log_suits_the_filesystem_that_it_is_on)
+START_TEST(a_log_uses_the_block_size_of_its_filesystem)
 {
     static const struct {
         blksize_t told;
@@ -539,7 +539,7 @@ START_TEST(a_log_suits_the_filesystem_that_it_is_on)
 }
 END_TEST
 
-START_TEST(a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mended)
+START_TEST(a_first_block_that_cannot_be_repaired_is_a_failure_and_stays_damaged)
 {
     struct failing_io disk;
     failing_io_init(&disk);
@@ -565,7 +565,7 @@ START_TEST(a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mend
 }
 END_TEST
 
-START_TEST(a_record_that_says_what_no_record_says_is_none)
+START_TEST(a_record_with_an_impossible_field_is_refused)
 {
     const struct record sound = {
         .type = RECORD_LOOSE, .format = ANNAL_FORMAT_MSGPACK, .session = ANNAL_SLICE("sess_1")};
@@ -591,7 +591,7 @@ START_TEST(a_record_that_says_what_no_record_says_is_none)
 }
 END_TEST
 
-START_TEST(a_group_whose_header_names_what_cannot_be_is_not_there)
+START_TEST(a_group_with_an_impossible_header_is_ignored)
 {
     static const struct {
         unsigned at;
@@ -630,23 +630,21 @@ Suite *suite_log(void)
 {
     Suite *suite = suite_create("log");
     TCase *tests = suite_case(suite, "log", set_up, tear_down);
-    tcase_add_test(tests, large_payloads_are_written_from_where_they_stand_and_found_again);
-    tcase_add_test(tests,
-                   small_groups_in_a_large_log_write_zeros_ahead_where_nothing_was_written_before);
+    tcase_add_test(tests, large_payloads_are_written_without_a_copy_and_found_again);
+    tcase_add_test(tests, small_groups_of_a_large_log_write_zeros_ahead_in_unwritten_space);
     tcase_add_test(tests, a_filesystem_that_cannot_reserve_space_gets_a_log_of_zeros);
-    tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
-    tcase_add_test(tests,
-                   numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right);
-    tcase_add_test(tests, a_log_suits_the_filesystem_that_it_is_on);
-    tcase_add_test(tests, a_first_block_that_cannot_be_mended_is_a_failure_and_stays_to_be_mended);
-    tcase_add_test(tests, a_damaged_group_is_not_found_and_hides_none_behind_it);
-    tcase_add_test(tests, a_foreign_group_in_a_payload_is_not_believed);
-    tcase_add_test(tests, released_is_the_largest_that_any_group_says);
+    tcase_add_test(tests, groups_are_found_in_order_with_all_their_records);
+    tcase_add_test(tests, impossible_numbers_are_refused_even_with_a_correct_hash);
+    tcase_add_test(tests, a_log_uses_the_block_size_of_its_filesystem);
+    tcase_add_test(tests, a_first_block_that_cannot_be_repaired_is_a_failure_and_stays_damaged);
+    tcase_add_test(tests, a_damaged_group_is_skipped_and_the_groups_after_it_are_found);
+    tcase_add_test(tests, a_group_of_another_log_inside_a_payload_is_ignored);
+    tcase_add_test(tests, the_released_epoch_is_the_largest_of_all_groups);
     tcase_add_test(tests, a_group_fits_while_a_block_is_left_for_an_empty_one);
-    tcase_add_test(tests, the_first_block_and_its_copy_say_what_the_log_is_and_who_made_it);
-    tcase_add_test(tests, one_sound_copy_of_the_first_block_is_enough_and_mends_the_other);
-    tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
-    tcase_add_test(tests, a_group_whose_header_names_what_cannot_be_is_not_there);
-    tcase_add_test(tests, a_record_that_says_what_no_record_says_is_none);
+    tcase_add_test(tests, the_first_block_and_its_copy_have_the_documented_bytes);
+    tcase_add_test(tests, one_sound_copy_of_the_first_block_repairs_the_other);
+    tcase_add_test(tests, a_log_notices_that_another_file_took_its_name);
+    tcase_add_test(tests, a_group_with_an_impossible_header_is_ignored);
+    tcase_add_test(tests, a_record_with_an_impossible_field_is_refused);
     return suite;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-START_TEST(bounds_rise_and_every_value_lies_below_its_bound)
+START_TEST(bounds_increase_and_every_value_is_below_its_bound)
 {
     ck_assert_uint_eq(annal__histogram_bound(0), 0);
     ck_assert_uint_eq(annal__histogram_bound(1), 1);
@@ -22,7 +22,7 @@ START_TEST(bounds_rise_and_every_value_lies_below_its_bound)
 }
 END_TEST
 
-START_TEST(a_quantile_lies_in_the_bucket_of_its_rank_and_never_above_the_largest)
+START_TEST(a_quantile_is_in_the_bucket_of_its_rank_and_at_most_the_largest_value)
 {
     annal_histogram histogram = {0};
     ck_assert_uint_eq(annal__histogram_quantile(&histogram, 0.5), 0);
@@ -48,7 +48,7 @@ static annal_metrics metrics_of(annal_store *store, annal_metrics_of of)
     return metrics;
 }
 
-START_TEST(what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects)
+START_TEST(appends_are_counted_for_the_object_and_for_the_whole_store)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -81,7 +81,7 @@ START_TEST(what_was_appended_is_counted_for_the_object_and_for_the_store_over_al
 }
 END_TEST
 
-START_TEST(a_store_that_is_open_for_reading_only_shows_what_was_counted)
+START_TEST(a_read_only_store_shows_the_counts)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -95,7 +95,7 @@ START_TEST(a_store_that_is_open_for_reading_only_shows_what_was_counted)
 }
 END_TEST
 
-START_TEST(the_file_may_vanish_and_counting_begins_anew)
+START_TEST(counting_starts_again_after_the_file_was_deleted)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -110,7 +110,7 @@ START_TEST(the_file_may_vanish_and_counting_begins_anew)
 }
 END_TEST
 
-START_TEST(a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself)
+START_TEST(a_file_of_another_version_is_not_changed_and_the_object_counts_alone)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *file = tmpdir_path(&dir, "store/locks/metrics");
@@ -159,7 +159,7 @@ static void take_warning(void *arg, annal_log_level level, const char *message)
         snprintf(disk->warning, sizeof disk->warning, "%s", message);
 }
 
-START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
+START_TEST(a_sync_slower_than_a_second_is_counted_and_gives_a_warning)
 {
     struct slow_disk disk = {.io = annal__system_io, .sync_us = 900000, .now_us = 1000000};
     disk.io.arg = &disk;
@@ -184,7 +184,7 @@ START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
 }
 END_TEST
 
-START_TEST(refused_appends_and_sessions_that_cannot_be_had_are_counted)
+START_TEST(refused_appends_and_unavailable_sessions_are_counted)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path), *other = store_open(path);
@@ -212,18 +212,16 @@ Suite *suite_metrics(void)
 {
     Suite *suite = suite_create("metrics");
     TCase *histograms = suite_case(suite, "histograms", NULL, NULL);
-    tcase_add_test(histograms, bounds_rise_and_every_value_lies_below_its_bound);
+    tcase_add_test(histograms, bounds_increase_and_every_value_is_below_its_bound);
     tcase_add_test(histograms,
-                   a_quantile_lies_in_the_bucket_of_its_rank_and_never_above_the_largest);
+                   a_quantile_is_in_the_bucket_of_its_rank_and_at_most_the_largest_value);
 
     TCase *counters = suite_case(suite, "counters", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(counters,
-                   what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects);
-    tcase_add_test(counters, a_store_that_is_open_for_reading_only_shows_what_was_counted);
-    tcase_add_test(counters, the_file_may_vanish_and_counting_begins_anew);
-    tcase_add_test(counters,
-                   a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself);
-    tcase_add_test(counters, a_sync_slower_than_a_second_is_counted_and_warned_of);
-    tcase_add_test(counters, refused_appends_and_sessions_that_cannot_be_had_are_counted);
+    tcase_add_test(counters, appends_are_counted_for_the_object_and_for_the_whole_store);
+    tcase_add_test(counters, a_read_only_store_shows_the_counts);
+    tcase_add_test(counters, counting_starts_again_after_the_file_was_deleted);
+    tcase_add_test(counters, a_file_of_another_version_is_not_changed_and_the_object_counts_alone);
+    tcase_add_test(counters, a_sync_slower_than_a_second_is_counted_and_gives_a_warning);
+    tcase_add_test(counters, refused_appends_and_unavailable_sessions_are_counted);
     return suite;
 }

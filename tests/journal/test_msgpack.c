@@ -88,7 +88,7 @@ static int64_t number_of(const struct msgpack_value *value)
     return value->count;
 }
 
-START_TEST(every_head_of_the_format_is_read_as_what_it_is)
+START_TEST(every_kind_of_value_is_read)
 {
     for (size_t i = 0; i < VALUES; i++) {
         struct msgpack_value value;
@@ -102,7 +102,7 @@ START_TEST(every_head_of_the_format_is_read_as_what_it_is)
 }
 END_TEST
 
-START_TEST(a_value_that_is_cut_anywhere_is_none)
+START_TEST(a_truncated_value_is_refused)
 {
     for (size_t i = 0; i < VALUES; i++) {
         for (size_t len = 0; len < values[i].bytes.len; len++) {
@@ -118,7 +118,7 @@ Suite *suite_msgpack(void)
 {
     Suite *suite = suite_create("msgpack");
     TCase *tests = suite_case(suite, "msgpack", NULL, NULL);
-    tcase_add_test(tests, every_head_of_the_format_is_read_as_what_it_is);
-    tcase_add_test(tests, a_value_that_is_cut_anywhere_is_none);
+    tcase_add_test(tests, every_kind_of_value_is_read);
+    tcase_add_test(tests, a_truncated_value_is_refused);
     return suite;
 }

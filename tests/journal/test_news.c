@@ -58,7 +58,7 @@ static annal__news *listen_to(annal_store *store)
     return news;
 }
 
-START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
+START_TEST(appends_of_one_object_are_announced_to_another_in_order_at_every_level)
 {
     struct told told;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
@@ -83,7 +83,7 @@ START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
 }
 END_TEST
 
-START_TEST(what_is_told_stands_in_the_journal)
+START_TEST(an_announced_event_is_in_the_journal)
 {
     annal__news_item item;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -102,7 +102,7 @@ START_TEST(what_is_told_stands_in_the_journal)
 }
 END_TEST
 
-START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
+START_TEST(an_event_is_announced_when_its_journal_has_it)
 {
     struct told told;
     struct picky_io disk;
@@ -155,7 +155,7 @@ START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
 }
 END_TEST
 
-START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes_on)
+START_TEST(a_listener_that_missed_entries_checks_everything_and_then_continues)
 {
     struct told told;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -177,7 +177,7 @@ START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes
 }
 END_TEST
 
-START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
+START_TEST(a_deletion_a_conversion_and_a_recovery_are_announced_to_all)
 {
     struct told told;
     annal_convert_result result;
@@ -203,7 +203,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
 }
 END_TEST
 
-START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
+START_TEST(a_wait_ends_after_its_time_with_a_check_or_an_interruption)
 {
     struct told told;
     annal__news *news = NULL;
@@ -244,7 +244,7 @@ START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
 END_TEST
 
 /* As on read-only media. */
-START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second)
+START_TEST(a_listener_without_shared_memory_checks_everything_four_times_a_second)
 {
     struct told told;
     annal_store *store = NULL;
@@ -263,7 +263,7 @@ START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second
 }
 END_TEST
 
-START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
+START_TEST(a_read_only_store_is_woken_too)
 {
     struct told told;
     annal_store *reader = NULL;
@@ -306,7 +306,7 @@ START_TEST(a_deleted_wakeup_page_is_created_again_and_no_event_is_missed)
 }
 END_TEST
 
-START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
+START_TEST(the_first_listener_polls_until_the_writers_notice_it)
 {
     struct told told;
     annal__news *news = NULL;
@@ -334,17 +334,17 @@ Suite *suite_news(void)
 {
     Suite *suite = suite_create("news");
     TCase *tcase = suite_case(suite, "all", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tcase, what_one_object_appends_is_told_to_another_in_order_at_every_level);
-    tcase_add_test(tcase, what_is_told_stands_in_the_journal);
-    tcase_add_test(tcase, what_the_journal_does_not_have_yet_is_told_when_it_has);
+    tcase_add_test(tcase, appends_of_one_object_are_announced_to_another_in_order_at_every_level);
+    tcase_add_test(tcase, an_announced_event_is_in_the_journal);
+    tcase_add_test(tcase, an_event_is_announced_when_its_journal_has_it);
     tcase_add_test(tcase, a_process_that_sleeps_is_woken_by_an_append_of_another_process);
-    tcase_add_test(tcase, who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes_on);
-    tcase_add_test(tcase, a_deletion_a_conversion_and_a_recovery_are_told_to_everybody);
-    tcase_add_test(tcase, a_wait_ends_with_its_time_with_a_look_and_with_an_interruption);
+    tcase_add_test(tcase, a_listener_that_missed_entries_checks_everything_and_then_continues);
+    tcase_add_test(tcase, a_deletion_a_conversion_and_a_recovery_are_announced_to_all);
+    tcase_add_test(tcase, a_wait_ends_after_its_time_with_a_check_or_an_interruption);
     tcase_add_test(tcase, a_wait_that_sleeps_is_interrupted_by_another_thread);
-    tcase_add_test(tcase, without_the_shared_memory_everything_is_looked_at_four_times_a_second);
-    tcase_add_test(tcase, a_store_that_is_open_for_reading_only_is_woken_too);
+    tcase_add_test(tcase, a_listener_without_shared_memory_checks_everything_four_times_a_second);
+    tcase_add_test(tcase, a_read_only_store_is_woken_too);
     tcase_add_test(tcase, a_deleted_wakeup_page_is_created_again_and_no_event_is_missed);
-    tcase_add_test(tcase, the_first_who_listens_looks_until_those_who_write_have_noticed);
+    tcase_add_test(tcase, the_first_listener_polls_until_the_writers_notice_it);
     return suite;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(equal_numbers_are_equal_digit_for_digit_however_they_are_written)
+START_TEST(equal_numbers_become_the_same_digits)
 {
     static const struct {
         const char *a, *b;
@@ -65,7 +65,7 @@ START_TEST(a_number_is_read_as_the_narrowest_kind_that_holds_it)
 }
 END_TEST
 
-START_TEST(a_number_of_64_characters_and_more_is_kept_as_its_text)
+START_TEST(a_number_of_64_or_more_characters_is_kept_as_text)
 {
     char text[64];
     memset(text, '0', sizeof text);
@@ -76,7 +76,7 @@ START_TEST(a_number_of_64_characters_and_more_is_kept_as_its_text)
 }
 END_TEST
 
-START_TEST(what_is_printed_gives_the_same_double_and_is_as_short_as_can_be)
+START_TEST(a_double_is_printed_as_the_shortest_text_that_gives_it_back)
 {
     static const struct {
         double real;
@@ -103,9 +103,9 @@ Suite *suite_number(void)
 {
     Suite *suite = suite_create("number");
     TCase *tests = suite_case(suite, "number", NULL, NULL);
-    tcase_add_test(tests, equal_numbers_are_equal_digit_for_digit_however_they_are_written);
+    tcase_add_test(tests, equal_numbers_become_the_same_digits);
     tcase_add_test(tests, a_number_is_read_as_the_narrowest_kind_that_holds_it);
-    tcase_add_test(tests, a_number_of_64_characters_and_more_is_kept_as_its_text);
-    tcase_add_test(tests, what_is_printed_gives_the_same_double_and_is_as_short_as_can_be);
+    tcase_add_test(tests, a_number_of_64_or_more_characters_is_kept_as_text);
+    tcase_add_test(tests, a_double_is_printed_as_the_shortest_text_that_gives_it_back);
     return suite;
 }

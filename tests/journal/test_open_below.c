@@ -87,7 +87,7 @@ START_TEST(a_file_is_written_read_and_deleted_below_the_directory)
 }
 END_TEST
 
-START_TEST(each_name_on_the_way_is_synced_also_when_somebody_else_made_it)
+START_TEST(each_directory_of_the_path_is_synced_even_if_another_process_created_it)
 {
     enum { SYNCS = 4 }; /* in/, a/, the file, b/ */
     struct failing_libc plan = {.family = LIBC_SYNC};
@@ -109,7 +109,7 @@ START_TEST(each_name_on_the_way_is_synced_also_when_somebody_else_made_it)
 }
 END_TEST
 
-START_TEST(a_link_in_the_way_is_an_error_that_names_it_and_nothing_happens_behind_it)
+START_TEST(a_link_in_the_path_is_an_error_that_names_the_link)
 {
     struct buf bytes = {0};
     bool deleted = false;
@@ -150,7 +150,7 @@ START_TEST(a_link_between_two_directories_is_not_followed_to_read)
 }
 END_TEST
 
-START_TEST(a_path_that_leads_up_or_has_an_empty_name_is_none)
+START_TEST(a_path_with_dots_or_an_empty_name_is_refused)
 {
     static const char *const paths[] = {
         "..", "../out/f", "a/../../out/f", ".",  "./f",  "a/./f",      "",
@@ -173,7 +173,7 @@ START_TEST(a_path_that_leads_up_or_has_an_empty_name_is_none)
 }
 END_TEST
 
-START_TEST(a_link_in_the_place_of_a_file_is_neither_written_nor_read_and_only_itself_deleted)
+START_TEST(a_link_in_the_place_of_a_file_can_only_be_deleted)
 {
     struct buf bytes = {0};
     char name[60];
@@ -198,7 +198,7 @@ START_TEST(a_link_in_the_place_of_a_file_is_neither_written_nor_read_and_only_it
 }
 END_TEST
 
-START_TEST(a_fifo_keeps_nobody_waiting)
+START_TEST(a_fifo_does_not_block_the_caller)
 {
     struct buf bytes = {0};
     ck_assert_int_eq(mkfifo(tmpdir_path(&dir, "in/f"), 0600), 0);
@@ -208,7 +208,7 @@ START_TEST(a_fifo_keeps_nobody_waiting)
 }
 END_TEST
 
-START_TEST(the_directory_itself_may_be_a_link_and_must_be_there)
+START_TEST(the_directory_itself_may_be_a_link_and_must_exist)
 {
     struct below other = {0};
     put_link("out", "link");
@@ -240,7 +240,7 @@ static void *swap(void *arg)
     return NULL;
 }
 
-START_TEST(links_that_come_and_go_meanwhile_lead_nowhere)
+START_TEST(links_that_appear_during_a_call_are_not_followed)
 {
     static const struct below_mode quick = {.file = 0600, .folder = 0700};
     unsigned rounds = 0, written = 0, refused = 0;
@@ -268,15 +268,13 @@ Suite *suite_open_below(void)
     Suite *suite = suite_create("open_below");
     TCase *tests = suite_case(suite, "below", set_up, tear_down);
     tcase_add_test(tests, a_file_is_written_read_and_deleted_below_the_directory);
-    tcase_add_test(tests, each_name_on_the_way_is_synced_also_when_somebody_else_made_it);
-    tcase_add_test(tests,
-                   a_link_in_the_way_is_an_error_that_names_it_and_nothing_happens_behind_it);
+    tcase_add_test(tests, each_directory_of_the_path_is_synced_even_if_another_process_created_it);
+    tcase_add_test(tests, a_link_in_the_path_is_an_error_that_names_the_link);
     tcase_add_test(tests, a_link_between_two_directories_is_not_followed_to_read);
-    tcase_add_test(tests, a_path_that_leads_up_or_has_an_empty_name_is_none);
-    tcase_add_test(
-        tests, a_link_in_the_place_of_a_file_is_neither_written_nor_read_and_only_itself_deleted);
-    tcase_add_test(tests, a_fifo_keeps_nobody_waiting);
-    tcase_add_test(tests, the_directory_itself_may_be_a_link_and_must_be_there);
-    tcase_add_test(tests, links_that_come_and_go_meanwhile_lead_nowhere);
+    tcase_add_test(tests, a_path_with_dots_or_an_empty_name_is_refused);
+    tcase_add_test(tests, a_link_in_the_place_of_a_file_can_only_be_deleted);
+    tcase_add_test(tests, a_fifo_does_not_block_the_caller);
+    tcase_add_test(tests, the_directory_itself_may_be_a_link_and_must_exist);
+    tcase_add_test(tests, links_that_appear_during_a_call_are_not_followed);
     return suite;
 }

@@ -34,7 +34,7 @@ static pid_t start_child(annal_process *out_process)
     return child;
 }
 
-START_TEST(a_process_that_lives_is_not_dead)
+START_TEST(a_running_process_is_not_dead)
 {
     annal_process process = self();
     const char *why = NULL;
@@ -48,7 +48,7 @@ START_TEST(a_process_that_lives_is_not_dead)
 }
 END_TEST
 
-START_TEST(a_process_that_was_killed_is_dead_before_and_after_its_parent_notices)
+START_TEST(a_killed_process_is_dead_before_and_after_its_parent_waits_for_it)
 {
     annal_process process;
     const char *why = NULL;
@@ -66,7 +66,7 @@ START_TEST(a_process_that_was_killed_is_dead_before_and_after_its_parent_notices
 }
 END_TEST
 
-START_TEST(an_id_that_another_process_has_now_proves_the_death_of_the_first)
+START_TEST(a_reused_process_id_proves_the_death_of_the_first_process)
 {
     annal_process process = self();
     const char *why = NULL;
@@ -87,7 +87,7 @@ START_TEST(no_process_outlives_its_boot)
 }
 END_TEST
 
-START_TEST(without_all_facts_nothing_is_proven)
+START_TEST(missing_facts_prove_nothing)
 {
     const annal_process whole = self();
     const char *why = NULL;
@@ -109,7 +109,7 @@ START_TEST(without_all_facts_nothing_is_proven)
 }
 END_TEST
 
-START_TEST(what_ran_in_another_container_is_not_called_dead_because_its_id_is_not_seen)
+START_TEST(a_process_of_another_container_is_not_reported_as_dead)
 {
     annal_process process = self();
     const char *why = NULL;
@@ -120,7 +120,7 @@ START_TEST(what_ran_in_another_container_is_not_called_dead_because_its_id_is_no
 }
 END_TEST
 
-START_TEST(a_name_with_brackets_and_spaces_is_no_obstacle)
+START_TEST(a_process_name_may_have_brackets_and_spaces)
 {
     char name[16] = "";
     const annal_process before = self();
@@ -133,7 +133,7 @@ START_TEST(a_name_with_brackets_and_spaces_is_no_obstacle)
 }
 END_TEST
 
-START_TEST(the_json_names_every_fact)
+START_TEST(the_json_lists_every_fact)
 {
     char text[ANNAL_PROCESS_JSON_BYTES];
     const annal_process process = {.pid = 4294967295U,
@@ -151,14 +151,13 @@ Suite *suite_process(void)
 {
     Suite *suite = suite_create("process");
     TCase *tests = suite_case(suite, "process", NULL, NULL);
-    tcase_add_test(tests, a_process_that_lives_is_not_dead);
-    tcase_add_test(tests, a_process_that_was_killed_is_dead_before_and_after_its_parent_notices);
-    tcase_add_test(tests, an_id_that_another_process_has_now_proves_the_death_of_the_first);
+    tcase_add_test(tests, a_running_process_is_not_dead);
+    tcase_add_test(tests, a_killed_process_is_dead_before_and_after_its_parent_waits_for_it);
+    tcase_add_test(tests, a_reused_process_id_proves_the_death_of_the_first_process);
     tcase_add_test(tests, no_process_outlives_its_boot);
-    tcase_add_test(tests, without_all_facts_nothing_is_proven);
-    tcase_add_test(tests,
-                   what_ran_in_another_container_is_not_called_dead_because_its_id_is_not_seen);
-    tcase_add_test(tests, a_name_with_brackets_and_spaces_is_no_obstacle);
-    tcase_add_test(tests, the_json_names_every_fact);
+    tcase_add_test(tests, missing_facts_prove_nothing);
+    tcase_add_test(tests, a_process_of_another_container_is_not_reported_as_dead);
+    tcase_add_test(tests, a_process_name_may_have_brackets_and_spaces);
+    tcase_add_test(tests, the_json_lists_every_fact);
     return suite;
 }

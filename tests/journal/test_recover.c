@@ -53,7 +53,7 @@ static void check_all(annal_store *store, uint64_t events)
     }
 }
 
-START_TEST(what_the_log_has_is_redone_in_this_boot_and_in_another)
+START_TEST(the_events_of_the_log_are_redone_in_this_boot_and_in_another)
 {
     for (int other = 0; other < 2; other++) {
         const char *path = tmpdir_path(&dir, "store");
@@ -73,7 +73,7 @@ END_TEST
 
 /* The list of what is held is made anew in another boot; a part of it must never look like all of
  * it. */
-START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
+START_TEST(a_recovery_that_fails_at_any_call_is_repeated_in_full)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -104,7 +104,7 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
 }
 END_TEST
 
-START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
+START_TEST(one_unopenable_journal_blocks_no_other_session)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s1.jsonl");
@@ -133,7 +133,7 @@ END_TEST
 
 #define MANY 60
 
-START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
+START_TEST(recovery_redoes_more_sessions_than_may_be_open_at_a_time)
 {
     struct rlimit limit, low;
     char name[16];
@@ -248,7 +248,7 @@ static void change_journal(const char *journal, enum change change, size_t third
     free(bytes);
 }
 
-START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason_is_said)
+START_TEST(a_journal_that_differs_from_the_log_is_not_written_and_the_reason_is_reported)
 {
     static const struct {
         enum change change;
@@ -325,7 +325,7 @@ static int note_what(void *arg, const annal__log_info *info)
     return ANNAL_OK;
 }
 
-START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on)
+START_TEST(after_a_damaged_group_only_proven_sessions_accept_appends)
 {
     for (int rebooted = 0; rebooted < 2; rebooted++) {
         char said[600];
@@ -358,7 +358,7 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
 END_TEST
 
 /* Somebody copied a journal of JSON lines to the name of a session whose journal is msgpack. */
-START_TEST(a_copy_in_the_other_format_keeps_no_event_from_being_redone)
+START_TEST(a_copy_in_the_other_format_does_not_prevent_redo)
 {
     struct stat file;
     size_t len;
@@ -391,14 +391,13 @@ Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
     TCase *redo = suite_case(suite, "redo", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
-    tcase_add_test(redo, one_journal_that_cannot_be_opened_keeps_no_other_session);
-    tcase_add_test(redo, a_copy_in_the_other_format_keeps_no_event_from_being_redone);
-    tcase_add_test(redo, more_sessions_are_redone_than_may_be_open_at_a_time);
-    tcase_add_test(redo, a_recovery_that_broke_off_anywhere_is_done_again_in_full);
+    tcase_add_test(redo, the_events_of_the_log_are_redone_in_this_boot_and_in_another);
+    tcase_add_test(redo, one_unopenable_journal_blocks_no_other_session);
+    tcase_add_test(redo, a_copy_in_the_other_format_does_not_prevent_redo);
+    tcase_add_test(redo, recovery_redoes_more_sessions_than_may_be_open_at_a_time);
+    tcase_add_test(redo, a_recovery_that_fails_at_any_call_is_repeated_in_full);
     tcase_add_test(redo,
-                   a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason_is_said);
-    tcase_add_test(
-        redo, of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on);
+                   a_journal_that_differs_from_the_log_is_not_written_and_the_reason_is_reported);
+    tcase_add_test(redo, after_a_damaged_group_only_proven_sessions_accept_appends);
     return suite;
 }

@@ -130,7 +130,7 @@ static annal_repair_result repair(struct journal *journal, const char *to, struc
     return result;
 }
 
-START_TEST(a_sound_session_comes_over_whole)
+START_TEST(a_sound_session_is_copied_completely)
 {
     struct journal journal;
     journal_init(&journal);
@@ -177,7 +177,7 @@ START_TEST(each_missing_event_leaves_a_gap_event_so_that_every_other_keeps_its_s
 }
 END_TEST
 
-START_TEST(behind_the_last_proven_event_nobody_knows_how_many_and_one_gap_event_says_so)
+START_TEST(one_gap_event_of_unknown_length_follows_the_last_proven_event)
 {
     struct journal journal;
     struct gaps gaps = {.count = 0};
@@ -195,7 +195,7 @@ START_TEST(behind_the_last_proven_event_nobody_knows_how_many_and_one_gap_event_
 }
 END_TEST
 
-START_TEST(a_torn_tail_was_never_acknowledged_and_is_no_gap)
+START_TEST(a_torn_tail_was_never_acknowledged_and_leaves_no_gap)
 {
     struct journal journal;
     journal_init(&journal);
@@ -208,7 +208,7 @@ START_TEST(a_torn_tail_was_never_acknowledged_and_is_no_gap)
 }
 END_TEST
 
-START_TEST(lines_that_stand_twice_are_passed_over)
+START_TEST(doubled_lines_are_skipped)
 {
     struct journal journal;
     journal_init(&journal);
@@ -271,7 +271,7 @@ START_TEST(a_repair_may_change_the_format)
 }
 END_TEST
 
-START_TEST(a_dry_run_says_the_same_and_writes_nothing)
+START_TEST(a_dry_run_reports_the_same_and_writes_nothing)
 {
     struct journal journal;
     journal_init(&journal);
@@ -287,7 +287,7 @@ START_TEST(a_dry_run_says_the_same_and_writes_nothing)
 }
 END_TEST
 
-START_TEST(a_session_that_exists_is_never_repaired_into)
+START_TEST(a_repair_never_writes_into_an_existing_session)
 {
     struct journal journal;
     annal_repair_result result;
@@ -307,7 +307,7 @@ START_TEST(a_session_that_exists_is_never_repaired_into)
 }
 END_TEST
 
-START_TEST(a_damaged_end_refuses_appends_and_says_what_to_do)
+START_TEST(a_damaged_end_refuses_appends_and_explains_what_to_do)
 {
     struct journal journal;
     annal_error err = {0};
@@ -324,7 +324,7 @@ START_TEST(a_damaged_end_refuses_appends_and_says_what_to_do)
 END_TEST
 
 /* Whatever byte is wrong: what comes over is what was written, each event under its own seq. */
-START_TEST(any_flipped_byte_costs_its_event_and_never_brings_a_wrong_one)
+START_TEST(a_flipped_byte_costs_its_event_and_never_gives_a_wrong_event)
 {
     struct journal journal;
     journal_init(&journal);
@@ -391,7 +391,7 @@ static annal_status repair_forged(annal_store *store, const char *to,
                                 out_result, err);
 }
 
-START_TEST(data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash)
+START_TEST(invalid_json_is_a_finding_and_a_gap_even_with_a_correct_hash)
 {
     struct forgery forgery = {.h = 0};
     annal_verify_result proof;
@@ -432,7 +432,7 @@ START_TEST(an_event_after_more_than_a_million_missing_ones_has_a_wrong_seq)
 }
 END_TEST
 
-START_TEST(two_events_of_one_id_are_not_made_one)
+START_TEST(two_events_with_one_id_are_not_merged)
 {
     struct forgery forgery = {.h = 0};
     annal_repair_result result;
@@ -449,24 +449,23 @@ Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
     TCase *copies = suite_case(suite, "copies", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(copies, a_sound_session_comes_over_whole);
-    tcase_add_test(copies, data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash);
+    tcase_add_test(copies, a_sound_session_is_copied_completely);
+    tcase_add_test(copies, invalid_json_is_a_finding_and_a_gap_even_with_a_correct_hash);
     tcase_add_test(copies, an_event_after_more_than_a_million_missing_ones_has_a_wrong_seq);
-    tcase_add_test(copies, two_events_of_one_id_are_not_made_one);
+    tcase_add_test(copies, two_events_with_one_id_are_not_merged);
     tcase_add_test(copies, each_missing_event_leaves_a_gap_event_so_that_every_other_keeps_its_seq);
-    tcase_add_test(copies,
-                   behind_the_last_proven_event_nobody_knows_how_many_and_one_gap_event_says_so);
-    tcase_add_test(copies, a_torn_tail_was_never_acknowledged_and_is_no_gap);
-    tcase_add_test(copies, lines_that_stand_twice_are_passed_over);
+    tcase_add_test(copies, one_gap_event_of_unknown_length_follows_the_last_proven_event);
+    tcase_add_test(copies, a_torn_tail_was_never_acknowledged_and_leaves_no_gap);
+    tcase_add_test(copies, doubled_lines_are_skipped);
     tcase_add_test(copies, lines_that_were_cut_out_leave_gap_events);
     tcase_add_test(copies, a_repair_may_change_the_format);
-    tcase_add_test(copies, a_dry_run_says_the_same_and_writes_nothing);
+    tcase_add_test(copies, a_dry_run_reports_the_same_and_writes_nothing);
 
     TCase *refusals = suite_case(suite, "refusals", NULL, NULL);
-    tcase_add_test(refusals, a_session_that_exists_is_never_repaired_into);
-    tcase_add_test(refusals, a_damaged_end_refuses_appends_and_says_what_to_do);
+    tcase_add_test(refusals, a_repair_never_writes_into_an_existing_session);
+    tcase_add_test(refusals, a_damaged_end_refuses_appends_and_explains_what_to_do);
 
     TCase *flips = suite_case(suite, "flips", NULL, NULL);
-    tcase_add_test(flips, any_flipped_byte_costs_its_event_and_never_brings_a_wrong_one);
+    tcase_add_test(flips, a_flipped_byte_costs_its_event_and_never_gives_a_wrong_event);
     return suite;
 }

@@ -72,7 +72,7 @@ static void ck_no_session(annal_store *store, const char *session)
 
 /* ---- Deleting ---- */
 
-START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
+START_TEST(a_deleted_session_is_gone_and_an_append_starts_a_new_session)
 {
     annal_session_info info, anew;
     uint64_t seq = 0;
@@ -120,7 +120,7 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
     *out_deleter = deleter;
 }
 
-START_TEST(redo_does_not_bring_a_deleted_session_back)
+START_TEST(redo_does_not_restore_a_deleted_session)
 {
     for (int tombstone = 0; tombstone < 2; tombstone++) {
         annal_store *writer, *deleter;
@@ -151,7 +151,7 @@ START_TEST(redo_does_not_bring_a_deleted_session_back)
 }
 END_TEST
 
-START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
+START_TEST(an_unreadable_tombstone_is_not_taken_for_a_missing_tombstone)
 {
     static const char *const calls[] = {"stat", "open", "pread"};
     struct failing_io disk;
@@ -182,7 +182,7 @@ START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
 END_TEST
 
 /* Its log has both journals, and of the new one the disk has nothing or a piece yet. */
-START_TEST(a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
+START_TEST(recovery_redoes_a_restarted_session_and_not_the_deleted_session)
 {
     for (int lost = 0; lost < 2; lost++) {
         annal_store *writer, *deleter;
@@ -217,7 +217,7 @@ START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
 }
 END_TEST
 
-START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
+START_TEST(the_keeper_removes_tombstones_after_it_emptied_the_log)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -264,7 +264,7 @@ static bool delete_with_failure(const char *path, const char *gone, const char *
     return failed;
 }
 
-START_TEST(a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
+START_TEST(a_deletion_that_fails_at_any_call_is_complete_or_absent)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -278,7 +278,7 @@ START_TEST(a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
 END_TEST
 
 /* Rule (5): the tombstone of a deletion that broke off before the name went. */
-START_TEST(a_journal_that_stands_there_counts_whatever_tombstones_say)
+START_TEST(an_existing_journal_counts_even_with_a_tombstone)
 {
     annal_session_info info;
     char tombstone[512];
@@ -337,7 +337,7 @@ static void copy_file(const char *from, const char *to)
 }
 
 /* The directory entry of the original was never synced: only the log has it. */
-START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
+START_TEST(deleting_a_copy_removes_nothing_from_the_original_journal)
 {
     for (int same_process = 0; same_process < 2; same_process++) {
         const char *path = tmpdir_path(&dir, "store");
@@ -397,7 +397,7 @@ static void write_tombstone(const char *path, const char *session, const struct 
     annal__buf_done(&frame);
 }
 
-START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
+START_TEST(a_tombstone_applies_only_to_its_session_and_format)
 {
     static const struct {
         const char *session;
@@ -430,7 +430,7 @@ START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
 END_TEST
 
 /* Neither the one nor the other is guessed: the log keeps what it has. */
-START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
+START_TEST(a_damaged_tombstone_stops_redo_and_appends_of_its_session)
 {
     annal_store *writer, *deleter;
     const struct dirent *entry;
@@ -466,7 +466,7 @@ START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
 END_TEST
 
 /* The tombstone of the conversion is there as long as a log names the old journal. */
-START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away)
+START_TEST(a_journal_copied_back_beside_its_replacement_loses_no_events)
 {
     annal_convert_result result;
     uint64_t seq = 0;
@@ -491,7 +491,7 @@ START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events
 }
 END_TEST
 
-START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
+START_TEST(a_copy_cannot_be_converted_forked_or_adopted)
 {
     annal_convert_result result;
     const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
@@ -572,7 +572,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
 }
 END_TEST
 
-START_TEST(on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts)
+START_TEST(a_deletion_on_a_full_disk_waits_for_the_owner_and_its_checkpoint)
 {
     struct full_disk full;
     full_disk_init(&full);
@@ -600,7 +600,7 @@ END_TEST
 
 /* ---- Others ---- */
 
-START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
+START_TEST(a_session_that_is_not_released_in_time_is_not_deleted)
 {
     annal_store *deleter = NULL;
     const char *path = tmpdir_path(&dir, "store");
@@ -619,7 +619,7 @@ START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
 }
 END_TEST
 
-START_TEST(while_another_process_changes_journals_this_one_does_not)
+START_TEST(a_deletion_waits_while_another_process_changes_journals)
 {
     annal_store *store = NULL;
     const char *path = tmpdir_path(&dir, "store");
@@ -687,7 +687,7 @@ static void *append_on(void *arg)
     return NULL;
 }
 
-START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
+START_TEST(a_concurrent_append_never_writes_into_a_deleted_journal)
 {
     pthread_t thread;
     struct appender appender = {.store = open_generous(tmpdir_path(&dir, "store"))};
@@ -711,32 +711,29 @@ Suite *suite_replace(void)
 {
     Suite *suite = suite_create("replace");
     TCase *delete = suite_case(suite, "delete", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
-    tcase_add_test(delete, redo_does_not_bring_a_deleted_session_back);
-    tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0, 3);
-    tcase_add_test(delete, a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not);
+    tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_starts_a_new_session);
+    tcase_add_test(delete, redo_does_not_restore_a_deleted_session);
+    tcase_add_loop_test(delete, an_unreadable_tombstone_is_not_taken_for_a_missing_tombstone, 0, 3);
+    tcase_add_test(delete, recovery_redoes_a_restarted_session_and_not_the_deleted_session);
     tcase_add_test(delete, a_tombstone_stays_until_no_log_names_its_journal);
-    tcase_add_test(delete, the_keeper_takes_tombstones_away_when_it_has_emptied_the_log);
-    tcase_add_test(delete, a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
-    tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
+    tcase_add_test(delete, the_keeper_removes_tombstones_after_it_emptied_the_log);
+    tcase_add_test(delete, a_deletion_that_fails_at_any_call_is_complete_or_absent);
+    tcase_add_test(delete, an_existing_journal_counts_even_with_a_tombstone);
     tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
     TCase *copies = suite_case(suite, "copies", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(copies, deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
+    tcase_add_test(copies, deleting_a_copy_removes_nothing_from_the_original_journal);
     tcase_add_test(copies, deleting_a_copy_deletes_the_session_of_that_name_too);
-    tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only, 0,
-                        4);
-    tcase_add_test(copies, a_tombstone_that_is_damaged_is_taken_for_neither);
-    tcase_add_test(copies,
-                   a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);
-    tcase_add_test(copies, a_copy_is_neither_converted_nor_forked_nor_taken_over);
+    tcase_add_loop_test(copies, a_tombstone_applies_only_to_its_session_and_format, 0, 4);
+    tcase_add_test(copies, a_damaged_tombstone_stops_redo_and_appends_of_its_session);
+    tcase_add_test(copies, a_journal_copied_back_beside_its_replacement_loses_no_events);
+    tcase_add_test(copies, a_copy_cannot_be_converted_forked_or_adopted);
     TCase *full = suite_case(suite, "full disk", NULL, NULL);
     tcase_add_test(full, a_full_disk_without_a_commit_log_can_be_read_and_emptied);
-    tcase_add_test(full,
-                   on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts);
+    tcase_add_test(full, a_deletion_on_a_full_disk_waits_for_the_owner_and_its_checkpoint);
     TCase *others = suite_case(suite, "others", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
-    tcase_add_test(others, while_another_process_changes_journals_this_one_does_not);
+    tcase_add_test(others, a_session_that_is_not_released_in_time_is_not_deleted);
+    tcase_add_test(others, a_deletion_waits_while_another_process_changes_journals);
     tcase_add_test(others, a_session_that_a_fork_needs_is_not_deleted);
-    tcase_add_test(others, a_thread_that_appends_meanwhile_writes_into_no_deleted_journal);
+    tcase_add_test(others, a_concurrent_append_never_writes_into_a_deleted_journal);
     return suite;
 }

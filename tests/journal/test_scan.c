@@ -115,7 +115,7 @@ static void ck_order(const char *order, const char *expected)
     ck_assert_msg(strcmp(trace, expected) == 0, "%s: %s, not %s", order, trace, expected);
 }
 
-START_TEST(lines_that_are_dropped_doubled_swapped_or_foreign_show)
+START_TEST(dropped_doubled_swapped_and_foreign_lines_are_detected)
 {
     static const struct {
         const char *order, *expected;
@@ -137,7 +137,7 @@ START_TEST(lines_that_are_dropped_doubled_swapped_or_foreign_show)
 END_TEST
 
 /* From the end of line 3: one byte becomes another. */
-START_TEST(a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that)
+START_TEST(a_changed_byte_costs_its_event_but_not_in_the_trailer)
 {
     static const struct {
         size_t line, from_end;
@@ -167,7 +167,7 @@ START_TEST(a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that)
 }
 END_TEST
 
-START_TEST(a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
+START_TEST(a_truncated_line_is_read_once_it_is_complete)
 {
     for (size_t cut = starts[EVENTS]; cut < starts[LINES]; cut++) {
         struct scan scan;
@@ -186,7 +186,7 @@ START_TEST(a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole)
 }
 END_TEST
 
-START_TEST(seeking_stands_before_the_event_or_where_it_will_come)
+START_TEST(a_seek_stops_before_the_event_or_at_the_end)
 {
     for (uint64_t seq = 0; seq <= EVENTS + 2; seq++) {
         struct scan scan;
@@ -202,7 +202,7 @@ START_TEST(seeking_stands_before_the_event_or_where_it_will_come)
 }
 END_TEST
 
-START_TEST(the_hash_before_a_place_is_there_or_not_or_cannot_be_read)
+START_TEST(the_hash_before_an_offset_is_found_missing_or_unreadable)
 {
     struct failing_io disk;
     struct scan scan;
@@ -254,7 +254,7 @@ static annal_status walk_to_the_third(const struct io *io, struct scan *scan, an
     return status;
 }
 
-START_TEST(an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage)
+START_TEST(an_event_of_a_newer_version_is_unsupported_and_not_damage)
 {
     struct scan scan;
     annal_error failure = {0};
@@ -272,7 +272,7 @@ START_TEST(an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage)
 }
 END_TEST
 
-START_TEST(which_version_it_is_may_not_be_readable)
+START_TEST(a_failed_read_of_a_newer_journal_is_reported)
 {
     bool failed = true;
     make_newer(2);
@@ -327,7 +327,7 @@ static annal_status seek_and_read(const struct io *io, uint64_t seq, uint64_t *o
     return status;
 }
 
-START_TEST(every_event_of_a_long_journal_is_found_whatever_their_lengths)
+START_TEST(every_event_of_a_long_journal_is_found_at_any_length)
 {
     make_long();
     annal__system_io.close(NULL, open_bytes(&annal__system_io, annal__buf_slice(&journal)));
@@ -339,7 +339,7 @@ START_TEST(every_event_of_a_long_journal_is_found_whatever_their_lengths)
 }
 END_TEST
 
-START_TEST(a_search_whose_read_fails_anywhere_says_so)
+START_TEST(a_search_reports_every_failed_read)
 {
     bool failed = true;
     unsigned at = 1;
@@ -372,7 +372,7 @@ static struct journal_tail tail_of(annal_slice bytes)
     return tail;
 }
 
-START_TEST(the_tail_says_where_the_last_proven_line_ends_and_what_follows_it)
+START_TEST(the_tail_gives_the_end_of_the_last_proven_line_and_what_follows)
 {
     for (size_t cut = 0; cut <= journal.len; cut++) {
         size_t last = 0; /* lines that are whole */
@@ -393,7 +393,7 @@ START_TEST(the_tail_says_where_the_last_proven_line_ends_and_what_follows_it)
 }
 END_TEST
 
-START_TEST(a_whole_last_line_that_does_not_match_is_damage_and_not_torn)
+START_TEST(a_complete_last_line_with_a_wrong_hash_is_damage_and_not_torn)
 {
     static const size_t from_end[] = {30, 10};
     for (size_t i = 0; i < 2; i++) {
@@ -409,7 +409,7 @@ START_TEST(a_whole_last_line_that_does_not_match_is_damage_and_not_torn)
 END_TEST
 
 /* A frame of msgpack proves itself only where it stands: behind what shifts it nothing does. */
-START_TEST(frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show)
+START_TEST(dropped_doubled_swapped_and_foreign_frames_of_msgpack_are_detected)
 {
     static const struct {
         const char *order, *expected;
@@ -424,7 +424,7 @@ START_TEST(frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show)
 }
 END_TEST
 
-START_TEST(a_changed_byte_costs_its_event_and_in_the_hash_not_even_that)
+START_TEST(a_changed_byte_of_msgpack_costs_its_event_but_not_in_the_hash)
 {
     for (size_t frame = 0; frame < LINES; frame++) {
         for (size_t at = starts[frame]; at < starts[frame + 1]; at++) {
@@ -450,13 +450,13 @@ END_TEST
 
 static void add_tests_of_all(TCase *tests)
 {
-    tcase_add_test(tests, a_line_that_is_cut_is_not_yet_there_and_comes_when_it_is_whole);
-    tcase_add_test(tests, seeking_stands_before_the_event_or_where_it_will_come);
-    tcase_add_test(tests, the_hash_before_a_place_is_there_or_not_or_cannot_be_read);
-    tcase_add_test(tests, every_event_of_a_long_journal_is_found_whatever_their_lengths);
-    tcase_add_test(tests, a_search_whose_read_fails_anywhere_says_so);
-    tcase_add_test(tests, the_tail_says_where_the_last_proven_line_ends_and_what_follows_it);
-    tcase_add_test(tests, a_whole_last_line_that_does_not_match_is_damage_and_not_torn);
+    tcase_add_test(tests, a_truncated_line_is_read_once_it_is_complete);
+    tcase_add_test(tests, a_seek_stops_before_the_event_or_at_the_end);
+    tcase_add_test(tests, the_hash_before_an_offset_is_found_missing_or_unreadable);
+    tcase_add_test(tests, every_event_of_a_long_journal_is_found_at_any_length);
+    tcase_add_test(tests, a_search_reports_every_failed_read);
+    tcase_add_test(tests, the_tail_gives_the_end_of_the_last_proven_line_and_what_follows);
+    tcase_add_test(tests, a_complete_last_line_with_a_wrong_hash_is_damage_and_not_torn);
 }
 
 Suite *suite_scan(void)
@@ -464,13 +464,13 @@ Suite *suite_scan(void)
     Suite *suite = suite_create("scan");
     TCase *json = suite_case(suite, "scan of JSON lines", set_up_json, tear_down);
     TCase *msgpack = suite_case(suite, "scan of msgpack", set_up_msgpack, tear_down);
-    tcase_add_test(json, lines_that_are_dropped_doubled_swapped_or_foreign_show);
-    tcase_add_test(json, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
+    tcase_add_test(json, dropped_doubled_swapped_and_foreign_lines_are_detected);
+    tcase_add_test(json, a_changed_byte_costs_its_event_but_not_in_the_trailer);
     add_tests_of_all(json);
-    tcase_add_test(msgpack, frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show);
-    tcase_add_test(msgpack, a_changed_byte_costs_its_event_and_in_the_hash_not_even_that);
-    tcase_add_test(msgpack, an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage);
-    tcase_add_test(msgpack, which_version_it_is_may_not_be_readable);
+    tcase_add_test(msgpack, dropped_doubled_swapped_and_foreign_frames_of_msgpack_are_detected);
+    tcase_add_test(msgpack, a_changed_byte_of_msgpack_costs_its_event_but_not_in_the_hash);
+    tcase_add_test(msgpack, an_event_of_a_newer_version_is_unsupported_and_not_damage);
+    tcase_add_test(msgpack, a_failed_read_of_a_newer_journal_is_reported);
     add_tests_of_all(msgpack);
     return suite;
 }

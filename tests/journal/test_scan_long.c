@@ -95,7 +95,7 @@ static void ck_heads(bool held)
     annal_cursor_close(cursor);
 }
 
-START_TEST(a_long_event_comes_without_its_data_which_is_read_in_pieces)
+START_TEST(the_data_of_a_long_event_is_read_in_pieces)
 {
     ck_heads(false);
 }
@@ -186,7 +186,7 @@ static uint64_t digest(annal_status (*next)(struct scan *, annal_event *, annal_
     return sum;
 }
 
-START_TEST(damage_is_told_as_by_a_walk_that_holds_events_whole)
+START_TEST(a_scan_without_data_finds_the_same_damage)
 {
     struct random random = random_init(7);
     size_t len;
@@ -208,7 +208,7 @@ START_TEST(damage_is_told_as_by_a_walk_that_holds_events_whole)
 }
 END_TEST
 
-START_TEST(a_long_event_that_cannot_be_read_or_held_is_a_failure_and_comes_later)
+START_TEST(a_long_event_that_fails_to_load_is_read_by_the_next_call)
 {
     struct failing_io disk;
     struct scan scan;
@@ -238,7 +238,7 @@ static void set_up_msgpack(void)
     set_up_format(ANNAL_FORMAT_MSGPACK);
 }
 
-START_TEST(an_event_of_msgpack_comes_whole)
+START_TEST(an_event_of_msgpack_is_read_whole)
 {
     ck_heads(true);
 }
@@ -248,13 +248,13 @@ Suite *suite_scan_long(void)
 {
     Suite *suite = suite_create("scan_long");
     TCase *json = suite_case(suite, "json", set_up, tear_down);
-    tcase_add_test(json, a_long_event_comes_without_its_data_which_is_read_in_pieces);
+    tcase_add_test(json, the_data_of_a_long_event_is_read_in_pieces);
     tcase_add_test(json, heads_and_whole_events_may_be_read_in_turn);
     tcase_add_test(json, memory_does_not_grow_with_an_event);
     tcase_add_test(json, seeking_and_finding_the_end_hold_no_long_event);
-    tcase_add_test(json, damage_is_told_as_by_a_walk_that_holds_events_whole);
-    tcase_add_test(json, a_long_event_that_cannot_be_read_or_held_is_a_failure_and_comes_later);
+    tcase_add_test(json, a_scan_without_data_finds_the_same_damage);
+    tcase_add_test(json, a_long_event_that_fails_to_load_is_read_by_the_next_call);
     TCase *msgpack = suite_case(suite, "msgpack", set_up_msgpack, tear_down);
-    tcase_add_test(msgpack, an_event_of_msgpack_comes_whole);
+    tcase_add_test(msgpack, an_event_of_msgpack_is_read_whole);
     return suite;
 }

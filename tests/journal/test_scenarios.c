@@ -22,7 +22,7 @@ static uint64_t journal_bytes(annal_store *store, const char *session)
  * One process writes a session and gives it away, another goes on; then the power fails. The slot
  * of either may be the lower one, which is recovered first.
  */
-START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
+START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *lower = store_open(path);
@@ -87,7 +87,7 @@ static ssize_t note_read(void *arg, int fd, void *bytes, size_t len, uint64_t of
     return annal__system_io.pread(arg, fd, bytes, len, offset);
 }
 
-START_TEST(recovery_asks_the_disk_for_a_log_and_not_the_cache)
+START_TEST(recovery_reads_a_log_from_the_disk_and_not_from_the_cache)
 {
     struct io io = annal__system_io;
     const char *path = tmpdir_path(&dir, "store");
@@ -123,7 +123,7 @@ static int look_at_journal(void *arg, int fd)
     return result;
 }
 
-START_TEST(nothing_enters_a_journal_before_its_group_is_synced)
+START_TEST(no_event_reaches_a_journal_before_its_group_is_synced)
 {
     struct io io = annal__system_io;
     watch = (struct watch){0};
@@ -185,9 +185,9 @@ Suite *suite_scenarios(void)
     Suite *suite = suite_create("scenarios");
     TCase *scenarios = suite_case(suite, "scenarios", tmpdir_setup, tmpdir_teardown);
     tcase_add_loop_test(scenarios,
-                        h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
-    tcase_add_test(scenarios, recovery_asks_the_disk_for_a_log_and_not_the_cache);
-    tcase_add_test(scenarios, nothing_enters_a_journal_before_its_group_is_synced);
+                        a_session_that_changed_owners_is_redone_in_either_order_of_the_logs, 0, 2);
+    tcase_add_test(scenarios, recovery_reads_a_log_from_the_disk_and_not_from_the_cache);
+    tcase_add_test(scenarios, no_event_reaches_a_journal_before_its_group_is_synced);
     tcase_add_loop_test(scenarios, the_end_of_a_journal_is_found_without_reading_it_in_both_formats,
                         0, 2);
     return suite;

@@ -106,7 +106,7 @@ static void seek_about(unsigned times)
     }
 }
 
-START_TEST(a_scan_that_seeks_again_and_again_stands_where_it_should)
+START_TEST(repeated_seeks_of_a_scan_stop_at_the_right_event)
 {
     seek_about(2000);
 }
@@ -140,14 +140,14 @@ static unsigned reads_of_seeks(bool by_new_scans)
     return reads;
 }
 
-START_TEST(in_the_end_a_seek_is_one_read)
+START_TEST(a_seek_in_a_known_journal_needs_one_read)
 {
     pass_all();
     ck_assert_uint_lt(reads_of_seeks(false), 125); /* one more where a large event lies */
 }
 END_TEST
 
-START_TEST(a_new_scan_knows_what_earlier_ones_have_passed)
+START_TEST(a_new_scan_uses_the_places_noted_by_earlier_scans)
 {
     pass_all();
     ck_assert_uint_lt(reads_of_seeks(true), 125);
@@ -155,7 +155,7 @@ START_TEST(a_new_scan_knows_what_earlier_ones_have_passed)
 END_TEST
 
 /* The least recently used one. */
-START_TEST(only_some_tables_are_kept)
+START_TEST(only_the_most_recently_used_tables_are_kept)
 {
     struct seek_place low = {0}, high = {0};
     for (ino_t inode = 1; inode <= SEEK_TABLES_KEPT + 1; inode++) {
@@ -173,7 +173,7 @@ START_TEST(only_some_tables_are_kept)
 }
 END_TEST
 
-START_TEST(a_new_scan_finds_the_last_events_with_a_few_reads)
+START_TEST(a_new_scan_finds_the_last_events_with_few_reads)
 {
     ck_ok(annal__scan_seek(&scan, EVENTS - 20, err));
     ck_next_is(EVENTS - 20);
@@ -182,7 +182,7 @@ START_TEST(a_new_scan_finds_the_last_events_with_a_few_reads)
 END_TEST
 
 /* Rule (4). */
-START_TEST(places_that_are_noted_wrong_are_forgotten)
+START_TEST(wrongly_noted_places_are_removed)
 {
     struct seek_place low = {0}, high = {0};
     seek_about(20);
@@ -198,7 +198,7 @@ START_TEST(places_that_are_noted_wrong_are_forgotten)
 }
 END_TEST
 
-START_TEST(what_is_noted_becomes_sparse_where_seqs_are_large)
+START_TEST(noted_places_become_sparse_for_large_seqs)
 {
     struct seek_place low = {0}, high = {0};
     pass_all();
@@ -220,7 +220,7 @@ static annal_status next_sound(struct scan *from, annal_event *out_event)
     return status;
 }
 
-START_TEST(behind_damage_a_scan_that_seeks_stands_as_a_new_one_does)
+START_TEST(a_seek_after_damage_stops_where_a_new_scan_stops)
 {
     for (unsigned i = 0; i < 30; i++)
         journal.ptr[random_below(&seed, journal.len)] ^= 1;
@@ -245,7 +245,7 @@ START_TEST(behind_damage_a_scan_that_seeks_stands_as_a_new_one_does)
 }
 END_TEST
 
-START_TEST(a_seek_that_cannot_read_says_so_and_the_next_one_works)
+START_TEST(a_seek_reports_a_failed_read_and_the_next_seek_succeeds)
 {
     seek_about(20);
     for (unsigned n = 1; n < 200; n++) {
@@ -272,15 +272,15 @@ Suite *suite_seek(void)
     } formats[] = {{"json", set_up_json}, {"msgpack", set_up_msgpack}};
     for (size_t i = 0; i < 2; i++) {
         TCase *tcase = suite_case(suite, formats[i].name, formats[i].set_up, tear_down);
-        tcase_add_test(tcase, a_scan_that_seeks_again_and_again_stands_where_it_should);
-        tcase_add_test(tcase, in_the_end_a_seek_is_one_read);
-        tcase_add_test(tcase, a_new_scan_finds_the_last_events_with_a_few_reads);
-        tcase_add_test(tcase, a_new_scan_knows_what_earlier_ones_have_passed);
-        tcase_add_test(tcase, only_some_tables_are_kept);
-        tcase_add_test(tcase, places_that_are_noted_wrong_are_forgotten);
-        tcase_add_test(tcase, what_is_noted_becomes_sparse_where_seqs_are_large);
-        tcase_add_test(tcase, behind_damage_a_scan_that_seeks_stands_as_a_new_one_does);
-        tcase_add_test(tcase, a_seek_that_cannot_read_says_so_and_the_next_one_works);
+        tcase_add_test(tcase, repeated_seeks_of_a_scan_stop_at_the_right_event);
+        tcase_add_test(tcase, a_seek_in_a_known_journal_needs_one_read);
+        tcase_add_test(tcase, a_new_scan_finds_the_last_events_with_few_reads);
+        tcase_add_test(tcase, a_new_scan_uses_the_places_noted_by_earlier_scans);
+        tcase_add_test(tcase, only_the_most_recently_used_tables_are_kept);
+        tcase_add_test(tcase, wrongly_noted_places_are_removed);
+        tcase_add_test(tcase, noted_places_become_sparse_for_large_seqs);
+        tcase_add_test(tcase, a_seek_after_damage_stops_where_a_new_scan_stops);
+        tcase_add_test(tcase, a_seek_reports_a_failed_read_and_the_next_seek_succeeds);
     }
     return suite;
 }

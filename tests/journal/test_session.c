@@ -185,7 +185,7 @@ END_TEST
 /* ---- After a failed sync ---- */
 
 /* The kernel tells of a failed writeback once; bytes that it lost are only in the log then. */
-START_TEST(a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone)
+START_TEST(a_store_with_a_failed_directory_sync_releases_nothing_before_redo)
 {
     for (unsigned which = 2; which <= 2; which++) { /* events/; of a journal see test_failure.c */
         struct failing_io disk;
@@ -223,7 +223,7 @@ END_TEST
 
 /* ---- Tails ---- */
 
-START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
+START_TEST(the_next_owner_cuts_a_torn_tail_and_keeps_its_bytes)
 {
     static const char *const torn[] = {"{\"seq\":4", "{", "\n", "garbage\nmore", "\0\0\0"};
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
@@ -253,7 +253,7 @@ START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
 }
 END_TEST
 
-START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
+START_TEST(a_damaged_end_can_be_read_and_refuses_appends)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -283,7 +283,7 @@ END_TEST
 
 /* Whatever byte of the last line is damaged: it was acknowledged, so nobody cuts it and takes its
  * seq. */
-START_TEST(no_damage_to_the_last_event_makes_room_for_another)
+START_TEST(a_damaged_last_event_is_never_replaced_by_another)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -339,7 +339,7 @@ START_TEST(a_journal_that_was_replaced_is_not_written)
 }
 END_TEST
 
-START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
+START_TEST(a_journal_that_vanished_or_appeared_is_not_written)
 {
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -365,7 +365,7 @@ START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
 END_TEST
 
 /* Nobody can tell is not the same as replaced: no answer is in doubt, and the store goes on. */
-START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
+START_TEST(a_failed_look_at_a_name_leaves_no_answer_unknown)
 {
     bool failed = true;
     unsigned looked = 0;
@@ -395,7 +395,7 @@ START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
 }
 END_TEST
 
-START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file)
+START_TEST(a_failed_look_at_an_empty_journal_is_not_taken_for_another_file)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
@@ -423,7 +423,7 @@ START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_
 }
 END_TEST
 
-START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
+START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_without_waiting)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     uint64_t seq;
@@ -447,7 +447,7 @@ static void ck_append(const char *path, const char *session, annal_status expect
     store_close(store);
 }
 
-START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why)
+START_TEST(a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says_why)
 {
     size_t len;
     struct frame_header header = {.session = ANNAL_SLICE("n"), .created_us = 1};
@@ -497,7 +497,7 @@ static uint64_t append_and_count_syncs(const uint8_t boot[16], uint64_t number)
 }
 
 /* held_list.h, rule (8). */
-START_TEST(a_journal_that_nobody_wrote_since_it_was_given_back_is_not_synced_when_it_is_taken)
+START_TEST(a_journal_unchanged_since_its_release_is_not_synced_when_it_is_acquired)
 {
     static const uint8_t boot[16] = "a boot", next_boot[16] = "the next boot";
     size_t len;
@@ -525,22 +525,20 @@ Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
     TCase *tails = suite_case(suite, "tails", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
-    tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
-    tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
+    tcase_add_test(tails, the_next_owner_cuts_a_torn_tail_and_keeps_its_bytes);
+    tcase_add_test(tails, a_damaged_end_can_be_read_and_refuses_appends);
+    tcase_add_test(tails, a_damaged_last_event_is_never_replaced_by_another);
     tcase_add_test(tails, a_journal_that_was_replaced_is_not_written);
-    tcase_add_test(tails, a_journal_that_is_gone_or_appears_is_not_written);
-    tcase_add_test(tails, a_name_that_cannot_be_looked_at_just_now_stops_nothing);
-    tcase_add_test(
-        tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
-    tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
-    tcase_add_test(tails, a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
-    tcase_add_test(
-        tails, a_journal_that_nobody_wrote_since_it_was_given_back_is_not_synced_when_it_is_taken);
+    tcase_add_test(tails, a_journal_that_vanished_or_appeared_is_not_written);
+    tcase_add_test(tails, a_failed_look_at_a_name_leaves_no_answer_unknown);
+    tcase_add_test(tails, a_failed_look_at_an_empty_journal_is_not_taken_for_another_file);
+    tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_without_waiting);
+    tcase_add_test(tails,
+                   a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says_why);
+    tcase_add_test(tails, a_journal_unchanged_since_its_release_is_not_synced_when_it_is_acquired);
     TCase *sharing = suite_case(suite, "sharing", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
-    tcase_add_test(sharing,
-                   a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone);
+    tcase_add_test(sharing, a_store_with_a_failed_directory_sync_releases_nothing_before_redo);
     tcase_add_test(sharing, a_process_may_write_more_sessions_than_it_can_own_at_a_time);
     return suite;
 }

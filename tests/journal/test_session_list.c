@@ -44,7 +44,7 @@ static int count_session(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-START_TEST(what_is_no_journal_is_no_session)
+START_TEST(a_file_that_is_not_a_journal_is_not_a_session)
 {
     unsigned count = 0;
     char name[32];
@@ -70,7 +70,7 @@ static int delete_next(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-START_TEST(a_session_that_is_deleted_while_the_list_is_told_is_left_out)
+START_TEST(a_session_that_is_deleted_during_the_listing_is_omitted)
 {
     unsigned count = 0;
     make_journal("a.jsonl");
@@ -82,7 +82,7 @@ START_TEST(a_session_that_is_deleted_while_the_list_is_told_is_left_out)
 END_TEST
 
 /* What cannot be looked at is there all the same. */
-START_TEST(a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out)
+START_TEST(a_session_that_cannot_be_examined_is_a_failure_and_not_omitted)
 {
     struct failing_io disk;
     failing_io_init(&disk);
@@ -124,7 +124,7 @@ static int check_order(void *arg, annal_slice session, uint64_t journal_bytes)
 
 /* So many that their lengths are found out by two threads. Names differ before, behind and within
  * the eight bytes that comparing begins with, and two of each hundred are in both formats. */
-START_TEST(many_sessions_come_in_order_with_their_lengths)
+START_TEST(many_sessions_are_listed_in_order_with_their_lengths)
 {
     struct order order = {0};
     char name[64];
@@ -151,7 +151,7 @@ static int stop_at_once(void *arg, annal_slice session, uint64_t journal_bytes)
     return 7;
 }
 
-START_TEST(who_is_told_may_stop)
+START_TEST(the_callback_may_stop_the_listing)
 {
     unsigned count = 0;
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
@@ -183,7 +183,7 @@ static void count_warning(void *arg, annal_log_level level, const char *message)
     *(unsigned *)arg += level == ANNAL_LOG_WARNING && strstr(message, "left out") != NULL;
 }
 
-START_TEST(what_was_copied_or_renamed_is_no_session_and_is_named_once)
+START_TEST(a_copied_or_renamed_journal_is_not_a_session_and_is_named_once)
 {
     char names[300] = "";
     size_t len;
@@ -227,12 +227,12 @@ Suite *suite_session_list(void)
 {
     Suite *suite = suite_create("session_list");
     TCase *tests = suite_case(suite, "catalogue", set_up, tear_down);
-    tcase_add_test(tests, what_is_no_journal_is_no_session);
-    tcase_add_test(tests, a_session_that_is_deleted_while_the_list_is_told_is_left_out);
-    tcase_add_test(tests, a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out);
-    tcase_add_test(tests, who_is_told_may_stop);
-    tcase_add_test(tests, what_was_copied_or_renamed_is_no_session_and_is_named_once);
+    tcase_add_test(tests, a_file_that_is_not_a_journal_is_not_a_session);
+    tcase_add_test(tests, a_session_that_is_deleted_during_the_listing_is_omitted);
+    tcase_add_test(tests, a_session_that_cannot_be_examined_is_a_failure_and_not_omitted);
+    tcase_add_test(tests, the_callback_may_stop_the_listing);
+    tcase_add_test(tests, a_copied_or_renamed_journal_is_not_a_session_and_is_named_once);
     TCase *many = suite_case(suite, "many", set_up, tear_down);
-    tcase_add_test(many, many_sessions_come_in_order_with_their_lengths);
+    tcase_add_test(many, many_sessions_are_listed_in_order_with_their_lengths);
     return suite;
 }

@@ -19,7 +19,7 @@ static const char *hash_of(const char *text, size_t repeat)
 }
 
 /* The examples of FIPS 180-2, appendix B. */
-START_TEST(it_is_the_sha_256_of_the_standard)
+START_TEST(the_hash_matches_the_examples_of_the_standard)
 {
     ck_assert_str_eq(hash_of("abc", 1),
                      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -36,6 +36,6 @@ Suite *suite_sha256(void)
 {
     Suite *suite = suite_create("sha256");
     TCase *tcase = suite_case(suite, "sha256", NULL, NULL);
-    tcase_add_test(tcase, it_is_the_sha_256_of_the_standard);
+    tcase_add_test(tcase, the_hash_matches_the_examples_of_the_standard);
     return suite;
 }

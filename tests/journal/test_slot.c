@@ -53,7 +53,7 @@ static void ck_refused(annal_store *store, const char *session, annal_status exp
 
 /* ---- Claiming ---- */
 
-START_TEST(each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again)
+START_TEST(each_writer_has_its_own_slot_and_the_lowest_empty_slot_is_reused)
 {
     annal_store *a = store_open(path), *b = store_open(path);
     append_numbers(a, "a", 1, 1, ANNAL_LEVEL_SYNC);
@@ -85,7 +85,7 @@ static uint64_t last_group_in(const char *log_path)
     return last;
 }
 
-START_TEST(an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group)
+START_TEST(an_empty_slot_continues_in_a_new_epoch_after_its_last_group)
 {
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 4, ANNAL_LEVEL_SYNC);
@@ -127,7 +127,7 @@ START_TEST(slots_from_8_on_are_removed_when_they_are_empty)
 }
 END_TEST
 
-START_TEST(a_slot_of_the_dead_is_recovered_before_it_is_claimed)
+START_TEST(the_slot_of_a_dead_process_is_recovered_before_it_is_claimed)
 {
     annal_store *dead = store_open(path), *heir = store_open(path);
     append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -140,7 +140,7 @@ START_TEST(a_slot_of_the_dead_is_recovered_before_it_is_claimed)
 }
 END_TEST
 
-START_TEST(what_was_left_while_a_log_was_made_is_removed_after_an_hour)
+START_TEST(an_unfinished_log_file_is_removed_after_an_hour)
 {
     static const struct timespec long_ago[2] = {{1000000, 0}, {1000000, 0}};
     store_close(store_open(path));
@@ -156,7 +156,7 @@ END_TEST
 
 /* ---- Taking ---- */
 
-START_TEST(a_session_of_a_dead_owner_goes_to_who_wants_it)
+START_TEST(the_session_of_a_dead_owner_is_acquired_by_the_next_writer)
 {
     annal_store *dead = store_open(path), *heir = store_open(path);
     append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -179,7 +179,7 @@ static void damage_first_block(const char *log, bool copy_too)
     free(bytes);
 }
 
-START_TEST(damage_to_the_first_block_alone_costs_nothing)
+START_TEST(damage_to_the_first_block_alone_loses_nothing)
 {
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
     annal_store *store = store_open(path);
@@ -201,7 +201,7 @@ START_TEST(damage_to_the_first_block_alone_costs_nothing)
 }
 END_TEST
 
-START_TEST(a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold)
+START_TEST(a_log_with_both_first_blocks_damaged_blocks_only_its_own_sessions)
 {
     static const uint8_t boot[16] = "next";
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, boot};
@@ -232,7 +232,7 @@ END_TEST
 
 /* ---- Files that go away under their owner ---- */
 
-START_TEST(a_log_that_was_removed_under_its_owner_is_not_written_any_more)
+START_TEST(an_owner_stops_writing_a_log_that_was_removed)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -247,7 +247,7 @@ START_TEST(a_log_that_was_removed_under_its_owner_is_not_written_any_more)
 }
 END_TEST
 
-START_TEST(an_owner_whose_log_was_removed_harms_nobody_when_it_closes)
+START_TEST(an_owner_whose_log_was_removed_closes_without_harm_to_others)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -267,7 +267,7 @@ START_TEST(an_owner_whose_log_was_removed_harms_nobody_when_it_closes)
 }
 END_TEST
 
-START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
+START_TEST(an_owner_whose_locks_were_removed_keeps_its_sessions_until_it_closes)
 {
     char command[600];
     annal_store *owner = store_open(path);
@@ -291,7 +291,7 @@ START_TEST(an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes)
 END_TEST
 
 /* Nobody knows which sessions such a log holds, in this boot: an append comes back, and says so. */
-START_TEST(a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_none)
+START_TEST(a_damaged_void_of_an_unowned_log_refuses_appends_without_hanging)
 {
     annal_error err = {0};
     uint64_t seq;
@@ -317,7 +317,7 @@ START_TEST(a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_non
 }
 END_TEST
 
-START_TEST(names_that_are_no_slot_are_left_alone)
+START_TEST(names_that_are_not_slots_are_ignored)
 {
     static const char *const names[] = {"store/commit/1000.log", "store/commit/7.old",
                                         "store/commit/x.log",
@@ -336,7 +336,7 @@ START_TEST(names_that_are_no_slot_are_left_alone)
 }
 END_TEST
 
-START_TEST(a_session_that_only_a_forked_child_keeps_is_said_to_be_so)
+START_TEST(a_session_that_only_a_forked_child_keeps_locked_is_reported_as_such)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -351,7 +351,7 @@ START_TEST(a_session_that_only_a_forked_child_keeps_is_said_to_be_so)
 }
 END_TEST
 
-START_TEST(slots_are_the_files_that_are_named_as_logs_in_their_order)
+START_TEST(slots_are_the_files_with_names_of_logs_in_order)
 {
     static const char *const names[] = {"09.log",  "03.log",     "07.log", "05.log",
                                         "04.logs", "x.log",      "06",     "99999.log",
@@ -436,7 +436,7 @@ static void fail_from_each_call_on(const char *function, bool after_death)
 
 static const char *const looks[] = {"fstat", "stat", "identify", "flock"};
 
-START_TEST(an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_on)
+START_TEST(an_append_returns_the_reason_when_checks_of_files_start_to_fail)
 {
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -446,7 +446,7 @@ START_TEST(an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_o
 }
 END_TEST
 
-START_TEST(an_append_beside_another_owner_comes_back_when_looks_fail_from_some_call_on)
+START_TEST(an_append_beside_another_owner_returns_when_checks_of_files_start_to_fail)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -477,7 +477,7 @@ static void fail_to_take(const char *function, bool for_good)
 }
 
 /* A log that cannot be looked at is not one that is gone: what its owner has stays with it. */
-START_TEST(a_session_of_another_is_not_taken_when_looks_fail)
+START_TEST(a_session_of_another_owner_is_not_acquired_when_checks_of_files_fail)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "q", 1, 3, ANNAL_LEVEL_SYNC);
@@ -493,29 +493,29 @@ Suite *suite_slot(void)
 {
     Suite *suite = suite_create("slot");
     TCase *claim = suite_case(suite, "claim", set_up, tmpdir_teardown);
-    tcase_add_test(claim,
-                   each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again);
-    tcase_add_test(claim, an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group);
+    tcase_add_test(claim, each_writer_has_its_own_slot_and_the_lowest_empty_slot_is_reused);
+    tcase_add_test(claim, an_empty_slot_continues_in_a_new_epoch_after_its_last_group);
     tcase_add_test(claim, slots_from_8_on_are_removed_when_they_are_empty);
-    tcase_add_test(claim, a_slot_of_the_dead_is_recovered_before_it_is_claimed);
-    tcase_add_test(claim, what_was_left_while_a_log_was_made_is_removed_after_an_hour);
-    tcase_add_test(claim, a_damaged_void_of_a_log_that_nobody_has_refuses_appends_and_hangs_none);
-    tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
-    tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_is_said_to_be_so);
-    tcase_add_test(claim, slots_are_the_files_that_are_named_as_logs_in_their_order);
+    tcase_add_test(claim, the_slot_of_a_dead_process_is_recovered_before_it_is_claimed);
+    tcase_add_test(claim, an_unfinished_log_file_is_removed_after_an_hour);
+    tcase_add_test(claim, a_damaged_void_of_an_unowned_log_refuses_appends_without_hanging);
+    tcase_add_test(claim, names_that_are_not_slots_are_ignored);
+    tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_locked_is_reported_as_such);
+    tcase_add_test(claim, slots_are_the_files_with_names_of_logs_in_order);
     TCase *take = suite_case(suite, "take", set_up, tmpdir_teardown);
-    tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
-    tcase_add_test(take, damage_to_the_first_block_alone_costs_nothing);
-    tcase_add_test(take, a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold);
-    tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
-    tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
-    tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
+    tcase_add_test(take, the_session_of_a_dead_owner_is_acquired_by_the_next_writer);
+    tcase_add_test(take, damage_to_the_first_block_alone_loses_nothing);
+    tcase_add_test(take, a_log_with_both_first_blocks_damaged_blocks_only_its_own_sessions);
+    tcase_add_test(take, an_owner_stops_writing_a_log_that_was_removed);
+    tcase_add_test(take, an_owner_whose_log_was_removed_closes_without_harm_to_others);
+    tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_its_sessions_until_it_closes);
     TCase *look = suite_case(suite, "look", set_up, tmpdir_teardown);
     const int each = sizeof looks / sizeof looks[0];
+    tcase_add_loop_test(look, an_append_returns_the_reason_when_checks_of_files_start_to_fail, 0,
+                        each);
     tcase_add_loop_test(
-        look, an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_on, 0, each);
-    tcase_add_loop_test(
-        look, an_append_beside_another_owner_comes_back_when_looks_fail_from_some_call_on, 0, each);
-    tcase_add_loop_test(look, a_session_of_another_is_not_taken_when_looks_fail, 0, each);
+        look, an_append_beside_another_owner_returns_when_checks_of_files_start_to_fail, 0, each);
+    tcase_add_loop_test(look, a_session_of_another_owner_is_not_acquired_when_checks_of_files_fail,
+                        0, each);
     return suite;
 }

@@ -88,7 +88,7 @@ static int count_log(void *arg, const annal__log_info *info)
 
 /* ---- locks/claim ---- */
 
-START_TEST(who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is)
+START_TEST(an_append_reports_in_time_which_stopped_process_holds_claim)
 {
     annal_error failure = {0};
     annal_store *store = open_hasty();
@@ -103,7 +103,7 @@ START_TEST(who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_pr
 }
 END_TEST
 
-START_TEST(a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_and_closing)
+START_TEST(a_stopped_holder_of_claim_does_not_block_opening_reading_or_closing)
 {
     uint32_t pid = 0;
     int logs = 0;
@@ -146,7 +146,7 @@ static int64_t tenth_us(void *arg)
     return annal__monotonic_us() / 10;
 }
 
-START_TEST(the_keeper_gets_a_larger_log_beside_a_stopped_holder_of_claim_and_no_append_waits)
+START_TEST(the_keeper_creates_a_larger_log_beside_a_stopped_holder_of_claim)
 {
     const annal_store_options options = {.create = true};
     /* A region that fills up within 250 ms is too small: here, within 2.5 s. */
@@ -215,7 +215,7 @@ static void leave_dead_owner(void)
     ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
 }
 
-START_TEST(nobody_needs_locks_recovery_for_what_died_in_this_boot)
+START_TEST(recovery_in_the_same_boot_needs_no_recovery_lock)
 {
     leave_dead_owner();
     stop_with("store/locks/recovery");
@@ -228,7 +228,7 @@ START_TEST(nobody_needs_locks_recovery_for_what_died_in_this_boot)
 }
 END_TEST
 
-START_TEST(what_another_boot_left_is_recovered_by_one_at_a_time_and_sessions_are_not_had_before)
+START_TEST(appends_wait_until_one_process_has_recovered_the_logs_of_another_boot)
 {
     annal_error failure = {0};
     leave_dead_owner();
@@ -269,7 +269,7 @@ static void recover_until_stopped(void *arg)
     pause();
 }
 
-START_TEST(who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_and_says_who_it_is)
+START_TEST(an_open_beside_a_stopped_recovery_continues_and_names_the_process)
 {
     annal_error failure = {0};
     annal_store *store = store_open(path);
@@ -296,7 +296,7 @@ START_TEST(who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_
 }
 END_TEST
 
-START_TEST(who_only_reads_beside_a_process_that_is_stopped_while_it_recovers_is_told_the_same)
+START_TEST(a_read_only_open_beside_a_stopped_recovery_names_the_process_too)
 {
     const annal_store_options options = {.read_only = true, .log = keep_message};
     annal_store *store = NULL;
@@ -311,7 +311,7 @@ START_TEST(who_only_reads_beside_a_process_that_is_stopped_while_it_recovers_is_
 }
 END_TEST
 
-START_TEST(an_owner_whose_list_was_removed_is_not_said_to_recover_anything)
+START_TEST(an_owner_whose_held_list_was_removed_is_not_reported_as_recovering)
 {
     annal_store *owner = store_open(path);
     append_numbers(owner, "d", 1, 3, ANNAL_LEVEL_SYNC);
@@ -338,7 +338,7 @@ static ssize_t read_slowly(void *arg, int fd, void *bytes, size_t len, uint64_t 
     return annal__system_io.pread(arg, fd, bytes, len, offset);
 }
 
-START_TEST(who_opens_beside_a_process_that_reads_a_log_slowly_waits_for_it)
+START_TEST(an_open_waits_for_a_process_that_reads_a_log_slowly)
 {
     struct io io = annal__system_io;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
@@ -375,7 +375,7 @@ static int open_no_new_log(void *arg, const char *file, int flags, mode_t mode)
     return -1;
 }
 
-START_TEST(a_void_log_that_should_go_keeps_nobody_from_opening_beside_a_stopped_holder_of_claim)
+START_TEST(a_voided_log_does_not_block_an_open_beside_a_stopped_holder_of_claim)
 {
     struct io io = annal__system_io;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
@@ -404,7 +404,7 @@ END_TEST
 
 /* ---- locks/structure, and an owner ---- */
 
-START_TEST(who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is)
+START_TEST(a_deletion_reports_in_time_which_stopped_process_holds_structure)
 {
     annal_error failure = {0};
     annal_store *store = open_hasty();
@@ -423,7 +423,7 @@ static void own_until_stopped(void *session)
     raise(SIGSTOP);
 }
 
-START_TEST(a_stopped_owner_of_a_session_is_named_as_such)
+START_TEST(a_message_says_that_the_owner_of_a_session_is_stopped)
 {
     annal_error failure = {0};
     stopped_start(&stopped, own_until_stopped, "a");
@@ -499,7 +499,7 @@ static bool is_busy(annal_store *store, const char *id)
     return busy;
 }
 
-START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_claims_a_log)
+START_TEST(a_thread_does_not_wait_as_long_as_another_thread_that_claims_a_log)
 {
     struct patient patient;
     annal_error failure = {0};
@@ -517,7 +517,7 @@ START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_claims_a_log)
 }
 END_TEST
 
-START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_wants_the_same_session)
+START_TEST(a_thread_does_not_wait_as_long_as_another_thread_for_the_same_session)
 {
     struct patient patient;
     annal_error failure = {0};
@@ -550,7 +550,7 @@ static int open_on_full_disk(void *arg, const char *file, int flags, mode_t mode
     return -1;
 }
 
-START_TEST(who_keeps_others_off_a_session_on_a_full_disk_waits_for_no_thread_that_makes_a_log)
+START_TEST(the_deleter_of_a_session_on_a_full_disk_waits_for_no_log_creation)
 {
     struct io io = annal__system_io;
     struct patient patient;
@@ -593,7 +593,7 @@ START_TEST(a_limit_for_all_waits_of_a_store_is_not_paid_twice)
 }
 END_TEST
 
-START_TEST(time_in_which_two_threads_wait_counts_once)
+START_TEST(the_waits_of_two_threads_at_the_same_time_count_once)
 {
     struct patient patients[2];
     annal_store *store = store_open(path);
@@ -614,7 +614,7 @@ START_TEST(time_in_which_two_threads_wait_counts_once)
 }
 END_TEST
 
-START_TEST(recovering_a_log_of_our_own_is_work_and_no_waiting)
+START_TEST(recovering_an_own_log_is_work_and_does_not_count_as_waiting)
 {
     struct io io = annal__system_io;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
@@ -632,40 +632,26 @@ Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
     TCase *cases = suite_case(suite, "stops", set_up, tear_down);
-    tcase_add_test(
-        cases, who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is);
-    tcase_add_test(cases,
-                   a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_and_closing);
+    tcase_add_test(cases, an_append_reports_in_time_which_stopped_process_holds_claim);
+    tcase_add_test(cases, a_stopped_holder_of_claim_does_not_block_opening_reading_or_closing);
     tcase_add_test(cases,
                    an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of_claim);
-    tcase_add_test(
-        cases, the_keeper_gets_a_larger_log_beside_a_stopped_holder_of_claim_and_no_append_waits);
+    tcase_add_test(cases, the_keeper_creates_a_larger_log_beside_a_stopped_holder_of_claim);
     tcase_add_test(cases, a_log_whose_sync_failed_is_replaced_beside_a_stopped_holder_of_claim);
-    tcase_add_test(cases, nobody_needs_locks_recovery_for_what_died_in_this_boot);
-    tcase_add_test(
-        cases,
-        what_another_boot_left_is_recovered_by_one_at_a_time_and_sessions_are_not_had_before);
-    tcase_add_test(
-        cases,
-        who_opens_beside_a_process_that_is_stopped_while_it_recovers_goes_on_and_says_who_it_is);
-    tcase_add_test(
-        cases, who_only_reads_beside_a_process_that_is_stopped_while_it_recovers_is_told_the_same);
-    tcase_add_test(cases, an_owner_whose_list_was_removed_is_not_said_to_recover_anything);
-    tcase_add_test(cases, who_opens_beside_a_process_that_reads_a_log_slowly_waits_for_it);
-    tcase_add_test(
-        cases,
-        a_void_log_that_should_go_keeps_nobody_from_opening_beside_a_stopped_holder_of_claim);
-    tcase_add_test(
-        cases,
-        who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_which_process_it_is);
-    tcase_add_test(cases, a_stopped_owner_of_a_session_is_named_as_such);
-    tcase_add_test(cases, a_thread_does_not_wait_as_long_as_another_one_that_claims_a_log);
-    tcase_add_test(cases,
-                   a_thread_does_not_wait_as_long_as_another_one_that_wants_the_same_session);
-    tcase_add_test(
-        cases, who_keeps_others_off_a_session_on_a_full_disk_waits_for_no_thread_that_makes_a_log);
+    tcase_add_test(cases, recovery_in_the_same_boot_needs_no_recovery_lock);
+    tcase_add_test(cases, appends_wait_until_one_process_has_recovered_the_logs_of_another_boot);
+    tcase_add_test(cases, an_open_beside_a_stopped_recovery_continues_and_names_the_process);
+    tcase_add_test(cases, a_read_only_open_beside_a_stopped_recovery_names_the_process_too);
+    tcase_add_test(cases, an_owner_whose_held_list_was_removed_is_not_reported_as_recovering);
+    tcase_add_test(cases, an_open_waits_for_a_process_that_reads_a_log_slowly);
+    tcase_add_test(cases, a_voided_log_does_not_block_an_open_beside_a_stopped_holder_of_claim);
+    tcase_add_test(cases, a_deletion_reports_in_time_which_stopped_process_holds_structure);
+    tcase_add_test(cases, a_message_says_that_the_owner_of_a_session_is_stopped);
+    tcase_add_test(cases, a_thread_does_not_wait_as_long_as_another_thread_that_claims_a_log);
+    tcase_add_test(cases, a_thread_does_not_wait_as_long_as_another_thread_for_the_same_session);
+    tcase_add_test(cases, the_deleter_of_a_session_on_a_full_disk_waits_for_no_log_creation);
     tcase_add_test(cases, a_limit_for_all_waits_of_a_store_is_not_paid_twice);
-    tcase_add_test(cases, time_in_which_two_threads_wait_counts_once);
-    tcase_add_test(cases, recovering_a_log_of_our_own_is_work_and_no_waiting);
+    tcase_add_test(cases, the_waits_of_two_threads_at_the_same_time_count_once);
+    tcase_add_test(cases, recovering_an_own_log_is_work_and_does_not_count_as_waiting);
     return suite;
 }

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-START_TEST(a_missing_store_is_only_made_when_asked_for)
+START_TEST(a_missing_store_is_created_only_on_request)
 {
     const char *path = tmpdir_path(&dir, "store");
     const annal_store_options asked = {.create = true, .no_keeper = true};
@@ -90,7 +90,7 @@ START_TEST(a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock)
 }
 END_TEST
 
-START_TEST(one_directory_is_made_and_not_those_above_it)
+START_TEST(a_store_creates_its_directory_and_none_above_it)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
     annal_store *store = NULL;
@@ -104,7 +104,7 @@ START_TEST(one_directory_is_made_and_not_those_above_it)
 }
 END_TEST
 
-START_TEST(a_store_that_is_closed_before_its_writers_says_how_many)
+START_TEST(a_store_that_is_closed_before_its_writers_reports_their_number)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -167,7 +167,7 @@ START_TEST(the_limit_of_descriptors_is_shared_with_the_host)
 }
 END_TEST
 
-START_TEST(the_level_of_the_store_is_that_of_appends_which_name_none)
+START_TEST(an_append_without_a_level_uses_the_level_of_the_store)
 {
     const annal_store_options options = {
         .create = true, .no_keeper = true, .level = ANNAL_LEVEL_OS, .region_bytes = 1};
@@ -211,7 +211,7 @@ START_TEST(a_session_is_owned_by_the_process_that_appends_until_it_closes_the_st
 }
 END_TEST
 
-START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there)
+START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused)
 {
     static const char *const names[] = {"locks",  "commit", "artifacts", "cursors",
                                         "leases", "packs",  "snapshots"};
@@ -246,17 +246,15 @@ Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
     TCase *tests = suite_case(suite, "store", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
-    tcase_add_test(tests, one_directory_is_made_and_not_those_above_it);
-    tcase_add_test(tests, a_store_that_is_closed_before_its_writers_says_how_many);
+    tcase_add_test(tests, a_missing_store_is_created_only_on_request);
+    tcase_add_test(tests, a_store_creates_its_directory_and_none_above_it);
+    tcase_add_test(tests, a_store_that_is_closed_before_its_writers_reports_their_number);
     tcase_add_test(tests, a_relative_path_from_a_directory_that_is_gone_is_a_failure);
     tcase_add_test(tests, the_limit_of_descriptors_is_shared_with_the_host);
-    tcase_add_test(tests, the_level_of_the_store_is_that_of_appends_which_name_none);
+    tcase_add_test(tests, an_append_without_a_level_uses_the_level_of_the_store);
     tcase_add_test(tests, a_relative_path_stays_the_same_store_when_the_process_moves);
     tcase_add_test(tests, a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock);
-    tcase_add_test(
-        tests,
-        a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there);
+    tcase_add_test(tests, a_link_in_the_place_of_a_directory_of_the_store_is_refused);
     tcase_add_test(tests, a_session_is_owned_by_the_process_that_appends_until_it_closes_the_store);
     return suite;
 }

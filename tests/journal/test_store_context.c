@@ -92,7 +92,7 @@ static void ck_writes_are(annal_status expected)
 }
 
 /* F13. The child has the parent's memory; what it would write would be the parent's to know. */
-START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
+START_TEST(a_child_of_fork_cannot_use_the_store_of_its_parent)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
@@ -117,7 +117,7 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
 END_TEST
 
 /* Under an emulator that cannot wipe memory it is found out by its id. */
-START_TEST(a_child_of_fork_is_found_out_without_asking_for_its_id)
+START_TEST(a_child_of_fork_is_detected_without_a_system_call)
 {
     pid_t child = fork();
     if (child == 0)
@@ -132,7 +132,7 @@ START_TEST(a_child_of_fork_is_found_out_without_asking_for_its_id)
 }
 END_TEST
 
-START_TEST(a_child_of_fork_is_found_out_where_the_kernel_only_says_that_it_wipes_memory)
+START_TEST(a_child_of_fork_is_detected_when_the_kernel_does_not_wipe_memory)
 {
     static const int ignored[] = {-1, MADV_WIPEONFORK};
     for (size_t i = 0; i < 2; i++) {
@@ -187,7 +187,7 @@ START_TEST(a_child_of_fork_may_open_the_store_again_and_append)
 }
 END_TEST
 
-START_TEST(what_was_opened_for_reading_is_not_written)
+START_TEST(a_read_only_store_refuses_every_write)
 {
     const annal_store_options reading = {.read_only = true};
     store_close(store);
@@ -197,7 +197,7 @@ START_TEST(what_was_opened_for_reading_is_not_written)
 }
 END_TEST
 
-START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
+START_TEST(every_reading_function_refuses_an_invalid_session_id)
 {
     annal_cursor *cursor = NULL;
     annal_session_info info;
@@ -220,13 +220,12 @@ Suite *suite_store_context(void)
 {
     Suite *suite = suite_create("store_context");
     TCase *tests = suite_case(suite, "context", set_up, tear_down);
-    tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
-    tcase_add_test(tests, a_child_of_fork_is_found_out_without_asking_for_its_id);
-    tcase_add_test(tests,
-                   a_child_of_fork_is_found_out_where_the_kernel_only_says_that_it_wipes_memory);
+    tcase_add_test(tests, a_child_of_fork_cannot_use_the_store_of_its_parent);
+    tcase_add_test(tests, a_child_of_fork_is_detected_without_a_system_call);
+    tcase_add_test(tests, a_child_of_fork_is_detected_when_the_kernel_does_not_wipe_memory);
     tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
     tcase_add_test(tests, a_child_of_fork_may_open_the_store_again_and_append);
-    tcase_add_test(tests, what_was_opened_for_reading_is_not_written);
-    tcase_add_test(tests, what_is_no_session_id_is_refused_by_whoever_reads);
+    tcase_add_test(tests, a_read_only_store_refuses_every_write);
+    tcase_add_test(tests, every_reading_function_refuses_an_invalid_session_id);
     return suite;
 }

@@ -32,7 +32,7 @@ static const struct {
     {"9999-12-31T23:59:59.999999Z", INT64_C(253402300799999999)},
 };
 
-START_TEST(a_time_is_read_in_every_form_that_the_header_names)
+START_TEST(a_time_is_read_in_every_documented_form)
 {
     int64_t time_us = 0;
     annal_error err = {0};
@@ -69,7 +69,7 @@ static const char *const unreadable[] = {
     "yesterday",
 };
 
-START_TEST(anything_else_is_refused_with_a_sentence_and_writes_nothing)
+START_TEST(an_invalid_time_is_refused_with_a_message_and_writes_nothing)
 {
     int64_t time_us = 77;
     annal_error err = {0};
@@ -80,7 +80,7 @@ START_TEST(anything_else_is_refused_with_a_sentence_and_writes_nothing)
 }
 END_TEST
 
-START_TEST(what_is_written_is_read_back_the_same)
+START_TEST(a_written_time_is_read_back_unchanged)
 {
     struct random random = random_init(1);
     for (int i = 0; i < 20000; i++) {
@@ -126,11 +126,11 @@ Suite *suite_time(void)
 {
     Suite *suite = suite_create("time");
     TCase *tests = suite_case(suite, "time", NULL, NULL);
-    tcase_add_loop_test(tests, a_time_is_read_in_every_form_that_the_header_names, 0,
+    tcase_add_loop_test(tests, a_time_is_read_in_every_documented_form, 0,
                         sizeof readable / sizeof readable[0]);
-    tcase_add_loop_test(tests, anything_else_is_refused_with_a_sentence_and_writes_nothing, 0,
+    tcase_add_loop_test(tests, an_invalid_time_is_refused_with_a_message_and_writes_nothing, 0,
                         sizeof unreadable / sizeof unreadable[0]);
-    tcase_add_test(tests, what_is_written_is_read_back_the_same);
+    tcase_add_test(tests, a_written_time_is_read_back_unchanged);
     tcase_add_test(tests, the_calendar_agrees_with_the_system);
     tcase_add_test(tests, times_beyond_four_digit_years_are_clamped);
     return suite;

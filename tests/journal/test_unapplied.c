@@ -48,7 +48,7 @@ static void leave_behind(const char *path)
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/t.jsonl")), 0);
 }
 
-START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show)
+START_TEST(a_read_only_open_reports_how_many_durable_events_it_cannot_show)
 {
     struct remarks remarks;
     const char *path = tmpdir_path(&dir, "store");
@@ -71,7 +71,7 @@ START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_
 }
 END_TEST
 
-START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole)
+START_TEST(running_writers_deleted_sessions_and_complete_journals_give_no_warning)
 {
     struct remarks remarks;
     annal_session_info info;
@@ -98,7 +98,7 @@ START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is
 }
 END_TEST
 
-START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named)
+START_TEST(a_warning_uses_the_singular_for_one_event_and_names_the_first_sessions)
 {
     for (unsigned sessions = 1; sessions <= 9; sessions += 8) {
         struct remarks remarks;
@@ -127,7 +127,7 @@ START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_name
 }
 END_TEST
 
-START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
+START_TEST(a_store_is_settled_when_every_durable_event_is_in_its_journal)
 {
     annal_store *store = NULL;
     annal_error why = {0};
@@ -149,11 +149,9 @@ Suite *suite_unapplied(void)
 {
     Suite *suite = suite_create("unapplied");
     TCase *unseen = suite_case(suite, "unseen", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(unseen,
-                   a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
-    tcase_add_test(unseen,
-                   nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
-    tcase_add_test(unseen, one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named);
-    tcase_add_test(unseen, a_store_is_settled_when_every_durable_event_stands_in_its_journal);
+    tcase_add_test(unseen, a_read_only_open_reports_how_many_durable_events_it_cannot_show);
+    tcase_add_test(unseen, running_writers_deleted_sessions_and_complete_journals_give_no_warning);
+    tcase_add_test(unseen, a_warning_uses_the_singular_for_one_event_and_names_the_first_sessions);
+    tcase_add_test(unseen, a_store_is_settled_when_every_durable_event_is_in_its_journal);
     return suite;
 }

@@ -208,7 +208,7 @@ static uint64_t line_of(const struct original *original, size_t at)
     return line;
 }
 
-START_TEST(a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event)
+START_TEST(verification_finds_a_flipped_byte_at_its_place_and_loses_at_most_its_event)
 {
     struct original original = {0};
     struct variants variants = {0};
@@ -237,7 +237,7 @@ START_TEST(a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event)
 }
 END_TEST
 
-START_TEST(a_journal_cut_anywhere_keeps_what_is_whole)
+START_TEST(a_journal_truncated_anywhere_keeps_its_complete_events)
 {
     struct original original = {0};
     struct variants variants = {0};
@@ -274,7 +274,7 @@ static struct variant *add_lines(struct variants *variants, const struct origina
     return v;
 }
 
-START_TEST(a_line_dropped_doubled_or_swapped_is_found_and_the_others_come)
+START_TEST(a_dropped_doubled_or_swapped_line_is_found_and_the_others_are_read)
 {
     struct original original = {0};
     struct variants variants = {0};
@@ -317,7 +317,7 @@ START_TEST(a_line_dropped_doubled_or_swapped_is_found_and_the_others_come)
 END_TEST
 
 /* Several bytes anywhere: what comes is never wrong, and something is found. */
-START_TEST(random_damage_never_makes_a_wrong_event)
+START_TEST(random_damage_never_gives_a_wrong_event)
 {
     struct original original = {0};
     struct variants variants = {0};
@@ -347,9 +347,10 @@ Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
     TCase *damage = suite_case(suite, "damage", NULL, NULL);
-    tcase_add_test(damage, a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event);
-    tcase_add_test(damage, a_journal_cut_anywhere_keeps_what_is_whole);
-    tcase_add_test(damage, a_line_dropped_doubled_or_swapped_is_found_and_the_others_come);
-    tcase_add_test(damage, random_damage_never_makes_a_wrong_event);
+    tcase_add_test(damage,
+                   verification_finds_a_flipped_byte_at_its_place_and_loses_at_most_its_event);
+    tcase_add_test(damage, a_journal_truncated_anywhere_keeps_its_complete_events);
+    tcase_add_test(damage, a_dropped_doubled_or_swapped_line_is_found_and_the_others_are_read);
+    tcase_add_test(damage, random_damage_never_gives_a_wrong_event);
     return suite;
 }

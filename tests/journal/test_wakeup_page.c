@@ -50,7 +50,7 @@ static annal__news *listen_to(void)
     return news;
 }
 
-START_TEST(an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id)
+START_TEST(an_entry_with_an_id_of_any_length_is_read_unchanged)
 {
     struct wakeup_page *page = page_of(store);
     char id[ANNAL_SESSION_ID_BYTES_MAX];
@@ -68,7 +68,7 @@ START_TEST(an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id)
 }
 END_TEST
 
-START_TEST(an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one)
+START_TEST(an_overwritten_or_damaged_entry_is_lost_and_never_read_as_another)
 {
     struct wakeup_page *page = page_of(store);
     struct wakeup_entry entry;
@@ -92,7 +92,7 @@ START_TEST(an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_on
 }
 END_TEST
 
-START_TEST(who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only)
+START_TEST(a_process_killed_while_it_holds_a_ticket_delays_others_only_briefly)
 {
     annal__news *news = listen_to();
     struct wakeup_page *page = page_of(store);
@@ -114,7 +114,7 @@ START_TEST(who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_on
 END_TEST
 
 /* A stranger writes anything, all the time. */
-START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
+START_TEST(random_bytes_in_the_page_lose_no_event_and_add_none)
 {
     struct random random = random_init(31);
     annal__news *news = listen_to();
@@ -151,7 +151,7 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
 }
 END_TEST
 
-START_TEST(a_page_of_random_bytes_is_taken_over)
+START_TEST(a_page_of_random_bytes_is_reused)
 {
     struct random random = random_init(31);
     static char bytes[sizeof(struct wakeup_page)];
@@ -168,7 +168,7 @@ START_TEST(a_page_of_random_bytes_is_taken_over)
 }
 END_TEST
 
-START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
+START_TEST(a_page_of_another_version_is_not_changed_and_everything_is_checked)
 {
     atomic_store(&page_of(store)->magic, UINT64_C(0x394c4c45424c4e41));
     annal_store *other = store_open(path);
@@ -196,7 +196,7 @@ static void ck_hears(annal__news *news, uint64_t last_seq)
     }
 }
 
-START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
+START_TEST(a_listener_without_the_page_checks_everything_until_the_page_opens)
 {
     static const enum picky_call calls[] = {PICKY_OPEN, PICKY_WRITE};
     static const int errnos[] = {EACCES, ENOSPC};
@@ -266,7 +266,7 @@ static void *append_twice(void *arg)
 }
 
 /* It counted those of its first second as if they had all been woken beside it. */
-START_TEST(who_comes_new_does_not_rest_for_what_others_were_woken_before)
+START_TEST(a_new_listener_does_not_pause_for_earlier_wakeups_of_others)
 {
     pthread_t thread;
     annal__news_item item;
@@ -317,7 +317,7 @@ static uint64_t know(annal__news *news, uint64_t known)
     return known;
 }
 
-START_TEST(a_writer_that_is_killed_at_any_moment_leaves_nothing_untold)
+START_TEST(a_writer_killed_at_any_moment_leaves_no_event_unannounced)
 {
     struct random random = random_init(32);
     annal__news *news = NULL;
@@ -387,7 +387,7 @@ static void wait_for(_Atomic uint32_t *count, uint32_t least)
     ck_assert_uint_ge(atomic_load(count), least);
 }
 
-START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing)
+START_TEST(one_wakeup_reaches_hundreds_of_processes_while_some_are_killed)
 {
     static pid_t pids[CROWD];
     annal__news_close(listen_to()); /* the page exists, and is new to no process */
@@ -423,17 +423,16 @@ Suite *suite_wakeup_page(void)
 {
     Suite *suite = suite_create("wakeup_page");
     TCase *tcase = suite_case(suite, "all", setup, teardown);
-    tcase_add_test(tcase, an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id);
-    tcase_add_test(tcase, an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one);
-    tcase_add_test(tcase, who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only);
-    tcase_add_test(tcase, random_bytes_in_the_page_lose_no_event_and_invent_none);
-    tcase_add_test(tcase, a_page_of_random_bytes_is_taken_over);
-    tcase_add_test(tcase, a_page_of_another_version_is_left_alone_and_everything_is_looked_at);
-    tcase_add_test(tcase, where_the_page_cannot_be_had_everything_is_looked_at_until_it_can);
+    tcase_add_test(tcase, an_entry_with_an_id_of_any_length_is_read_unchanged);
+    tcase_add_test(tcase, an_overwritten_or_damaged_entry_is_lost_and_never_read_as_another);
+    tcase_add_test(tcase, a_process_killed_while_it_holds_a_ticket_delays_others_only_briefly);
+    tcase_add_test(tcase, random_bytes_in_the_page_lose_no_event_and_add_none);
+    tcase_add_test(tcase, a_page_of_random_bytes_is_reused);
+    tcase_add_test(tcase, a_page_of_another_version_is_not_changed_and_everything_is_checked);
+    tcase_add_test(tcase, a_listener_without_the_page_checks_everything_until_the_page_opens);
     tcase_add_test(tcase, any_call_of_listening_may_fail);
-    tcase_add_test(tcase, who_comes_new_does_not_rest_for_what_others_were_woken_before);
-    tcase_add_test(tcase, a_writer_that_is_killed_at_any_moment_leaves_nothing_untold);
-    tcase_add_test(tcase,
-                   one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing);
+    tcase_add_test(tcase, a_new_listener_does_not_pause_for_earlier_wakeups_of_others);
+    tcase_add_test(tcase, a_writer_killed_at_any_moment_leaves_no_event_unannounced);
+    tcase_add_test(tcase, one_wakeup_reaches_hundreds_of_processes_while_some_are_killed);
     return suite;
 }

@@ -75,7 +75,7 @@ static void ck_no_secret(const char *store)
     ck_assert_msg(grep_tree(store, SECRET, name, sizeof name) == 0, "it is in %s", name);
 }
 
-START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
+START_TEST(a_deleted_session_leaves_nothing_in_the_log_of_this_process)
 {
     static const struct {
         unsigned count;
@@ -102,7 +102,7 @@ START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
 }
 END_TEST
 
-START_TEST(another_process_overwrites_its_log_when_it_is_asked)
+START_TEST(another_process_overwrites_its_log_on_request)
 {
     struct remarks remarks = {0};
     const char *path = tmpdir_path(&dir, "store");
@@ -163,7 +163,7 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
 END_TEST
 
 /* 0: it goes on. 1: it closes the store. 2: it is killed. 3: the power fails. */
-START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
+START_TEST(content_in_the_log_of_a_stopped_process_is_reported_and_removed_later)
 {
     struct remarks remarks = {0};
     const char *path = tmpdir_path(&dir, "store");
@@ -215,7 +215,7 @@ static void *give_back_late(void *arg)
 }
 
 /* One gives the session back when most of the limit is over; another one is stopped. */
-START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
+START_TEST(a_deletion_waits_for_all_others_within_one_limit)
 {
     pthread_t thread;
     const char *path = tmpdir_path(&dir, "store");
@@ -240,7 +240,7 @@ END_TEST
 
 /* Not one after the other: neither for those who answer, nor for those who did not the last
  * time. */
-START_TEST(many_who_are_stopped_cost_one_limit_together)
+START_TEST(many_stopped_processes_cost_one_limit_together)
 {
     enum { STOPPED = 20 };
     struct remarks remarks = {0};
@@ -271,7 +271,7 @@ static void append_and_stop(void *path)
     raise(SIGSTOP);
 }
 
-START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
+START_TEST(a_stopped_process_is_named_without_waiting_for_it)
 {
     struct remarks remarks = {0};
     struct stopped stopped;
@@ -302,7 +302,7 @@ static uint32_t asked_of(const char *held_path)
     return wanted;
 }
 
-START_TEST(whoever_deletes_many_asks_other_processes_once)
+START_TEST(a_deletion_of_many_sessions_asks_other_processes_once)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, false, NULL), *store = open_store(path, false, NULL);
@@ -324,7 +324,7 @@ START_TEST(whoever_deletes_many_asks_other_processes_once)
 END_TEST
 
 /* Closed, or killed; the process that deletes has a log of its own, or not yet. */
-START_TEST(logs_that_nobody_has_keep_nothing)
+START_TEST(unowned_logs_keep_no_deleted_content)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *first = open_store(path, false, NULL), *second = open_store(path, false, NULL);
@@ -346,7 +346,7 @@ START_TEST(logs_that_nobody_has_keep_nothing)
 }
 END_TEST
 
-START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
+START_TEST(a_deletion_removes_cut_tails_and_unfinished_copies)
 {
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_store(path, false, NULL);
@@ -366,7 +366,7 @@ START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
 END_TEST
 
 /* A directory stands where such a piece would, so that it cannot be removed. */
-START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later)
+START_TEST(a_session_that_cannot_be_deleted_completely_stays_and_can_be_deleted_later)
 {
     annal_session_info info = {.last_seq = 77};
     annal_store *store = open_store(tmpdir_path(&dir, "store"), false, NULL);
@@ -428,7 +428,7 @@ static annal_store *open_failing(const char *path, bool keeper, struct io *io,
     return store;
 }
 
-START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
+START_TEST(a_failed_sync_of_the_zeros_is_reported_and_the_log_is_replaced)
 {
     struct io io;
     struct remarks remarks = {0};
@@ -476,22 +476,21 @@ Suite *suite_wipe(void)
 {
     Suite *suite = suite_create("wipe");
     TCase *tests = suite_case(suite, "wipe", tmpdir_setup, tmpdir_teardown);
-    tcase_add_loop_test(tests, of_a_deleted_session_nothing_is_left_in_the_log_of_this_process, 0,
-                        2);
-    tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);
+    tcase_add_loop_test(tests, a_deleted_session_leaves_nothing_in_the_log_of_this_process, 0, 2);
+    tcase_add_test(tests, another_process_overwrites_its_log_on_request);
     tcase_add_test(tests,
                    a_process_that_appends_without_a_pause_overwrites_its_log_too_and_loses_nothing);
-    tcase_add_loop_test(tests, of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does,
-                        0, 4);
-    tcase_add_test(tests, a_deletion_waits_for_others_no_longer_than_the_limit_in_all);
-    tcase_add_test(tests, many_who_are_stopped_cost_one_limit_together);
-    tcase_add_test(tests, a_process_that_is_stopped_is_named_and_not_waited_for);
-    tcase_add_test(tests, whoever_deletes_many_asks_other_processes_once);
-    tcase_add_loop_test(tests, logs_that_nobody_has_keep_nothing, 0, 2);
-    tcase_add_test(tests, what_was_cut_off_a_journal_and_half_made_copies_go_with_it);
+    tcase_add_loop_test(
+        tests, content_in_the_log_of_a_stopped_process_is_reported_and_removed_later, 0, 4);
+    tcase_add_test(tests, a_deletion_waits_for_all_others_within_one_limit);
+    tcase_add_test(tests, many_stopped_processes_cost_one_limit_together);
+    tcase_add_test(tests, a_stopped_process_is_named_without_waiting_for_it);
+    tcase_add_test(tests, a_deletion_of_many_sessions_asks_other_processes_once);
+    tcase_add_loop_test(tests, unowned_logs_keep_no_deleted_content, 0, 2);
+    tcase_add_test(tests, a_deletion_removes_cut_tails_and_unfinished_copies);
     tcase_add_test(tests,
-                   a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later);
-    tcase_add_test(tests, a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced);
+                   a_session_that_cannot_be_deleted_completely_stays_and_can_be_deleted_later);
+    tcase_add_test(tests, a_failed_sync_of_the_zeros_is_reported_and_the_log_is_replaced);
     tcase_add_test(tests, an_owner_whose_disk_refuses_the_zeros_tries_again_soon);
     return suite;
 }

@@ -87,7 +87,7 @@ static void ck_nothing_written(struct fixture *f, const struct bytes_on_disk *be
 
 /* ---- Exactly once ---- */
 
-START_TEST(the_same_id_with_the_same_bytes_gives_the_first_seq)
+START_TEST(an_id_with_the_same_bytes_gives_the_first_seq)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -128,7 +128,7 @@ START_TEST(an_id_with_another_type_cause_or_data_is_a_conflict)
 }
 END_TEST
 
-START_TEST(several_events_with_ids_are_all_there_or_none)
+START_TEST(several_events_with_ids_are_appended_together_or_not_at_all)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -176,7 +176,7 @@ static void *retry(void *arg)
     return NULL;
 }
 
-START_TEST(the_same_id_from_many_threads_at_once_is_one_event)
+START_TEST(many_threads_with_the_same_id_append_one_event)
 {
     struct fixture f;
     struct retrier retriers[RETRIERS] = {0};
@@ -196,7 +196,7 @@ END_TEST
 
 /* ---- expected_seq ---- */
 
-START_TEST(expected_seq_is_compared_with_where_the_session_stands)
+START_TEST(expected_seq_is_compared_with_the_last_seq_of_the_session)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -226,7 +226,7 @@ START_TEST(expected_seq_is_compared_with_where_the_session_stands)
 }
 END_TEST
 
-START_TEST(an_expected_seq_that_expect_leaves_out_is_refused)
+START_TEST(an_expected_seq_without_its_kind_of_expectation_is_refused)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -286,7 +286,7 @@ START_TEST(a_retry_with_its_expected_seq_is_recognised_without_limit)
 }
 END_TEST
 
-START_TEST(an_id_is_found_behind_many_events_that_have_none)
+START_TEST(an_id_is_found_even_after_many_events_without_ids)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -311,7 +311,7 @@ END_TEST
 /* ---- Levels ---- */
 
 /* H1, H12: events of level os lie between others; nothing may end up behind a hole. */
-START_TEST(levels_mix_in_any_order_and_survive_together)
+START_TEST(levels_may_be_mixed_in_any_order)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_OS, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_SYNC};
     for (int order = 0; order < 81; order++) {
@@ -334,7 +334,7 @@ START_TEST(levels_mix_in_any_order_and_survive_together)
 }
 END_TEST
 
-START_TEST(more_than_a_mebibyte_of_level_os_is_synced_and_goes_on)
+START_TEST(a_session_continues_after_more_than_a_mebibyte_of_level_os)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -351,7 +351,7 @@ START_TEST(more_than_a_mebibyte_of_level_os_is_synced_and_goes_on)
 END_TEST
 
 /* The disk fills up in the middle of a line. */
-START_TEST(a_write_of_level_os_that_breaks_off_is_taken_back)
+START_TEST(an_incomplete_write_of_level_os_is_undone)
 {
     struct fixture f;
     struct failing_io disk;
@@ -383,7 +383,7 @@ END_TEST
 
 /* Of two events the first may be whole, so nothing is taken back: what is there shows at the next
  * open. */
-START_TEST(a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed)
+START_TEST(closing_the_store_reports_a_session_that_cannot_be_released)
 {
     struct fixture f;
     struct failing_io disk;
@@ -439,7 +439,7 @@ static annal_slice json_string(char *bytes, size_t len)
     return (annal_slice){bytes, len};
 }
 
-START_TEST(the_largest_event_goes_in_and_one_byte_more_does_not)
+START_TEST(the_largest_event_is_accepted_and_one_byte_more_is_refused)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -527,7 +527,7 @@ START_TEST(one_append_has_at_most_65536_events)
 }
 END_TEST
 
-START_TEST(what_is_not_accepted_leaves_every_byte_as_it_was)
+START_TEST(a_refused_append_changes_no_byte)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -572,7 +572,7 @@ START_TEST(what_is_not_accepted_leaves_every_byte_as_it_was)
 }
 END_TEST
 
-START_TEST(a_session_id_is_a_file_name_and_nothing_else)
+START_TEST(a_session_id_must_be_a_plain_file_name)
 {
     struct fixture f;
     FIXTURE_INIT(&f);
@@ -658,7 +658,7 @@ static annal_status append_msgpack(struct fixture *f, const annal_draft *event, 
     return status;
 }
 
-START_TEST(a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for)
+START_TEST(a_session_whose_first_append_failed_starts_again_in_the_requested_format)
 {
     static const enum libc_family families[] = {LIBC_HEAP, LIBC_SYSTEM};
     for (size_t i = 0; i < 2; i++) {
@@ -694,27 +694,27 @@ Suite *suite_writer(void)
 {
     Suite *suite = suite_create("writer");
     TCase *once = suite_case(suite, "exactly once", NULL, NULL);
-    tcase_add_test(once, the_same_id_with_the_same_bytes_gives_the_first_seq);
+    tcase_add_test(once, an_id_with_the_same_bytes_gives_the_first_seq);
     tcase_add_test(once, an_id_with_another_type_cause_or_data_is_a_conflict);
-    tcase_add_test(once, several_events_with_ids_are_all_there_or_none);
-    tcase_add_test(once, the_same_id_from_many_threads_at_once_is_one_event);
-    tcase_add_test(once, expected_seq_is_compared_with_where_the_session_stands);
-    tcase_add_test(once, an_expected_seq_that_expect_leaves_out_is_refused);
+    tcase_add_test(once, several_events_with_ids_are_appended_together_or_not_at_all);
+    tcase_add_test(once, many_threads_with_the_same_id_append_one_event);
+    tcase_add_test(once, expected_seq_is_compared_with_the_last_seq_of_the_session);
+    tcase_add_test(once, an_expected_seq_without_its_kind_of_expectation_is_refused);
     tcase_add_test(once, a_retry_with_its_expected_seq_is_recognised_without_limit);
-    tcase_add_test(once, an_id_is_found_behind_many_events_that_have_none);
+    tcase_add_test(once, an_id_is_found_even_after_many_events_without_ids);
     TCase *levels = suite_case(suite, "levels", NULL, NULL);
-    tcase_add_test(levels, levels_mix_in_any_order_and_survive_together);
+    tcase_add_test(levels, levels_may_be_mixed_in_any_order);
     tcase_add_test(levels,
-                   a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for);
-    tcase_add_test(levels, more_than_a_mebibyte_of_level_os_is_synced_and_goes_on);
-    tcase_add_test(levels, a_write_of_level_os_that_breaks_off_is_taken_back);
-    tcase_add_test(levels, a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed);
+                   a_session_whose_first_append_failed_starts_again_in_the_requested_format);
+    tcase_add_test(levels, a_session_continues_after_more_than_a_mebibyte_of_level_os);
+    tcase_add_test(levels, an_incomplete_write_of_level_os_is_undone);
+    tcase_add_test(levels, closing_the_store_reports_a_session_that_cannot_be_released);
     TCase *limits = suite_case(suite, "limits", NULL, NULL);
-    tcase_add_test(limits, the_largest_event_goes_in_and_one_byte_more_does_not);
+    tcase_add_test(limits, the_largest_event_is_accepted_and_one_byte_more_is_refused);
     tcase_add_test(limits, every_limit_of_a_draft_is_exact);
     tcase_add_test(limits, one_append_has_at_most_65536_events);
-    tcase_add_test(limits, what_is_not_accepted_leaves_every_byte_as_it_was);
-    tcase_add_test(limits, a_session_id_is_a_file_name_and_nothing_else);
+    tcase_add_test(limits, a_refused_append_changes_no_byte);
+    tcase_add_test(limits, a_session_id_must_be_a_plain_file_name);
     tcase_add_test(limits, time_does_not_go_back_unless_it_was_far_ahead);
     return suite;
 }

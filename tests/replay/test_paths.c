@@ -388,7 +388,7 @@ static void teardown(void)
     fixture_done(&world.f);
 }
 
-START_TEST(by_any_path_the_state_is_the_same_bytes)
+START_TEST(every_path_to_a_state_gives_the_same_bytes)
 {
     world.random = random_init(1000 + (uint64_t)_i);
     for (unsigned i = 0; i < 2; i++) {
@@ -409,6 +409,6 @@ Suite *suite_paths(void)
     Suite *suite = suite_create("paths");
     TCase *tc = suite_case(suite, "paths", setup, teardown);
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, by_any_path_the_state_is_the_same_bytes, 0, 3);
+    tcase_add_loop_test(tc, every_path_to_a_state_gives_the_same_bytes, 0, 3);
     return suite;
 }

@@ -138,7 +138,7 @@ static void ck_same(annal_slice session, uint64_t seq)
     ck_assert_mem_eq(&quick, &slow, sizeof quick);
 }
 
-START_TEST(a_reduction_begins_with_the_newest_copy_that_was_saved)
+START_TEST(a_reduction_starts_from_the_newest_saved_copy)
 {
     annal_replay_info info;
     append_turns(&f, "s", 1, 320);
@@ -179,7 +179,7 @@ START_TEST(copies_of_another_version_or_another_reducer_are_not_used)
 }
 END_TEST
 
-START_TEST(the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point)
+START_TEST(a_fork_uses_the_copies_of_its_ancestors_up_to_its_fork_point)
 {
     annal_replay_info info;
     append_turns(&f, "s", 1, 220);
@@ -199,7 +199,7 @@ START_TEST(the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point)
 }
 END_TEST
 
-START_TEST(a_copy_that_is_damaged_or_of_another_journal_is_passed_over)
+START_TEST(a_damaged_or_foreign_copy_is_skipped)
 {
     annal_replay_info info;
     annal__reduction_row row;
@@ -267,7 +267,7 @@ static void put_rows(unsigned count, uint64_t bytes_max)
     }
 }
 
-START_TEST(as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone)
+START_TEST(copies_are_thinned_to_the_limit_and_a_too_large_copy_is_refused)
 {
     annal__reduction_row large = {.session = S,
                                   .reducer = ANNAL_SLICE("r"),
@@ -285,7 +285,7 @@ START_TEST(as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone)
 }
 END_TEST
 
-START_TEST(a_copy_that_is_too_large_is_tried_again_later_and_later)
+START_TEST(a_too_large_copy_is_retried_at_growing_distances)
 {
     const annal_reduce_options none = {.policy = {.every_events = 10, .bytes_max = 1}};
     append_turns(&f, "s", 1, 1000);
@@ -295,7 +295,7 @@ START_TEST(a_copy_that_is_too_large_is_tried_again_later_and_later)
 }
 END_TEST
 
-START_TEST(what_a_function_of_the_reducer_fails_with_is_handed_through)
+START_TEST(the_status_of_a_failed_reducer_function_is_returned)
 {
     void *state = NULL;
     annal_error why = {0};
@@ -326,7 +326,7 @@ START_TEST(what_a_function_of_the_reducer_fails_with_is_handed_through)
 }
 END_TEST
 
-START_TEST(the_copies_go_with_the_index_and_come_back)
+START_TEST(deleted_copies_are_saved_again_after_the_index_is_rebuilt)
 {
     annal_replay_info info;
     append_turns(&f, "s", 1, 120);
@@ -345,14 +345,14 @@ Suite *suite_reducer(void)
 {
     Suite *suite = suite_create("reducer");
     TCase *tc = suite_case(suite, "reducer", setup, fixture_teardown);
-    tcase_add_test(tc, a_reduction_begins_with_the_newest_copy_that_was_saved);
+    tcase_add_test(tc, a_reduction_starts_from_the_newest_saved_copy);
     tcase_add_test(tc, copies_of_another_version_or_another_reducer_are_not_used);
-    tcase_add_test(tc, the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point);
-    tcase_add_test(tc, a_copy_that_is_damaged_or_of_another_journal_is_passed_over);
+    tcase_add_test(tc, a_fork_uses_the_copies_of_its_ancestors_up_to_its_fork_point);
+    tcase_add_test(tc, a_damaged_or_foreign_copy_is_skipped);
     tcase_add_test(tc, copies_stay_below_their_limit_and_evenly_spread);
-    tcase_add_test(tc, as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone);
-    tcase_add_test(tc, a_copy_that_is_too_large_is_tried_again_later_and_later);
-    tcase_add_test(tc, what_a_function_of_the_reducer_fails_with_is_handed_through);
-    tcase_add_test(tc, the_copies_go_with_the_index_and_come_back);
+    tcase_add_test(tc, copies_are_thinned_to_the_limit_and_a_too_large_copy_is_refused);
+    tcase_add_test(tc, a_too_large_copy_is_retried_at_growing_distances);
+    tcase_add_test(tc, the_status_of_a_failed_reducer_function_is_returned);
+    tcase_add_test(tc, deleted_copies_are_saved_again_after_the_index_is_rebuilt);
     return suite;
 }

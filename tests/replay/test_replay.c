@@ -130,7 +130,7 @@ START_TEST(replay_begins_with_the_newest_snapshot_up_to_the_moment)
 }
 END_TEST
 
-START_TEST(a_replayed_state_can_be_asked_and_taken_further)
+START_TEST(a_replayed_state_can_be_queried_and_extended)
 {
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
@@ -157,7 +157,7 @@ START_TEST(a_replayed_state_can_be_asked_and_taken_further)
 }
 END_TEST
 
-START_TEST(a_moment_behind_the_last_event_or_of_no_session_is_not_found)
+START_TEST(a_moment_after_the_last_event_or_without_a_session_is_not_found)
 {
     annal_state *state = NULL;
     uint64_t seq;
@@ -232,7 +232,7 @@ static void import_folder(const char *kind, const char *folder)
     free(names);
 }
 
-START_TEST(on_real_logs_past_states_are_the_same_with_snapshots_and_without)
+START_TEST(past_states_of_real_logs_do_not_depend_on_snapshots)
 {
     struct random random = random_init(8);
     char *folder = real_logs(kinds[_i]);
@@ -244,7 +244,7 @@ START_TEST(on_real_logs_past_states_are_the_same_with_snapshots_and_without)
 }
 END_TEST
 
-START_TEST(on_the_logs_of_this_project_they_are_too)
+START_TEST(past_states_of_the_logs_of_this_project_do_not_depend_on_snapshots)
 {
     struct random random = random_init(9);
     char *folder = NULL;
@@ -275,7 +275,7 @@ static void append_out_of_order(void)
         fixture_append_at(&f, "s", "a.one", "{}", T0 + seconds[i] * 1000000LL);
 }
 
-START_TEST(the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later)
+START_TEST(the_state_at_a_time_is_the_state_at_the_last_seq_with_a_ts_up_to_it)
 {
     uint64_t seq = 77;
     append_out_of_order();
@@ -289,7 +289,7 @@ START_TEST(the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later)
 }
 END_TEST
 
-START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
+START_TEST(a_time_in_a_fork_covers_its_whole_history)
 {
     static const struct {
         int64_t after_us;
@@ -322,7 +322,7 @@ START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
 }
 END_TEST
 
-START_TEST(a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date)
+START_TEST(a_time_is_found_in_the_journal_when_the_index_cannot_catch_up)
 {
     fixture_reopen(&f, &(annal_index_options){.wait_ms = 20});
     append_out_of_order();
@@ -337,7 +337,7 @@ START_TEST(a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_t
 }
 END_TEST
 
-START_TEST(a_store_that_is_open_for_reading_only_is_replayed_to_its_last_event)
+START_TEST(a_read_only_store_is_replayed_to_its_last_event)
 {
     annal_store *store = f.store;
     annal_index *index = f.index;
@@ -476,7 +476,7 @@ START_TEST(verify_names_a_snapshot_that_is_damaged)
 END_TEST
 
 /* The event was sound when the snapshot was taken, and is not now. */
-START_TEST(verify_names_a_snapshot_that_the_events_do_not_give_any_more)
+START_TEST(verify_names_a_snapshot_that_differs_from_its_events)
 {
     annal_replay_verify_result result;
     struct findings findings = {0};
@@ -500,19 +500,20 @@ Suite *suite_replay(void)
     tcase_add_test(tc, a_long_fold_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, replay_begins_with_the_newest_snapshot_up_to_the_moment);
-    tcase_add_test(tc, a_replayed_state_can_be_asked_and_taken_further);
-    tcase_add_test(tc, a_moment_behind_the_last_event_or_of_no_session_is_not_found);
-    tcase_add_loop_test(tc, on_real_logs_past_states_are_the_same_with_snapshots_and_without, 0, 2);
-    tcase_add_loop_test(tc, on_the_logs_of_this_project_they_are_too, 0, 2);
-    tcase_add_loop_test(tc, the_state_at_a_time_is_that_at_the_largest_seq_whose_ts_is_not_later, 0,
+    tcase_add_test(tc, a_replayed_state_can_be_queried_and_extended);
+    tcase_add_test(tc, a_moment_after_the_last_event_or_without_a_session_is_not_found);
+    tcase_add_loop_test(tc, past_states_of_real_logs_do_not_depend_on_snapshots, 0, 2);
+    tcase_add_loop_test(tc, past_states_of_the_logs_of_this_project_do_not_depend_on_snapshots, 0,
+                        2);
+    tcase_add_loop_test(tc, the_state_at_a_time_is_the_state_at_the_last_seq_with_a_ts_up_to_it, 0,
                         (int)(sizeof times / sizeof *times));
-    tcase_add_test(tc, a_time_in_a_fork_is_one_of_its_whole_history);
-    tcase_add_test(tc, a_time_is_found_in_the_journal_while_the_index_cannot_be_brought_up_to_date);
-    tcase_add_test(tc, a_store_that_is_open_for_reading_only_is_replayed_to_its_last_event);
+    tcase_add_test(tc, a_time_in_a_fork_covers_its_whole_history);
+    tcase_add_test(tc, a_time_is_found_in_the_journal_when_the_index_cannot_catch_up);
+    tcase_add_test(tc, a_read_only_store_is_replayed_to_its_last_event);
     tcase_add_test(tc, a_reducer_gets_the_events_of_a_range_in_order);
     tcase_add_test(tc, a_damaged_event_changes_nothing_and_those_after_it_do);
     tcase_add_test(tc, verify_compares_every_snapshot_with_the_events);
     tcase_add_test(tc, verify_names_a_snapshot_that_is_damaged);
-    tcase_add_test(tc, verify_names_a_snapshot_that_the_events_do_not_give_any_more);
+    tcase_add_test(tc, verify_names_a_snapshot_that_differs_from_its_events);
     return suite;
 }

@@ -85,7 +85,7 @@ static void ck_none(uint32_t timeout_ms)
     ck_assert_int_eq(annal_tail_next(tail, timeout_ms, &event, NULL), ANNAL_END);
 }
 
-START_TEST(history_comes_first_then_what_is_appended)
+START_TEST(a_tail_gives_the_history_first_and_then_new_events)
 {
     append(3);
     open_tail(0);
@@ -101,7 +101,7 @@ START_TEST(history_comes_first_then_what_is_appended)
 }
 END_TEST
 
-START_TEST(a_tail_that_rested_goes_on_after_its_last_event)
+START_TEST(a_rested_tail_continues_after_its_last_event)
 {
     append(3);
     open_tail(0);
@@ -139,7 +139,7 @@ START_TEST(a_tail_begins_at_any_seq)
 }
 END_TEST
 
-START_TEST(a_session_that_does_not_exist_yet_is_waited_for)
+START_TEST(a_tail_waits_for_a_session_that_does_not_exist_yet)
 {
     open_tail(_i == 0 ? 0 : NEW);
     ck_none(0);
@@ -152,7 +152,7 @@ START_TEST(a_session_that_does_not_exist_yet_is_waited_for)
 }
 END_TEST
 
-START_TEST(a_wait_ends_with_its_time)
+START_TEST(a_wait_ends_after_its_time)
 {
     append(1);
     open_tail(NEW);
@@ -163,14 +163,14 @@ START_TEST(a_wait_ends_with_its_time)
 }
 END_TEST
 
-START_TEST(a_name_that_is_no_session_is_refused)
+START_TEST(an_invalid_session_name_is_refused)
 {
     ck_assert_int_eq(open_at(f.store, ANNAL_SLICE("../x"), 0, NULL), ANNAL_ERR_INVALID);
     ck_assert_ptr_null(tail);
 }
 END_TEST
 
-START_TEST(the_descriptor_is_readable_when_something_came_and_not_before)
+START_TEST(the_descriptor_is_readable_only_after_an_append)
 {
     append(1);
     open_tail(0);
@@ -185,7 +185,7 @@ START_TEST(the_descriptor_is_readable_when_something_came_and_not_before)
 }
 END_TEST
 
-START_TEST(the_descriptor_announces_a_session_that_is_made)
+START_TEST(the_descriptor_is_readable_after_a_session_was_created)
 {
     open_tail(0);
     ck_none(0);
@@ -283,7 +283,7 @@ static int append_from_outside(void)
     return annal_store_close(store, NULL) == ANNAL_OK && fine ? 0 : 1;
 }
 
-START_TEST(what_another_process_appends_wakes_a_tail)
+START_TEST(an_append_of_another_process_wakes_a_tail)
 {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -299,7 +299,7 @@ START_TEST(what_another_process_appends_wakes_a_tail)
 END_TEST
 
 /* A directory stands where the shared memory should be. */
-START_TEST(without_a_wakeup_page_a_tail_looks_by_itself)
+START_TEST(a_tail_without_a_wakeup_page_polls)
 {
     append(1);
     annal_index_close(f.index);
@@ -363,7 +363,7 @@ START_TEST(a_torn_tail_that_is_cut_and_written_again_is_given_once)
 }
 END_TEST
 
-START_TEST(damage_is_news_and_the_tail_goes_on_behind_it)
+START_TEST(a_tail_reports_damage_and_continues_after_it)
 {
     annal_event event;
     append(5);
@@ -386,7 +386,7 @@ START_TEST(damage_is_news_and_the_tail_goes_on_behind_it)
 }
 END_TEST
 
-START_TEST(a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so)
+START_TEST(a_tail_of_a_deleted_session_gives_all_events_and_then_reports_the_deletion)
 {
     annal_event event;
     append(3);
@@ -404,7 +404,7 @@ START_TEST(a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so)
 }
 END_TEST
 
-START_TEST(a_journal_that_is_gone_ends_the_tail)
+START_TEST(a_missing_journal_ends_the_tail)
 {
     annal_event event;
     annal_error err = {0};
@@ -420,7 +420,7 @@ START_TEST(a_journal_that_is_gone_ends_the_tail)
 END_TEST
 
 /* As an editor saves it: the same bytes, another file. */
-START_TEST(a_copy_that_takes_the_place_of_its_journal_is_followed)
+START_TEST(a_tail_follows_a_copy_that_replaced_its_journal)
 {
     append(2);
     ck_ok(annal_checkpoint(f.store, err));
@@ -447,22 +447,22 @@ Suite *suite_tail(void)
 {
     Suite *suite = suite_create("tail");
     TCase *tc = suite_case(suite, "tail", setup, teardown);
-    tcase_add_test(tc, history_comes_first_then_what_is_appended);
-    tcase_add_test(tc, a_tail_that_rested_goes_on_after_its_last_event);
+    tcase_add_test(tc, a_tail_gives_the_history_first_and_then_new_events);
+    tcase_add_test(tc, a_rested_tail_continues_after_its_last_event);
     tcase_add_test(tc, a_tail_begins_at_any_seq);
-    tcase_add_loop_test(tc, a_session_that_does_not_exist_yet_is_waited_for, 0, 2);
-    tcase_add_test(tc, a_wait_ends_with_its_time);
-    tcase_add_test(tc, a_name_that_is_no_session_is_refused);
-    tcase_add_test(tc, the_descriptor_is_readable_when_something_came_and_not_before);
-    tcase_add_test(tc, the_descriptor_announces_a_session_that_is_made);
+    tcase_add_loop_test(tc, a_tail_waits_for_a_session_that_does_not_exist_yet, 0, 2);
+    tcase_add_test(tc, a_wait_ends_after_its_time);
+    tcase_add_test(tc, an_invalid_session_name_is_refused);
+    tcase_add_test(tc, the_descriptor_is_readable_only_after_an_append);
+    tcase_add_test(tc, the_descriptor_is_readable_after_a_session_was_created);
     tcase_add_test(tc, a_session_of_msgpack_is_followed_like_any_other);
     tcase_add_test(tc, while_a_thread_appends_no_event_is_missing_or_doubled);
-    tcase_add_test(tc, what_another_process_appends_wakes_a_tail);
-    tcase_add_test(tc, without_a_wakeup_page_a_tail_looks_by_itself);
+    tcase_add_test(tc, an_append_of_another_process_wakes_a_tail);
+    tcase_add_test(tc, a_tail_without_a_wakeup_page_polls);
     tcase_add_test(tc, a_torn_tail_that_is_cut_and_written_again_is_given_once);
-    tcase_add_test(tc, damage_is_news_and_the_tail_goes_on_behind_it);
-    tcase_add_test(tc, a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so);
-    tcase_add_test(tc, a_journal_that_is_gone_ends_the_tail);
-    tcase_add_test(tc, a_copy_that_takes_the_place_of_its_journal_is_followed);
+    tcase_add_test(tc, a_tail_reports_damage_and_continues_after_it);
+    tcase_add_test(tc, a_tail_of_a_deleted_session_gives_all_events_and_then_reports_the_deletion);
+    tcase_add_test(tc, a_missing_journal_ends_the_tail);
+    tcase_add_test(tc, a_tail_follows_a_copy_that_replaced_its_journal);
     return suite;
 }

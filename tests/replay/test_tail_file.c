@@ -62,7 +62,7 @@ static const char *cursor_path(void)
     return tmpdir_path(&f.dir, "store/cursors/bill.json");
 }
 
-START_TEST(a_cursor_begins_behind_what_was_committed_and_gives_the_rest_again)
+START_TEST(a_cursor_starts_after_the_committed_events_and_repeats_the_rest)
 {
     fixture_append_at(&f, "a", "a.one", "{}", 1000000);
     fixture_append_at(&f, "b", "a.one", "{}", 2000000);
@@ -87,7 +87,7 @@ START_TEST(a_cursor_begins_behind_what_was_committed_and_gives_the_rest_again)
 }
 END_TEST
 
-START_TEST(the_place_to_begin_counts_for_a_new_cursor_only)
+START_TEST(a_starting_point_applies_only_to_a_new_cursor)
 {
     const annal_tail_options from_now = {.cursor = ANNAL_SLICE("bill"), .from_now = true};
     const annal_tail_options last = {.cursor = ANNAL_SLICE("bill"), .last = 5};
@@ -102,7 +102,7 @@ START_TEST(the_place_to_begin_counts_for_a_new_cursor_only)
 }
 END_TEST
 
-START_TEST(a_cursor_of_one_session_is_kept_too)
+START_TEST(a_cursor_of_one_session_is_saved_too)
 {
     const annal_slice a = ANNAL_SLICE("a");
     const annal_tail_options options = {
@@ -127,7 +127,7 @@ START_TEST(a_cursor_of_one_session_is_kept_too)
 }
 END_TEST
 
-START_TEST(a_session_that_is_not_what_it_was_is_given_from_its_first_event)
+START_TEST(a_replaced_session_is_given_from_its_first_event)
 {
     fixture_append(&f, "a", "a.one", "{}");
     fixture_append(&f, "a", "a.one", "{}");
@@ -151,7 +151,7 @@ START_TEST(a_session_that_is_not_what_it_was_is_given_from_its_first_event)
 END_TEST
 
 /* The same file, put back from a backup and written on: other events stand at those seqs. */
-START_TEST(a_journal_that_was_put_back_is_noticed_by_its_hash)
+START_TEST(a_restored_journal_is_detected_by_its_hash)
 {
     size_t len;
     fixture_append(&f, "a", "a.one", "{}");
@@ -181,7 +181,7 @@ START_TEST(a_journal_that_was_put_back_is_noticed_by_its_hash)
 }
 END_TEST
 
-START_TEST(a_session_that_was_converted_meanwhile_goes_on)
+START_TEST(a_cursor_continues_after_the_conversion_of_its_session)
 {
     const annal_convert_options msgpack = {.format = ANNAL_FORMAT_MSGPACK};
     annal_convert_result result;
@@ -219,7 +219,7 @@ START_TEST(a_cursor_has_one_reader_at_a_time)
 }
 END_TEST
 
-START_TEST(what_could_not_be_committed_is_committed_the_next_time)
+START_TEST(a_failed_commit_succeeds_with_the_next_commit)
 {
     const char *folder = tmpdir_path(&f.dir, "store/cursors");
     fixture_append(&f, "a", "x", "1");
@@ -237,7 +237,7 @@ START_TEST(what_could_not_be_committed_is_committed_the_next_time)
 }
 END_TEST
 
-START_TEST(without_a_cursor_there_is_nothing_to_commit)
+START_TEST(a_commit_without_a_cursor_is_refused)
 {
     open_tail(NULL);
     ck_assert_int_eq(annal_tail_commit(tail, NULL), ANNAL_ERR_INVALID);
@@ -285,7 +285,7 @@ START_TEST(cursors_are_listed_and_shown)
 END_TEST
 
 /* Whatever stands in the file: it is read as it was written, or refused. */
-START_TEST(a_damaged_cursor_is_never_taken_for_another_place)
+START_TEST(a_damaged_cursor_is_never_read_as_another_position)
 {
     size_t len;
     uint64_t sum;
@@ -374,7 +374,7 @@ static void append_some(struct random *rng, uint64_t *appended)
     }
 }
 
-START_TEST(a_reader_that_is_killed_and_comes_back_misses_nothing)
+START_TEST(a_killed_reader_that_restarts_misses_nothing)
 {
     struct random rng = random_init((uint64_t)getpid());
     uint64_t appended[KILL_SESSIONS] = {0};
@@ -414,17 +414,17 @@ Suite *suite_tail_file(void)
 {
     Suite *suite = suite_create("tail_file");
     TCase *tc = suite_case(suite, "tail_file", setup, teardown);
-    tcase_add_test(tc, a_cursor_begins_behind_what_was_committed_and_gives_the_rest_again);
-    tcase_add_test(tc, the_place_to_begin_counts_for_a_new_cursor_only);
-    tcase_add_test(tc, a_cursor_of_one_session_is_kept_too);
-    tcase_add_test(tc, a_session_that_is_not_what_it_was_is_given_from_its_first_event);
-    tcase_add_loop_test(tc, a_journal_that_was_put_back_is_noticed_by_its_hash, 0, 3);
-    tcase_add_test(tc, a_session_that_was_converted_meanwhile_goes_on);
+    tcase_add_test(tc, a_cursor_starts_after_the_committed_events_and_repeats_the_rest);
+    tcase_add_test(tc, a_starting_point_applies_only_to_a_new_cursor);
+    tcase_add_test(tc, a_cursor_of_one_session_is_saved_too);
+    tcase_add_test(tc, a_replaced_session_is_given_from_its_first_event);
+    tcase_add_loop_test(tc, a_restored_journal_is_detected_by_its_hash, 0, 3);
+    tcase_add_test(tc, a_cursor_continues_after_the_conversion_of_its_session);
     tcase_add_test(tc, a_cursor_has_one_reader_at_a_time);
-    tcase_add_test(tc, without_a_cursor_there_is_nothing_to_commit);
-    tcase_add_test(tc, what_could_not_be_committed_is_committed_the_next_time);
+    tcase_add_test(tc, a_commit_without_a_cursor_is_refused);
+    tcase_add_test(tc, a_failed_commit_succeeds_with_the_next_commit);
     tcase_add_test(tc, cursors_are_listed_and_shown);
-    tcase_add_test(tc, a_damaged_cursor_is_never_taken_for_another_place);
-    tcase_add_test(tc, a_reader_that_is_killed_and_comes_back_misses_nothing);
+    tcase_add_test(tc, a_damaged_cursor_is_never_read_as_another_position);
+    tcase_add_test(tc, a_killed_reader_that_restarts_misses_nothing);
     return suite;
 }

@@ -96,7 +96,7 @@ static void use_wakeup_page(const char *session, int64_t ts_us)
     annal_tail_close(tail);
 }
 
-START_TEST(history_comes_by_time_and_then_each_append_in_its_order)
+START_TEST(a_tail_gives_the_history_by_time_and_then_appends_in_their_order)
 {
     use_wakeup_page("b", 3000000);
     fixture_append_at(&f, "b", "a.one", "{}", 1000000); /* an import: back in time */
@@ -120,7 +120,7 @@ START_TEST(history_comes_by_time_and_then_each_append_in_its_order)
 }
 END_TEST
 
-START_TEST(a_rest_changes_no_order)
+START_TEST(a_rest_does_not_change_the_order)
 {
     for (int64_t i = 0; i < 6; i++)
         fixture_append_at(&f, i % 3 == 0 ? "a" : "b", "a.one", "{}", i * 1000000 + 1);
@@ -138,7 +138,7 @@ START_TEST(a_rest_changes_no_order)
 }
 END_TEST
 
-START_TEST(across_sessions_the_order_is_that_of_the_appends)
+START_TEST(events_of_several_sessions_follow_the_order_of_the_appends)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_OS, ANNAL_LEVEL_SYNC};
     struct random rng;
@@ -161,7 +161,7 @@ START_TEST(across_sessions_the_order_is_that_of_the_appends)
 }
 END_TEST
 
-START_TEST(a_tail_of_named_sessions_gives_these_alone_and_waits_for_those_to_come)
+START_TEST(a_tail_of_named_sessions_gives_only_those_and_waits_for_missing_sessions)
 {
     const annal_slice sessions[] = {ANNAL_SLICE("s02"), ANNAL_SLICE("s00"), ANNAL_SLICE("s02")};
     append(0);
@@ -178,7 +178,7 @@ START_TEST(a_tail_of_named_sessions_gives_these_alone_and_waits_for_those_to_com
 }
 END_TEST
 
-START_TEST(only_events_of_the_types_asked_for_are_given)
+START_TEST(a_tail_gives_only_events_of_the_requested_types)
 {
     const annal_slice types[] = {ANNAL_SLICE("tool.*"), ANNAL_SLICE("turn.started")};
     (void)append_as(0, "tool.called", "{}", ANNAL_LEVEL_OS);
@@ -198,7 +198,7 @@ END_TEST
 
 /* ---- Where it begins ---- */
 
-START_TEST(from_now_gives_what_comes_after_and_nothing_before)
+START_TEST(a_tail_from_now_gives_only_later_events)
 {
     append(0);
     append(1);
@@ -257,7 +257,7 @@ START_TEST(a_tail_begins_with_the_last_events_of_all_sessions_together)
 }
 END_TEST
 
-START_TEST(two_beginnings_and_what_is_no_name_are_refused)
+START_TEST(two_starting_points_and_invalid_names_are_refused)
 {
     const annal_tail_options wrong[] = {
         {.from_us = 1, .from_now = true},
@@ -275,7 +275,7 @@ END_TEST
 
 /* ---- Sessions that change under it ---- */
 
-START_TEST(a_session_that_is_deleted_and_begun_anew_is_given_from_its_first_event)
+START_TEST(a_deleted_and_restarted_session_is_given_from_its_first_event)
 {
     append(0);
     append(0);
@@ -303,7 +303,7 @@ START_TEST(a_session_that_is_deleted_and_begun_anew_is_given_from_its_first_even
 }
 END_TEST
 
-START_TEST(a_session_that_is_converted_goes_on_where_it_was)
+START_TEST(a_tail_continues_after_the_conversion_of_a_session)
 {
     const annal_convert_options msgpack = {.format = ANNAL_FORMAT_MSGPACK};
     annal_convert_result result;
@@ -325,7 +325,7 @@ END_TEST
 
 /* ---- Forks ---- */
 
-START_TEST(among_all_sessions_a_fork_gives_its_own_events)
+START_TEST(a_tail_of_all_sessions_gives_only_the_own_events_of_a_fork)
 {
     for (int i = 0; i < 3; i++)
         append(0);
@@ -353,7 +353,7 @@ START_TEST(among_all_sessions_a_fork_gives_its_own_events)
 }
 END_TEST
 
-START_TEST(a_fork_that_is_named_gives_its_whole_history)
+START_TEST(a_tail_of_a_named_fork_gives_its_whole_history)
 {
     const annal_slice sessions[] = {ANNAL_SLICE("s02"), ANNAL_SLICE("s03")};
     for (int i = 0; i < 3; i++)
@@ -381,7 +381,7 @@ START_TEST(a_fork_that_is_named_gives_its_whole_history)
 END_TEST
 
 /* More than the hub's log holds: the rest is looked up in its table. */
-START_TEST(a_reader_that_falls_far_behind_misses_nothing)
+START_TEST(a_slow_reader_misses_nothing)
 {
     enum { SLOW = 4, APPENDS = 10000 };
     uint64_t next[SLOW] = {1, 1, 1, 1};
@@ -479,7 +479,7 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-START_TEST(whatever_the_interleaving_no_tail_misses_or_repeats_an_event)
+START_TEST(no_interleaving_makes_a_tail_miss_or_repeat_an_event)
 {
     struct appender appenders[MODEL_THREADS];
     enum { READERS = 24 }; /* a crowd */
@@ -505,7 +505,7 @@ START_TEST(whatever_the_interleaving_no_tail_misses_or_repeats_an_event)
 END_TEST
 
 /* One loop, a descriptor for each tail: half of one session each, half of all. */
-START_TEST(an_event_loop_over_many_descriptors_gets_everything_once)
+START_TEST(an_event_loop_over_many_descriptors_gets_each_event_once)
 {
     enum { TAILS = 100, APPENDS = 200, SPREAD = 4 };
     static annal_tail *tails[TAILS];
@@ -570,7 +570,7 @@ static int follow_in_a_process(uint64_t count)
     return annal_store_close(store, NULL) == ANNAL_OK ? 0 : 3;
 }
 
-START_TEST(what_one_process_appends_all_others_get_once)
+START_TEST(every_process_gets_the_appends_of_another_process_once)
 {
     enum { PROCESSES_MAX = 40, EACH = 100 };
     const unsigned processes = many_or(PROCESSES_MAX, 3);
@@ -598,22 +598,22 @@ Suite *suite_tails(void)
 {
     Suite *suite = suite_create("tails");
     TCase *tc = suite_case(suite, "tails", setup, teardown);
-    tcase_add_test(tc, history_comes_by_time_and_then_each_append_in_its_order);
-    tcase_add_test(tc, a_rest_changes_no_order);
-    tcase_add_loop_test(tc, across_sessions_the_order_is_that_of_the_appends, 0, 2);
-    tcase_add_test(tc, a_tail_of_named_sessions_gives_these_alone_and_waits_for_those_to_come);
-    tcase_add_test(tc, only_events_of_the_types_asked_for_are_given);
-    tcase_add_test(tc, from_now_gives_what_comes_after_and_nothing_before);
+    tcase_add_test(tc, a_tail_gives_the_history_by_time_and_then_appends_in_their_order);
+    tcase_add_test(tc, a_rest_does_not_change_the_order);
+    tcase_add_loop_test(tc, events_of_several_sessions_follow_the_order_of_the_appends, 0, 2);
+    tcase_add_test(tc, a_tail_of_named_sessions_gives_only_those_and_waits_for_missing_sessions);
+    tcase_add_test(tc, a_tail_gives_only_events_of_the_requested_types);
+    tcase_add_test(tc, a_tail_from_now_gives_only_later_events);
     tcase_add_test(tc, a_tail_begins_at_a_time);
     tcase_add_test(tc, a_tail_begins_with_the_last_events_of_all_sessions_together);
-    tcase_add_test(tc, two_beginnings_and_what_is_no_name_are_refused);
-    tcase_add_test(tc, a_session_that_is_deleted_and_begun_anew_is_given_from_its_first_event);
-    tcase_add_test(tc, a_session_that_is_converted_goes_on_where_it_was);
-    tcase_add_test(tc, among_all_sessions_a_fork_gives_its_own_events);
-    tcase_add_loop_test(tc, a_fork_that_is_named_gives_its_whole_history, 0, 2);
-    tcase_add_test(tc, a_reader_that_falls_far_behind_misses_nothing);
-    tcase_add_test(tc, whatever_the_interleaving_no_tail_misses_or_repeats_an_event);
-    tcase_add_test(tc, an_event_loop_over_many_descriptors_gets_everything_once);
-    tcase_add_test(tc, what_one_process_appends_all_others_get_once);
+    tcase_add_test(tc, two_starting_points_and_invalid_names_are_refused);
+    tcase_add_test(tc, a_deleted_and_restarted_session_is_given_from_its_first_event);
+    tcase_add_test(tc, a_tail_continues_after_the_conversion_of_a_session);
+    tcase_add_test(tc, a_tail_of_all_sessions_gives_only_the_own_events_of_a_fork);
+    tcase_add_loop_test(tc, a_tail_of_a_named_fork_gives_its_whole_history, 0, 2);
+    tcase_add_test(tc, a_slow_reader_misses_nothing);
+    tcase_add_test(tc, no_interleaving_makes_a_tail_miss_or_repeat_an_event);
+    tcase_add_test(tc, an_event_loop_over_many_descriptors_gets_each_event_once);
+    tcase_add_test(tc, every_process_gets_the_appends_of_another_process_once);
     return suite;
 }

@@ -41,7 +41,7 @@ static annal_travel *travel_open(annal_moment at)
     return travel;
 }
 
-START_TEST(each_step_forward_and_back_shows_the_state_there)
+START_TEST(each_step_forward_and_back_shows_the_state_at_its_event)
 {
     fixture_append_session(&f, "s");
     annal_travel *travel = travel_open(at_seq(0));
@@ -80,7 +80,7 @@ static void wander(annal_travel *travel, uint64_t last, struct random *random, i
     }
 }
 
-START_TEST(wherever_one_goes_in_a_long_session_the_state_is_the_one_there)
+START_TEST(every_move_in_a_long_session_shows_the_right_state)
 {
     struct random random = random_init(17);
     const unsigned events = full_or(3000, 1500);
@@ -96,7 +96,7 @@ START_TEST(wherever_one_goes_in_a_long_session_the_state_is_the_one_there)
 END_TEST
 
 /* Through all keyframes, and past the window in front of which there are none. */
-START_TEST(stepping_back_a_long_way_shows_each_state)
+START_TEST(many_steps_back_show_each_state)
 {
     append_turns(&f, "s", 1, 1500);
     annal_travel *travel = travel_open((annal_moment){0});
@@ -110,7 +110,7 @@ START_TEST(stepping_back_a_long_way_shows_each_state)
 END_TEST
 
 /* From keyframes that were left on the way, far before the window. */
-START_TEST(leaping_back_after_a_long_way_shows_the_state_there)
+START_TEST(a_long_leap_back_shows_the_state_at_its_event)
 {
     static const uint64_t places[] = {4500, 2100, 4900, 2000};
     append_turns(&f, "s", 1, 5000);
@@ -143,10 +143,10 @@ Suite *suite_travel(void)
 {
     Suite *suite = suite_create("travel");
     TCase *tc = suite_case(suite, "travel", fixture_setup, fixture_teardown);
-    tcase_add_test(tc, each_step_forward_and_back_shows_the_state_there);
-    tcase_add_test(tc, wherever_one_goes_in_a_long_session_the_state_is_the_one_there);
-    tcase_add_long_test(tc, stepping_back_a_long_way_shows_each_state);
-    tcase_add_long_test(tc, leaping_back_after_a_long_way_shows_the_state_there);
+    tcase_add_test(tc, each_step_forward_and_back_shows_the_state_at_its_event);
+    tcase_add_test(tc, every_move_in_a_long_session_shows_the_right_state);
+    tcase_add_long_test(tc, many_steps_back_show_each_state);
+    tcase_add_long_test(tc, a_long_leap_back_shows_the_state_at_its_event);
     tcase_add_test(tc, a_moment_that_does_not_exist_changes_nothing);
     return suite;
 }

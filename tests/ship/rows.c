@@ -101,7 +101,7 @@ START_TEST(a_crash_between_a_batch_and_its_rows_loses_nothing)
 END_TEST
 
 /* Also of what a shipper of version 10 left. */
-START_TEST(rows_get_what_they_need_of_events_before_these_are_dropped)
+START_TEST(rows_are_built_from_events_before_these_are_dropped)
 {
     NEEDS_SERVER();
     leave_unmade();
@@ -114,7 +114,7 @@ START_TEST(rows_get_what_they_need_of_events_before_these_are_dropped)
 END_TEST
 
 /* Retention does not wait until no batches come. */
-START_TEST(rows_that_need_no_event_that_is_dropped_are_not_made_for_that)
+START_TEST(a_drop_does_not_build_rows_of_other_events)
 {
     NEEDS_SERVER();
     leave_unmade();
@@ -133,7 +133,7 @@ static const char wait_with_lock[] =
     " 'AccessExclusiveLock' AND relation::regclass::text LIKE 'annal.%events%') AND NOT EXISTS"
     " (SELECT FROM pg_locks WHERE NOT granted) LOOP PERFORM pg_sleep(0.001); END LOOP; END $$";
 
-START_TEST(who_reads_while_events_are_dropped_waits_for_it)
+START_TEST(a_reader_waits_while_events_are_dropped)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, events, "append", "s1");
@@ -157,7 +157,7 @@ START_TEST(who_reads_while_events_are_dropped_waits_for_it)
 END_TEST
 
 /* As pg_dump does. */
-START_TEST(who_reads_for_long_keeps_retention_waiting_and_no_shipper)
+START_TEST(a_long_read_delays_retention_and_no_shipper)
 {
     NEEDS_SERVER();
     static const char waiting[] = "SELECT count(*) FROM pg_locks WHERE NOT granted";
@@ -176,7 +176,7 @@ START_TEST(who_reads_for_long_keeps_retention_waiting_and_no_shipper)
 }
 END_TEST
 
-START_TEST(events_are_dropped_once_by_two_who_do_it_at_the_same_time)
+START_TEST(two_simultaneous_drops_remove_events_once)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, events, "append", "s1");
@@ -200,7 +200,7 @@ START_TEST(events_are_dropped_once_by_two_who_do_it_at_the_same_time)
 END_TEST
 
 /* The batches of the same sessions that come while another process makes rows. */
-START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
+START_TEST(batches_do_not_wait_for_the_process_that_builds_rows)
 {
     NEEDS_SERVER();
     leave_unmade();
@@ -218,7 +218,7 @@ START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
 END_TEST
 
 /* Somebody forgot a transaction. */
-START_TEST(a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever)
+START_TEST(a_stuck_builder_of_rows_blocks_others_for_a_limited_time)
 {
     NEEDS_SERVER();
     leave_unmade();
@@ -232,7 +232,7 @@ START_TEST(a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever)
 }
 END_TEST
 
-START_TEST(a_shipper_that_follows_makes_the_rows_that_another_one_left)
+START_TEST(a_following_shipper_builds_the_rows_that_another_shipper_left)
 {
     NEEDS_SERVER();
     leave_unmade();
@@ -266,7 +266,7 @@ static annal_status make_endless(struct ship_target *target, uint32_t min_age_ms
     return ANNAL_OK;
 }
 
-START_TEST(a_shipper_that_ends_does_not_make_the_rows_of_all_batches_first)
+START_TEST(a_shipper_ends_before_the_rows_of_all_batches_are_built)
 {
     const struct ship_kind endless = {
         .open = open_endless, .close = close_endless, .make_rows = make_endless};
@@ -280,7 +280,7 @@ START_TEST(a_shipper_that_ends_does_not_make_the_rows_of_all_batches_first)
 }
 END_TEST
 
-START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
+START_TEST(an_event_that_breaks_its_rows_blocks_no_other_session)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, events, "append", "s1");
@@ -299,7 +299,7 @@ START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
 END_TEST
 
 /* For the index of turns. */
-START_TEST(a_turn_id_that_is_too_long_keeps_no_other_session_waiting)
+START_TEST(a_too_long_turn_id_blocks_no_other_session)
 {
     NEEDS_SERVER();
     enum { ID_BYTES = 6000 };
@@ -374,7 +374,7 @@ static void check_what_is_seldom(void)
                " ORDER BY id");
 }
 
-START_TEST(rows_say_what_those_of_the_local_tables_say)
+START_TEST(rows_at_the_target_equal_the_local_tables)
 {
     NEEDS_SERVER();
     ship_what_is_seldom();
@@ -385,7 +385,7 @@ START_TEST(rows_say_what_those_of_the_local_tables_say)
 }
 END_TEST
 
-START_TEST(rows_of_version_16_are_mended)
+START_TEST(rows_of_version_16_are_repaired)
 {
     NEEDS_SERVER();
     ship_what_is_seldom();
@@ -482,19 +482,19 @@ END_TEST
 void ship_add_row_tests(TCase *cases)
 {
     tcase_add_long_test(cases, rows_of_random_sessions_do_not_depend_on_the_batches);
-    tcase_add_test(cases, a_shipper_that_ends_does_not_make_the_rows_of_all_batches_first);
-    tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
-    tcase_add_test(cases, a_turn_id_that_is_too_long_keeps_no_other_session_waiting);
+    tcase_add_test(cases, a_shipper_ends_before_the_rows_of_all_batches_are_built);
+    tcase_add_test(cases, an_event_that_breaks_its_rows_blocks_no_other_session);
+    tcase_add_test(cases, a_too_long_turn_id_blocks_no_other_session);
     tcase_add_test(cases, an_event_of_the_year_0_is_shipped);
-    tcase_add_test(cases, rows_say_what_those_of_the_local_tables_say);
-    tcase_add_test(cases, rows_of_version_16_are_mended);
+    tcase_add_test(cases, rows_at_the_target_equal_the_local_tables);
+    tcase_add_test(cases, rows_of_version_16_are_repaired);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
-    tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
-    tcase_add_test(cases, rows_that_need_no_event_that_is_dropped_are_not_made_for_that);
-    tcase_add_test(cases, who_reads_while_events_are_dropped_waits_for_it);
-    tcase_add_long_test(cases, who_reads_for_long_keeps_retention_waiting_and_no_shipper);
-    tcase_add_test(cases, events_are_dropped_once_by_two_who_do_it_at_the_same_time);
-    tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
-    tcase_add_test(cases, a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever);
-    tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);
+    tcase_add_test(cases, rows_are_built_from_events_before_these_are_dropped);
+    tcase_add_test(cases, a_drop_does_not_build_rows_of_other_events);
+    tcase_add_test(cases, a_reader_waits_while_events_are_dropped);
+    tcase_add_long_test(cases, a_long_read_delays_retention_and_no_shipper);
+    tcase_add_test(cases, two_simultaneous_drops_remove_events_once);
+    tcase_add_test(cases, batches_do_not_wait_for_the_process_that_builds_rows);
+    tcase_add_test(cases, a_stuck_builder_of_rows_blocks_others_for_a_limited_time);
+    tcase_add_test(cases, a_following_shipper_builds_the_rows_that_another_shipper_left);
 }

@@ -56,7 +56,7 @@ static void ck_same_journals(const char *session)
 /* ---- What is shared ---- */
 
 /* Neither store ships or pulls anything, and nobody shares the session. */
-START_TEST(a_session_that_a_pack_names_is_shared_from_its_first_event_on)
+START_TEST(a_pack_shares_a_session_from_its_first_event_on)
 {
     NEEDS_SERVER();
     ASK("SELECT store || ' ' || session || ' ' || seq FROM annal._heads", "* proj_shop 1");
@@ -75,7 +75,7 @@ START_TEST(a_session_that_a_pack_names_is_shared_from_its_first_event_on)
 END_TEST
 
 /* What no pack names stays on its host, also when it is guarded; so does all in other stores. */
-START_TEST(other_sessions_wait_for_nobody)
+START_TEST(sessions_that_no_pack_shares_wait_for_no_store)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"note\",\"data\":1}\n", "append", "s1");
@@ -88,7 +88,7 @@ START_TEST(other_sessions_wait_for_nobody)
 END_TEST
 
 /* A store that has taken the session decides about it alone, until it releases it. */
-START_TEST(a_store_that_is_the_home_of_a_session_decides_alone)
+START_TEST(the_home_of_a_session_decides_alone)
 {
     NEEDS_SERVER();
     H1("run", "create", "r1");
@@ -105,7 +105,7 @@ START_TEST(a_store_that_is_the_home_of_a_session_decides_alone)
 }
 END_TEST
 
-START_TEST(events_of_before_are_shipped_first)
+START_TEST(earlier_events_are_shipped_first)
 {
     NEEDS_SERVER();
     H1("home", "leave");
@@ -120,7 +120,7 @@ START_TEST(events_of_before_are_shipped_first)
 }
 END_TEST
 
-START_TEST(a_store_that_left_takes_no_more_events)
+START_TEST(a_store_that_left_refuses_events)
 {
     NEEDS_SERVER();
     H1("home", "leave");
@@ -133,7 +133,7 @@ START_TEST(a_store_that_left_takes_no_more_events)
 }
 END_TEST
 
-START_TEST(a_program_that_knows_no_decider_is_refused)
+START_TEST(a_program_without_a_decider_is_refused)
 {
     NEEDS_SERVER();
     annal_error err = {0};
@@ -181,7 +181,7 @@ START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
 END_TEST
 
 /* The first event of a session, in COMMIT. */
-START_TEST(a_first_event_that_was_decided_is_not_lost)
+START_TEST(a_decided_first_event_is_not_lost)
 {
     NEEDS_SERVER();
     int in, out;
@@ -226,7 +226,7 @@ END_TEST
 /* ---- What goes wrong ---- */
 
 /* Also for a store whose lease is of the time before. */
-START_TEST(a_session_that_was_released_is_shared_again)
+START_TEST(a_released_session_is_shared_again)
 {
     NEEDS_SERVER();
     H2("backlog", "add", "shop", "mend the pump");
@@ -241,7 +241,7 @@ START_TEST(a_session_that_was_released_is_shared_again)
 END_TEST
 
 /* Guards are not asked about a part of the session. */
-START_TEST(a_store_that_does_not_have_all_of_a_session_refuses_nothing)
+START_TEST(a_store_with_a_part_of_a_session_does_not_decide_by_it)
 {
     NEEDS_SERVER();
     NOT_H2("there is no such project", "backlog", "add", "barn", "sweep");
@@ -257,7 +257,7 @@ START_TEST(a_store_that_does_not_have_all_of_a_session_refuses_nothing)
 }
 END_TEST
 
-START_TEST(an_empty_journal_is_brought_again)
+START_TEST(the_events_of_an_empty_journal_are_downloaded_again)
 {
     NEEDS_SERVER();
     H1("backlog", "add", "shop", "mend the pump");
@@ -270,7 +270,7 @@ START_TEST(an_empty_journal_is_brought_again)
 END_TEST
 
 /* Another store asked for the session before its events were shipped. */
-START_TEST(events_of_before_are_shipped_while_it_is_shared_by_another)
+START_TEST(earlier_events_are_shipped_while_another_store_shares_the_session)
 {
     NEEDS_SERVER();
     H1("home", "leave");
@@ -289,7 +289,7 @@ START_TEST(events_of_before_are_shipped_while_it_is_shared_by_another)
 END_TEST
 
 /* Its events have other hashes. */
-START_TEST(a_shared_session_that_was_converted_is_brought_again)
+START_TEST(a_converted_shared_session_is_downloaded_again)
 {
     NEEDS_SERVER();
     H1("convert", "proj_shop", "--format", "msgpack");
@@ -304,7 +304,7 @@ START_TEST(a_shared_session_that_was_converted_is_brought_again)
 }
 END_TEST
 
-START_TEST(a_target_that_lost_events_gets_them_again)
+START_TEST(lost_events_of_a_target_are_shipped_again)
 {
     NEEDS_SERVER();
     H1("backlog", "add", "shop", "mend the pump");
@@ -337,7 +337,7 @@ START_TEST(a_fork_of_a_shared_session_is_shared)
 END_TEST
 
 /* The COMMIT was done, its answer is lost, and the session was released meanwhile. */
-START_TEST(an_event_that_was_decided_before_a_release_is_a_fact)
+START_TEST(an_event_decided_before_a_release_stays)
 {
     NEEDS_SERVER();
     int in, out, status = -1;
@@ -364,7 +364,7 @@ END_TEST
 enum { CONTENDERS = 8 };
 
 /* AT-A3: of eight processes on two hosts one gets the task, and the others leave nothing. */
-START_TEST(of_eight_claims_of_a_task_one_wins)
+START_TEST(one_of_eight_claims_of_a_task_wins)
 {
     NEEDS_SERVER();
     pid_t pids[CONTENDERS];
@@ -396,7 +396,7 @@ START_TEST(of_eight_claims_of_a_task_one_wins)
 END_TEST
 
 /* Nobody guards these, so each gets its place, also beside other processes of the same store. */
-START_TEST(of_eight_processes_each_gets_its_events_in)
+START_TEST(each_of_eight_processes_appends_its_events)
 {
     NEEDS_SERVER();
     static const char note[] = "{\"type\":\"note\",\"data\":1}\n";
@@ -447,7 +447,7 @@ START_TEST(the_status_of_a_run_is_one_for_all_hosts)
 END_TEST
 
 /* A run needs its project, which another host has: it is brought. */
-START_TEST(a_run_sees_its_project_on_another_host)
+START_TEST(a_run_sees_its_project_from_another_host)
 {
     NEEDS_SERVER();
     H2("run", "create", "r1", "--project", "shop");
@@ -458,7 +458,7 @@ START_TEST(a_run_sees_its_project_on_another_host)
 END_TEST
 
 /* The host that claimed its task is lost before the run has an event. */
-START_TEST(a_run_that_another_host_claimed_is_known_with_its_project)
+START_TEST(a_run_claimed_by_another_host_is_downloaded_with_its_project)
 {
     NEEDS_SERVER();
     H1("backlog", "add", "shop", "mend the pump");
@@ -477,7 +477,7 @@ END_TEST
 #define WAITING "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 /* h2 asked its guards when the project was active, and then h1 was first. */
-START_TEST(a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile)
+START_TEST(a_run_is_not_started_in_a_deleted_project)
 {
     NEEDS_SERVER();
     static const char *const retire[] = {"project", "retire", "shop", NULL};
@@ -501,7 +501,7 @@ START_TEST(a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile)
 END_TEST
 
 /* one host executes a run, and the token of its lease fences the host before it. */
-START_TEST(the_lease_of_a_run_has_one_owner_among_hosts)
+START_TEST(the_lease_of_a_run_has_one_owner_on_all_hosts)
 {
     NEEDS_SERVER();
     H1("run", "create", "r1");
@@ -619,30 +619,30 @@ Suite *suite_cluster(void)
     Suite *suite = suite_create("cluster");
     TCase *cases = suite_case(suite, "cluster", set_up, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
-    tcase_add_test(cases, a_session_that_a_pack_names_is_shared_from_its_first_event_on);
-    tcase_add_test(cases, other_sessions_wait_for_nobody);
-    tcase_add_test(cases, a_store_that_is_the_home_of_a_session_decides_alone);
-    tcase_add_test(cases, events_of_before_are_shipped_first);
-    tcase_add_test(cases, a_store_that_left_takes_no_more_events);
-    tcase_add_test(cases, a_program_that_knows_no_decider_is_refused);
+    tcase_add_test(cases, a_pack_shares_a_session_from_its_first_event_on);
+    tcase_add_test(cases, sessions_that_no_pack_shares_wait_for_no_store);
+    tcase_add_test(cases, the_home_of_a_session_decides_alone);
+    tcase_add_test(cases, earlier_events_are_shipped_first);
+    tcase_add_test(cases, a_store_that_left_refuses_events);
+    tcase_add_test(cases, a_program_without_a_decider_is_refused);
     tcase_add_test(cases, a_store_whose_cluster_cannot_be_read_is_refused);
-    tcase_add_test(cases, a_first_event_that_was_decided_is_not_lost);
+    tcase_add_test(cases, a_decided_first_event_is_not_lost);
     tcase_add_test(cases, artifacts_of_a_shared_session_travel);
-    tcase_add_test(cases, a_session_that_was_released_is_shared_again);
-    tcase_add_test(cases, a_store_that_does_not_have_all_of_a_session_refuses_nothing);
-    tcase_add_test(cases, an_empty_journal_is_brought_again);
-    tcase_add_test(cases, events_of_before_are_shipped_while_it_is_shared_by_another);
-    tcase_add_test(cases, a_shared_session_that_was_converted_is_brought_again);
-    tcase_add_test(cases, a_target_that_lost_events_gets_them_again);
+    tcase_add_test(cases, a_released_session_is_shared_again);
+    tcase_add_test(cases, a_store_with_a_part_of_a_session_does_not_decide_by_it);
+    tcase_add_test(cases, the_events_of_an_empty_journal_are_downloaded_again);
+    tcase_add_test(cases, earlier_events_are_shipped_while_another_store_shares_the_session);
+    tcase_add_test(cases, a_converted_shared_session_is_downloaded_again);
+    tcase_add_test(cases, lost_events_of_a_target_are_shipped_again);
     tcase_add_test(cases, a_fork_of_a_shared_session_is_shared);
-    tcase_add_test(cases, an_event_that_was_decided_before_a_release_is_a_fact);
-    tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
-    tcase_add_test(cases, of_eight_processes_each_gets_its_events_in);
+    tcase_add_test(cases, an_event_decided_before_a_release_stays);
+    tcase_add_test(cases, one_of_eight_claims_of_a_task_wins);
+    tcase_add_test(cases, each_of_eight_processes_appends_its_events);
     tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
-    tcase_add_test(cases, a_run_sees_its_project_on_another_host);
-    tcase_add_test(cases, a_run_that_another_host_claimed_is_known_with_its_project);
-    tcase_add_test(cases, a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile);
-    tcase_add_test(cases, the_lease_of_a_run_has_one_owner_among_hosts);
+    tcase_add_test(cases, a_run_sees_its_project_from_another_host);
+    tcase_add_test(cases, a_run_claimed_by_another_host_is_downloaded_with_its_project);
+    tcase_add_test(cases, a_run_is_not_started_in_a_deleted_project);
+    tcase_add_test(cases, the_lease_of_a_run_has_one_owner_on_all_hosts);
     tcase_add_test(cases, the_events_of_a_run_have_one_order);
     tcase_add_test(cases, revisions_are_numbered_and_stay);
     tcase_add_test(cases, a_proposal_of_the_inbox_is_decided_once);

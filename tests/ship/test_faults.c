@@ -468,7 +468,7 @@ static void wait_at(const struct pg *pg, const char *sql, const char *want)
 }
 
 /* Its last events had not arrived at the standby, which goes back in time with them. */
-START_TEST(a_standby_that_takes_over_gets_what_it_missed)
+START_TEST(a_promoted_standby_receives_the_events_it_missed)
 {
     struct pg standby;
     cli_setup();
@@ -512,6 +512,6 @@ Suite *suite_faults(void)
     tcase_set_timeout(cases, 1700);
     tcase_add_test(cases, after_each_fault_the_target_equals_the_journals);
     cases = suite_case(suite, "failover", NULL, NULL);
-    tcase_add_long_test(cases, a_standby_that_takes_over_gets_what_it_missed);
+    tcase_add_long_test(cases, a_promoted_standby_receives_the_events_it_missed);
     return suite;
 }

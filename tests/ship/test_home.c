@@ -79,7 +79,7 @@ START_TEST(a_session_has_one_home_at_a_time)
 END_TEST
 
 /* Although its lease here is over: pulling needs none. */
-START_TEST(a_session_that_was_pulled_goes_on_where_it_was_before)
+START_TEST(a_pulled_session_continues_at_its_first_home)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -106,7 +106,7 @@ START_TEST(a_session_that_was_pulled_goes_on_where_it_was_before)
 END_TEST
 
 /* status and release, with another name than the session was taken with. */
-START_TEST(a_home_is_known_by_its_epoch_and_given_back_by_its_name)
+START_TEST(a_home_is_identified_by_its_epoch_and_released_by_its_store)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -129,7 +129,7 @@ START_TEST(a_home_is_known_by_its_epoch_and_given_back_by_its_name)
 END_TEST
 
 /* It only looks. */
-START_TEST(the_status_of_homes_makes_no_schema)
+START_TEST(home_status_creates_no_schema)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -140,7 +140,7 @@ START_TEST(the_status_of_homes_makes_no_schema)
 }
 END_TEST
 
-START_TEST(what_was_not_shipped_keeps_the_home)
+START_TEST(unshipped_events_prevent_a_release)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -155,7 +155,7 @@ START_TEST(what_was_not_shipped_keeps_the_home)
 }
 END_TEST
 
-START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
+START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_its_events)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -196,7 +196,7 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
 END_TEST
 
 /* What is not late yet, because nobody appended in its place, is not copied. */
-START_TEST(events_that_the_home_may_still_ship_are_not_late)
+START_TEST(events_that_the_home_can_still_ship_are_not_late)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -218,7 +218,7 @@ START_TEST(events_that_the_home_may_still_ship_are_not_late)
 END_TEST
 
 /* Two sessions whose names begin in the same way, and a session that has the name by chance. */
-START_TEST(a_session_that_is_not_the_copy_keeps_its_name)
+START_TEST(a_session_with_the_name_of_a_late_copy_keeps_its_name)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1", "--format", "msgpack");
@@ -241,7 +241,7 @@ START_TEST(a_session_that_is_not_the_copy_keeps_its_name)
 }
 END_TEST
 
-START_TEST(a_session_that_is_not_here_whole_is_not_at_home)
+START_TEST(a_store_with_an_incomplete_session_cannot_be_its_home)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -273,7 +273,7 @@ START_TEST(a_copy_of_a_store_with_an_older_epoch_is_fenced)
 END_TEST
 
 /* h2 shipped a copy of the session before anybody had it. */
-START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
+START_TEST(a_store_with_its_own_head_must_have_the_longest_history)
 {
     NEEDS_SERVER();
     const char *heads = "SELECT string_agg(store || ' ' || seq, ', ' ORDER BY store)"
@@ -302,7 +302,7 @@ START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
 END_TEST
 
 /* Two stores have sessions of their own that are called s1. */
-START_TEST(another_session_of_that_name_is_not_late)
+START_TEST(events_of_another_session_with_the_same_name_are_not_late)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -352,7 +352,7 @@ static pid_t start_batch_that_stalls(struct proxy *proxy)
 }
 
 /* Its first batch: no head keeps a taker waiting. */
-START_TEST(a_batch_keeps_nobody_from_renewing_and_everybody_from_taking)
+START_TEST(a_batch_blocks_taking_a_home_but_not_renewing_a_lease)
 {
     NEEDS_SERVER();
     struct proxy proxy;
@@ -380,7 +380,7 @@ START_TEST(a_batch_keeps_nobody_from_renewing_and_everybody_from_taking)
 }
 END_TEST
 
-START_TEST(who_takes_a_session_first_waits_for_the_batch_that_ships_it_first)
+START_TEST(the_first_take_of_a_session_waits_for_its_first_batch)
 {
     NEEDS_SERVER();
     struct proxy proxy;
@@ -447,7 +447,7 @@ static const char *name_of_db(const struct ship_target *target)
     return "db";
 }
 
-START_TEST(a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed)
+START_TEST(a_lease_that_changed_in_the_meantime_does_not_stop_other_renewals)
 {
     static const char *const sessions[] = {"s1", "s2", "s0", "s3"};
     const struct home_kind kind = {.renew = renew_slowly, .name = name_of_db};
@@ -470,7 +470,7 @@ START_TEST(a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed)
 END_TEST
 
 /* Its statement was waiting for the row, and would have gone on. */
-START_TEST(who_gave_up_does_not_get_the_home_later)
+START_TEST(a_take_that_timed_out_does_not_succeed_later)
 {
     NEEDS_SERVER();
     append("1", 0);
@@ -487,7 +487,7 @@ START_TEST(who_gave_up_does_not_get_the_home_later)
 END_TEST
 
 /* Which waits longer and longer, but not longer than a third of the lease. */
-START_TEST(a_shipper_whose_target_was_away_renews_soon)
+START_TEST(a_shipper_renews_soon_after_its_target_is_reachable_again)
 {
     NEEDS_SERVER();
     struct proxy proxy;
@@ -513,7 +513,7 @@ START_TEST(a_shipper_whose_target_was_away_renews_soon)
 END_TEST
 
 /* A store without --as is called HOST:PATH; a target of several servers has all their names. */
-START_TEST(a_home_is_known_by_long_names)
+START_TEST(a_home_may_have_long_names)
 {
     NEEDS_SERVER();
     char part[101] = "", store[1000], target[1000], *end = target;
@@ -536,7 +536,7 @@ START_TEST(a_home_is_known_by_long_names)
 }
 END_TEST
 
-START_TEST(a_shipper_that_follows_renews_the_leases)
+START_TEST(a_following_shipper_renews_the_leases)
 {
     NEEDS_SERVER();
     int in, out;
@@ -566,24 +566,24 @@ Suite *suite_home(void)
     TCase *cases = suite_case(suite, "home", fleet_setup, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_session_has_one_home_at_a_time);
-    tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);
-    tcase_add_test(cases, a_home_is_known_by_its_epoch_and_given_back_by_its_name);
-    tcase_add_test(cases, the_status_of_homes_makes_no_schema);
-    tcase_add_test(cases, what_was_not_shipped_keeps_the_home);
-    tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has);
-    tcase_add_test(cases, events_that_the_home_may_still_ship_are_not_late);
-    tcase_add_test(cases, a_session_that_is_not_the_copy_keeps_its_name);
-    tcase_add_test(cases, a_session_that_is_not_here_whole_is_not_at_home);
+    tcase_add_test(cases, a_pulled_session_continues_at_its_first_home);
+    tcase_add_test(cases, a_home_is_identified_by_its_epoch_and_released_by_its_store);
+    tcase_add_test(cases, home_status_creates_no_schema);
+    tcase_add_test(cases, unshipped_events_prevent_a_release);
+    tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_its_events);
+    tcase_add_test(cases, events_that_the_home_can_still_ship_are_not_late);
+    tcase_add_test(cases, a_session_with_the_name_of_a_late_copy_keeps_its_name);
+    tcase_add_test(cases, a_store_with_an_incomplete_session_cannot_be_its_home);
     tcase_add_test(cases, a_copy_of_a_store_with_an_older_epoch_is_fenced);
-    tcase_add_test(cases, a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history);
-    tcase_add_test(cases, another_session_of_that_name_is_not_late);
-    tcase_add_test(cases, a_batch_keeps_nobody_from_renewing_and_everybody_from_taking);
-    tcase_add_test(cases, who_takes_a_session_first_waits_for_the_batch_that_ships_it_first);
+    tcase_add_test(cases, a_store_with_its_own_head_must_have_the_longest_history);
+    tcase_add_test(cases, events_of_another_session_with_the_same_name_are_not_late);
+    tcase_add_test(cases, a_batch_blocks_taking_a_home_but_not_renewing_a_lease);
+    tcase_add_test(cases, the_first_take_of_a_session_waits_for_its_first_batch);
     tcase_add_test(cases, leases_are_renewed_in_the_order_of_their_names);
-    tcase_add_test(cases, a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed);
-    tcase_add_test(cases, who_gave_up_does_not_get_the_home_later);
-    tcase_add_long_test(cases, a_shipper_whose_target_was_away_renews_soon);
-    tcase_add_test(cases, a_home_is_known_by_long_names);
-    tcase_add_test(cases, a_shipper_that_follows_renews_the_leases);
+    tcase_add_test(cases, a_lease_that_changed_in_the_meantime_does_not_stop_other_renewals);
+    tcase_add_test(cases, a_take_that_timed_out_does_not_succeed_later);
+    tcase_add_long_test(cases, a_shipper_renews_soon_after_its_target_is_reachable_again);
+    tcase_add_test(cases, a_home_may_have_long_names);
+    tcase_add_test(cases, a_following_shipper_renews_the_leases);
     return suite;
 }

@@ -116,7 +116,7 @@ START_TEST(a_manifest_names_only_files_of_its_lake)
 }
 END_TEST
 
-START_TEST(what_a_manifest_replaces_or_removes_is_a_file_of_its_lake)
+START_TEST(a_manifest_replaces_and_removes_only_files_of_its_lake)
 {
     char text[900];
     put_text("00000001.json", GOOD_1);
@@ -218,7 +218,7 @@ START_TEST(a_reader_changes_nothing_in_a_lake)
 END_TEST
 
 /* Whatever has the name of the file, no one waits, and the store is not taken for one without. */
-START_TEST(what_is_no_address_in_the_place_of_a_cluster_file_is_named)
+START_TEST(an_invalid_cluster_file_is_reported)
 {
     static const char *const texts[] = {"../../etc/passwd\n",
                                         "postgresql://a/b\npostgresql://c/d\n", "file:///tmp\n",
@@ -311,7 +311,7 @@ static void assert_pull_of_forks(int count, int by, const char *session, const c
     cli_assert_refused(&cli, 1, says);
 }
 
-START_TEST(a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list)
+START_TEST(thousands_of_forks_in_a_lake_are_pulled_without_recursion)
 {
     static const char missing[] = "' does not exist";
     assert_pull_of_forks(1000, 1, "c999", missing);
@@ -324,7 +324,7 @@ START_TEST(a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list)
 END_TEST
 
 /* Where a file may be of any size, its manifest bounds it, and a limit the manifest. */
-START_TEST(a_file_of_a_lake_is_as_long_as_its_manifest_says)
+START_TEST(a_file_of_a_lake_must_have_the_length_in_its_manifest)
 {
     put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
     file_write(tmpdir_path(&cli.dir, "lake/store=evil/day=2026-01-01/00000001-00000000.parquet"),
@@ -392,7 +392,7 @@ static void put_parquet(struct making making, int last_seq)
     put_text("00000001.json", text);
 }
 
-START_TEST(a_small_file_that_says_it_has_very_much_is_not_unpacked)
+START_TEST(a_small_file_that_claims_a_huge_content_is_not_unpacked)
 {
     static const char says[] = "the files have more events or bytes of session 'x' than the "
                                "manifests of the lake say";
@@ -451,7 +451,7 @@ static annal_status give_three_heads(struct ship_target *target, head_fn fn, voi
     return status;
 }
 
-START_TEST(a_target_with_very_many_sessions_is_not_believed)
+START_TEST(a_target_with_too_many_sessions_is_refused)
 {
     const struct ship_kind kind = {.heads = give_three_heads};
     struct shipments shipments = {.count = SHIPMENTS_MAX - 2};
@@ -595,7 +595,7 @@ static void assert_answer_is_refused(const struct answer *answer)
     unsetenv("AWS_ENDPOINT_URL");
 }
 
-START_TEST(no_answer_of_a_server_or_a_bucket_harms)
+START_TEST(no_answer_of_a_server_or_a_bucket_does_harm)
 {
     setenv("AWS_ACCESS_KEY_ID", "k", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
@@ -608,7 +608,7 @@ START_TEST(no_answer_of_a_server_or_a_bucket_harms)
 }
 END_TEST
 
-START_TEST(a_file_of_a_bucket_is_as_long_as_its_manifest_says)
+START_TEST(a_file_of_a_bucket_must_have_the_length_in_its_manifest)
 {
     char server[60];
     int port = 0;
@@ -651,7 +651,7 @@ START_TEST(a_server_does_not_fill_the_disk)
 END_TEST
 
 /* The bundle is sound, and has another session. */
-START_TEST(a_server_sends_only_the_session_that_was_asked_for)
+START_TEST(a_server_may_send_only_the_requested_session)
 {
     char server[60];
     int port = 0;
@@ -791,7 +791,7 @@ static void assert_lie_is_refused(const char *lie, bool by_all)
     ck_assert_int_eq(cli_journals(&cli), 2);
 }
 
-START_TEST(no_lie_of_a_database_reaches_a_store)
+START_TEST(no_false_answer_of_a_database_reaches_a_store)
 {
     NEEDS_SERVER();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
@@ -903,7 +903,7 @@ static void pg_serve(int fd, const void *arg)
     close(fd);
 }
 
-START_TEST(an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end)
+START_TEST(an_endless_answer_of_a_database_is_abandoned)
 {
     static const char *const says[] = {"the server sent a longer answer than any valid one",
                                        "another command is already in progress",
@@ -929,30 +929,30 @@ Suite *suite_hostile(void)
     TCase *cases = suite_case(suite, "hostile", set_up, cli_teardown);
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, a_manifest_names_only_files_of_its_lake);
-    tcase_add_test(cases, what_a_manifest_replaces_or_removes_is_a_file_of_its_lake);
+    tcase_add_test(cases, a_manifest_replaces_and_removes_only_files_of_its_lake);
     tcase_add_test(cases, each_field_of_a_manifest_has_one_spelling_and_limits);
     tcase_add_test(cases, two_manifests_do_not_name_the_same_file);
     tcase_add_test(cases, a_checkpoint_that_names_other_files_is_not_used);
     tcase_add_test(cases, a_reader_changes_nothing_in_a_lake);
     tcase_add_test(cases, no_link_in_a_lake_is_followed);
-    tcase_add_test(cases, what_is_no_address_in_the_place_of_a_cluster_file_is_named);
-    tcase_add_test(cases, a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list);
-    tcase_add_test(cases, a_file_of_a_lake_is_as_long_as_its_manifest_says);
-    tcase_add_test(cases, a_small_file_that_says_it_has_very_much_is_not_unpacked);
+    tcase_add_test(cases, an_invalid_cluster_file_is_reported);
+    tcase_add_test(cases, thousands_of_forks_in_a_lake_are_pulled_without_recursion);
+    tcase_add_test(cases, a_file_of_a_lake_must_have_the_length_in_its_manifest);
+    tcase_add_test(cases, a_small_file_that_claims_a_huge_content_is_not_unpacked);
     tcase_add_test(cases, forks_in_a_circle_are_damage);
-    tcase_add_test(cases, a_target_with_very_many_sessions_is_not_believed);
+    tcase_add_test(cases, a_target_with_too_many_sessions_is_refused);
 #ifdef ANNAL_SHIP_S3
-    tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
-    tcase_add_test(cases, a_file_of_a_bucket_is_as_long_as_its_manifest_says);
+    tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_does_harm);
+    tcase_add_test(cases, a_file_of_a_bucket_must_have_the_length_in_its_manifest);
     tcase_add_test(cases, a_server_does_not_fill_the_disk);
-    tcase_add_test(cases, a_server_sends_only_the_session_that_was_asked_for);
+    tcase_add_test(cases, a_server_may_send_only_the_requested_session);
     tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif
-    tcase_add_test(cases, an_answer_of_a_database_that_does_not_end_is_not_read_to_its_end);
+    tcase_add_test(cases, an_endless_answer_of_a_database_is_abandoned);
     cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
-    tcase_add_test(cases, no_lie_of_a_database_reaches_a_store);
+    tcase_add_test(cases, no_false_answer_of_a_database_reaches_a_store);
     tcase_add_test(cases, a_tree_of_very_many_sessions_is_not_pulled);
     return suite;
 }

@@ -81,7 +81,7 @@ static void assert_whole(int events)
     ck_assert_str_eq(cli.out, want);
 }
 
-START_TEST(events_are_in_the_lake_once_and_as_they_are)
+START_TEST(events_are_in_the_lake_once_and_unchanged)
 {
     if (!begin(__func__))
         return;
@@ -105,7 +105,7 @@ START_TEST(events_are_in_the_lake_once_and_as_they_are)
 END_TEST
 
 /* Rule 2: the shipper was killed between the manifest and the name. */
-START_TEST(a_file_that_has_a_manifest_gets_its_name_after_a_crash)
+START_TEST(a_file_with_a_manifest_is_renamed_after_a_crash)
 {
     if (!begin(__func__))
         return;
@@ -125,7 +125,7 @@ START_TEST(a_file_that_has_a_manifest_gets_its_name_after_a_crash)
 END_TEST
 
 /* Only the file of the last manifest may lack its name. */
-START_TEST(no_manifest_is_written_while_a_file_cannot_get_its_name)
+START_TEST(no_manifest_is_written_while_a_file_cannot_be_renamed)
 {
     if (!begin(__func__))
         return;
@@ -149,7 +149,7 @@ START_TEST(no_manifest_is_written_while_a_file_cannot_get_its_name)
 END_TEST
 
 /* It ended when the file had its name and was about to lose the other one. */
-START_TEST(what_a_shipper_of_the_same_process_id_left_is_not_written_to)
+START_TEST(a_temporary_file_of_the_same_process_id_is_not_overwritten)
 {
     char path[600], tmp[700];
     annal_error err = {0};
@@ -178,7 +178,7 @@ static void break_file(const char *path)
 }
 
 /* Of a day that was deleted all files are missing: one line says so. */
-START_TEST(a_check_goes_on_after_files_that_are_missing)
+START_TEST(a_check_continues_after_missing_files)
 {
     if (!begin(__func__))
         return;
@@ -202,7 +202,7 @@ START_TEST(a_check_goes_on_after_files_that_are_missing)
 }
 END_TEST
 
-START_TEST(without_duckdb_a_lake_is_not_begun)
+START_TEST(a_lake_is_not_created_without_duckdb)
 {
     const char *was = getenv("ANNAL_DUCKDB");
     char *kept = was != NULL ? strdup(was) : NULL;
@@ -248,7 +248,7 @@ static void close_none(struct ship_target *target)
     (void)target;
 }
 
-START_TEST(a_shipper_that_follows_waits_for_space_at_its_target)
+START_TEST(a_following_shipper_waits_for_space_at_its_target)
 {
     if (!begin(__func__))
         return;
@@ -326,7 +326,7 @@ static void assert_store_is_in(const char *store, const char *want)
 }
 
 /* A comma makes two names of a file in ClickHouse, and = another column in DuckDB. */
-START_TEST(no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake)
+START_TEST(no_name_of_a_store_is_a_pattern_or_a_column_in_queries_of_the_lake)
 {
     if (!begin(__func__))
         return;
@@ -352,7 +352,7 @@ static void remove_last_file(void)
 }
 
 /* The second run removes what the first one replaced, so that a pattern is right again. */
-START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
+START_TEST(a_compacted_lake_has_the_same_events_in_fewer_files)
 {
     if (!begin(__func__))
         return;
@@ -383,7 +383,7 @@ START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
 END_TEST
 
 /* Without it they are all read, as in a lake that never had one. */
-START_TEST(a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it)
+START_TEST(a_lake_with_a_checkpoint_is_opened_without_its_earlier_manifests)
 {
     if (!begin(__func__))
         return;
@@ -432,7 +432,7 @@ static void assert_same_journal(const char *store, const char *name)
     free(there);
 }
 
-START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
+START_TEST(a_session_pulled_from_a_lake_is_the_same_byte_for_byte)
 {
     if (!begin(__func__))
         return;
@@ -507,7 +507,7 @@ static annal_status expect_next(void *arg, const annal_event *event, annal_error
 
 /* Also if the files have its events in another order: the second one was away while the others were
  * merged. */
-START_TEST(a_session_that_is_larger_than_memory_is_read_from_a_lake_in_its_order)
+START_TEST(a_session_larger_than_memory_is_read_from_a_lake_in_order)
 {
     if (!begin(__func__))
         return;
@@ -568,7 +568,7 @@ END_TEST
 
 #ifdef ANNAL_SHIP_NATS
 /* stream.py ships to one. */
-START_TEST(a_stream_needs_a_server_and_is_not_checked)
+START_TEST(a_stream_needs_a_server_and_cannot_be_checked)
 {
     append("s1", 1, 1);
     CLI(&cli, NULL, "ship", "nats://u:secret@127.0.0.1:1", "--wait", "0");
@@ -589,7 +589,7 @@ static void rest_ms(unsigned ms)
 }
 
 /* Two at once, killed at any moment. */
-START_TEST(shippers_that_are_killed_leave_nothing_double_and_nothing_out)
+START_TEST(killed_shippers_duplicate_and_lose_no_event)
 {
     if (!begin(__func__))
         return;
@@ -623,26 +623,26 @@ Suite *suite_lake(void)
 {
     Suite *suite = suite_create("lake");
     TCase *cases = suite_case(suite, "lake", cli_setup, cli_teardown);
-    tcase_add_test(cases, events_are_in_the_lake_once_and_as_they_are);
-    tcase_add_test(cases, a_file_that_has_a_manifest_gets_its_name_after_a_crash);
-    tcase_add_test(cases, no_manifest_is_written_while_a_file_cannot_get_its_name);
-    tcase_add_test(cases, what_a_shipper_of_the_same_process_id_left_is_not_written_to);
-    tcase_add_test(cases, a_check_goes_on_after_files_that_are_missing);
-    tcase_add_test(cases, without_duckdb_a_lake_is_not_begun);
-    tcase_add_test(cases, a_shipper_that_follows_waits_for_space_at_its_target);
+    tcase_add_test(cases, events_are_in_the_lake_once_and_unchanged);
+    tcase_add_test(cases, a_file_with_a_manifest_is_renamed_after_a_crash);
+    tcase_add_test(cases, no_manifest_is_written_while_a_file_cannot_be_renamed);
+    tcase_add_test(cases, a_temporary_file_of_the_same_process_id_is_not_overwritten);
+    tcase_add_test(cases, a_check_continues_after_missing_files);
+    tcase_add_test(cases, a_lake_is_not_created_without_duckdb);
+    tcase_add_test(cases, a_following_shipper_waits_for_space_at_its_target);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
-    tcase_add_test(cases, no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake);
-    tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
-    tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it);
-    tcase_add_test(cases, a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte);
-    tcase_add_test(cases, a_session_that_is_larger_than_memory_is_read_from_a_lake_in_its_order);
+    tcase_add_test(cases, no_name_of_a_store_is_a_pattern_or_a_column_in_queries_of_the_lake);
+    tcase_add_test(cases, a_compacted_lake_has_the_same_events_in_fewer_files);
+    tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_its_earlier_manifests);
+    tcase_add_test(cases, a_session_pulled_from_a_lake_is_the_same_byte_for_byte);
+    tcase_add_test(cases, a_session_larger_than_memory_is_read_from_a_lake_in_order);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, a_bucket_needs_keys_and_a_server);
 #endif
 #ifdef ANNAL_SHIP_NATS
-    tcase_add_test(cases, a_stream_needs_a_server_and_is_not_checked);
+    tcase_add_test(cases, a_stream_needs_a_server_and_cannot_be_checked);
 #endif
-    tcase_add_test(cases, shippers_that_are_killed_leave_nothing_double_and_nothing_out);
+    tcase_add_test(cases, killed_shippers_duplicate_and_lose_no_event);
     return suite;
 }

@@ -36,7 +36,7 @@ static void write_pack(const char *text)
 
 /* ---- Rows ---- */
 
-START_TEST(documented_queries_of_packs_give_the_same_answers_there)
+START_TEST(documented_queries_of_packs_give_the_same_answers_at_the_target)
 {
     NEEDS_SERVER();
     H1("pack", "enable", "agentweaver", "--create");
@@ -131,7 +131,7 @@ static const char counts[] =
     "SELECT coalesce(string_agg(concat_ws(' ', store, session_id, id, n), '; ' ORDER BY store, id" \
     "), '') FROM counts"
 
-START_TEST(rows_come_after_their_events_and_go_with_the_session)
+START_TEST(rows_follow_their_events_and_are_removed_with_their_session)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
@@ -165,7 +165,7 @@ START_TEST(rows_come_after_their_events_and_go_with_the_session)
 }
 END_TEST
 
-START_TEST(a_pack_that_is_dropped_there_is_made_again_as_it_is_here)
+START_TEST(a_pack_dropped_at_the_target_is_created_again_from_the_store)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
@@ -196,7 +196,7 @@ END_TEST
 
 /* ---- Several stores ---- */
 
-START_TEST(of_stores_that_share_a_session_the_newest_rows_stay)
+START_TEST(stores_that_share_a_session_keep_its_newest_rows)
 {
     NEEDS_SERVER();
     static const char tasks[] = "SELECT string_agg(concat_ws(' ', id, state, store), ', ' ORDER BY"
@@ -246,7 +246,7 @@ END_TEST
 
 /* ---- The target ---- */
 
-START_TEST(a_shipper_needs_no_right_to_make_tables_of_packs)
+START_TEST(a_shipper_needs_no_right_to_create_tables_of_packs)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
@@ -288,7 +288,7 @@ START_TEST(a_target_of_version_13_gets_tables_of_packs)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_held_for_long_is_tried_again)
+START_TEST(a_lock_that_another_transaction_holds_is_retried)
 {
     NEEDS_SERVER();
     static const char waiting[] = "SELECT count(*) FROM pg_locks WHERE NOT granted";
@@ -308,7 +308,7 @@ START_TEST(a_lock_that_is_held_for_long_is_tried_again)
 }
 END_TEST
 
-START_TEST(a_pack_that_does_not_say_which_rows_go_is_left_out)
+START_TEST(a_pack_without_a_section_forget_is_omitted)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
@@ -340,7 +340,7 @@ START_TEST(a_pack_that_does_not_say_which_rows_go_is_left_out)
 }
 END_TEST
 
-START_TEST(tables_of_packs_follow_what_is_appended)
+START_TEST(tables_of_packs_follow_appends)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
@@ -367,16 +367,16 @@ Suite *suite_pack_tables(void)
     Suite *suite = suite_create("pack_tables");
     TCase *cases = suite_case(suite, "pack_tables", set_up, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
-    tcase_add_test(cases, documented_queries_of_packs_give_the_same_answers_there);
+    tcase_add_test(cases, documented_queries_of_packs_give_the_same_answers_at_the_target);
     tcase_add_test(cases, values_of_every_kind_arrive);
-    tcase_add_test(cases, rows_come_after_their_events_and_go_with_the_session);
-    tcase_add_test(cases, a_pack_that_is_dropped_there_is_made_again_as_it_is_here);
-    tcase_add_test(cases, of_stores_that_share_a_session_the_newest_rows_stay);
+    tcase_add_test(cases, rows_follow_their_events_and_are_removed_with_their_session);
+    tcase_add_test(cases, a_pack_dropped_at_the_target_is_created_again_from_the_store);
+    tcase_add_test(cases, stores_that_share_a_session_keep_its_newest_rows);
     tcase_add_test(cases, rows_of_an_older_pack_do_not_replace_those_of_a_newer_one);
-    tcase_add_test(cases, a_shipper_needs_no_right_to_make_tables_of_packs);
+    tcase_add_test(cases, a_shipper_needs_no_right_to_create_tables_of_packs);
     tcase_add_test(cases, a_target_of_version_13_gets_tables_of_packs);
-    tcase_add_test(cases, a_lock_that_is_held_for_long_is_tried_again);
-    tcase_add_test(cases, a_pack_that_does_not_say_which_rows_go_is_left_out);
-    tcase_add_test(cases, tables_of_packs_follow_what_is_appended);
+    tcase_add_test(cases, a_lock_that_another_transaction_holds_is_retried);
+    tcase_add_test(cases, a_pack_without_a_section_forget_is_omitted);
+    tcase_add_test(cases, tables_of_packs_follow_appends);
     return suite;
 }

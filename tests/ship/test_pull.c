@@ -52,7 +52,7 @@ static void assert_same_journal(const char *name)
     free(there);
 }
 
-START_TEST(a_pulled_session_is_the_same_byte_for_byte_and_goes_on)
+START_TEST(a_pulled_session_is_the_same_byte_for_byte_and_accepts_appends)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli,
@@ -84,7 +84,7 @@ START_TEST(a_pulled_session_is_the_same_byte_for_byte_and_goes_on)
 }
 END_TEST
 
-START_TEST(what_was_shipped_since_comes_with_the_next_pull)
+START_TEST(the_next_pull_downloads_events_shipped_since)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
@@ -109,7 +109,7 @@ START_TEST(what_was_shipped_since_comes_with_the_next_pull)
 }
 END_TEST
 
-START_TEST(with_a_session_come_its_sub_agents_and_forks)
+START_TEST(a_pull_includes_sub_agents_and_forks)
 {
     NEEDS_SERVER();
     static const char created[] =
@@ -140,7 +140,7 @@ START_TEST(with_a_session_come_its_sub_agents_and_forks)
 }
 END_TEST
 
-START_TEST(artifacts_come_once_by_their_hash)
+START_TEST(artifacts_are_pulled_once_by_their_hash)
 {
     NEEDS_SERVER();
     char *content = calloc(1, 3000), name[65];
@@ -196,7 +196,7 @@ START_TEST(an_artifact_that_cannot_be_read_is_named)
 END_TEST
 
 /* Of three artifacts one is named by both sessions. */
-START_TEST(artifacts_go_with_the_last_event_that_names_them)
+START_TEST(artifacts_are_removed_with_the_last_event_that_names_them)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -225,7 +225,7 @@ START_TEST(artifacts_go_with_the_last_event_that_names_them)
 }
 END_TEST
 
-START_TEST(another_history_here_stays_as_it_is)
+START_TEST(a_pull_does_not_change_a_session_with_another_history)
 {
     NEEDS_SERVER();
     size_t len, len_after;
@@ -275,7 +275,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-START_TEST(a_fork_of_a_session_that_is_here_is_pulled)
+START_TEST(a_fork_of_a_local_session_is_pulled)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n{\"type\":\"t\",\"data\":2}\n", "append", "s1");
@@ -294,7 +294,7 @@ END_TEST
 
 /* Killed wherever it is; then whole. A store in which it was done before it was killed is left
  * for another. */
-START_TEST(a_pull_that_is_killed_goes_on)
+START_TEST(a_killed_pull_is_resumed)
 {
     NEEDS_SERVER();
     enum { EVENTS = 200000, ROUNDS = 50 };
@@ -344,15 +344,15 @@ Suite *suite_pull(void)
     Suite *suite = suite_create("pull");
     TCase *cases = suite_case(suite, "pull", set_up, tear_down);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
-    tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_goes_on);
-    tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
-    tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);
-    tcase_add_test(cases, artifacts_come_once_by_their_hash);
+    tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_accepts_appends);
+    tcase_add_test(cases, the_next_pull_downloads_events_shipped_since);
+    tcase_add_test(cases, a_pull_includes_sub_agents_and_forks);
+    tcase_add_test(cases, artifacts_are_pulled_once_by_their_hash);
     tcase_add_test(cases, an_artifact_that_cannot_be_read_is_named);
-    tcase_add_test(cases, artifacts_go_with_the_last_event_that_names_them);
-    tcase_add_test(cases, another_history_here_stays_as_it_is);
+    tcase_add_test(cases, artifacts_are_removed_with_the_last_event_that_names_them);
+    tcase_add_test(cases, a_pull_does_not_change_a_session_with_another_history);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
-    tcase_add_test(cases, a_fork_of_a_session_that_is_here_is_pulled);
-    tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);
+    tcase_add_test(cases, a_fork_of_a_local_session_is_pulled);
+    tcase_add_long_test(cases, a_killed_pull_is_resumed);
     return suite;
 }

@@ -64,7 +64,7 @@ static annal_status append_here(const char *session, const annal_draft *drafts, 
     "SELECT string_agg(data ->> 'task_id' || ' ' || (data -> 'run' ->> 'submitting_user'), ', '"   \
     " ORDER BY seq) FROM annal.events WHERE type = 'backlog.claimed'"
 
-START_TEST(of_two_stores_one_gets_a_task)
+START_TEST(one_of_two_stores_gets_a_task)
 {
     NEEDS_SERVER();
     H1("backlog", "claim", "shop", "t1", "--user", "h1");
@@ -88,7 +88,7 @@ START_TEST(of_two_stores_one_gets_a_task)
 END_TEST
 
 /* Also events that no pack guards, and not a program that knows nobody who decides. */
-START_TEST(nothing_is_appended_that_was_not_decided)
+START_TEST(no_undecided_event_is_appended)
 {
     NEEDS_SERVER();
     annal_error err = {0};
@@ -123,7 +123,7 @@ START_TEST(an_event_that_is_sent_again_is_decided_once)
 END_TEST
 
 /* What status and check say of a session that the other store added an event to. */
-START_TEST(a_shared_session_is_not_behind_and_is_proved)
+START_TEST(a_shared_session_does_not_lag_and_passes_the_check)
 {
     NEEDS_SERVER();
     H2("backlog", "claim", "shop", "t1");
@@ -146,7 +146,7 @@ START_TEST(a_shared_session_is_not_behind_and_is_proved)
 END_TEST
 
 /* In whatever question about the session: that is no answer, and so no conflict. */
-START_TEST(a_target_that_falls_silent_is_away)
+START_TEST(a_silent_target_counts_as_unreachable)
 {
     NEEDS_SERVER();
     H2("backlog", "claim", "shop", "--user", "h2");
@@ -196,7 +196,7 @@ END_TEST
 
 /* A backup from before a claim: its event comes back from the store that has it
  * (docs/cluster.md). */
-START_TEST(events_that_a_restored_target_lost_come_back)
+START_TEST(events_lost_by_a_restored_target_are_sent_again)
 {
     NEEDS_SERVER();
     fleet_do("CREATE TABLE old AS SELECT seq, h, at FROM annal._heads");
@@ -222,7 +222,7 @@ START_TEST(events_that_a_restored_target_lost_come_back)
 }
 END_TEST
 
-START_TEST(an_address_with_a_password_is_not_kept)
+START_TEST(an_address_with_a_password_is_not_saved)
 {
     NEEDS_SERVER();
     static const char *const urls[] = {"postgresql://boss:secret@db.example/fleet",
@@ -243,7 +243,7 @@ static void set_url(const char *to)
     file_write(tmpdir_path(&cli.dir, "store/cluster"), line, (size_t)len);
 }
 
-START_TEST(while_the_target_is_away_nothing_is_written)
+START_TEST(nothing_is_written_while_the_target_is_unreachable)
 {
     NEEDS_SERVER();
     size_t len = 0, after_len = 0;
@@ -278,7 +278,7 @@ static pid_t start_claim(int *in, int *out)
     return cli_start(&cli, words, in, out);
 }
 
-START_TEST(a_host_killed_after_the_decision_gets_its_event_with_the_next_append)
+START_TEST(a_host_killed_after_the_decision_downloads_its_event_with_the_next_append)
 {
     NEEDS_SERVER();
     int in, out;
@@ -300,7 +300,7 @@ START_TEST(a_host_killed_after_the_decision_gets_its_event_with_the_next_append)
 }
 END_TEST
 
-START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
+START_TEST(a_decision_with_a_lost_answer_is_looked_up)
 {
     NEEDS_SERVER();
     int in, out, status = -1;
@@ -319,7 +319,7 @@ START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
 END_TEST
 
 /* What the writer would refuse is refused before it is decided. */
-START_TEST(what_the_journal_cannot_take_is_not_decided)
+START_TEST(an_event_that_the_journal_would_refuse_is_not_decided)
 {
     NEEDS_SERVER();
     enum { MANY = 65537 };
@@ -341,7 +341,7 @@ START_TEST(what_the_journal_cannot_take_is_not_decided)
 END_TEST
 
 /* 1 as a uint16: it is decided, and appended, as the shortest form. */
-START_TEST(msgpack_that_is_spelled_longer_is_the_same_in_all_stores)
+START_TEST(msgpack_in_a_longer_form_is_the_same_in_all_stores)
 {
     NEEDS_SERVER();
     const annal_draft draft = {.type = ANNAL_SLICE("note"),
@@ -357,7 +357,7 @@ START_TEST(msgpack_that_is_spelled_longer_is_the_same_in_all_stores)
 }
 END_TEST
 
-START_TEST(a_release_that_broke_off_can_be_tried_again)
+START_TEST(an_interrupted_release_can_be_repeated)
 {
     NEEDS_SERVER();
     fleet_do("CREATE FUNCTION annal.refuse() RETURNS trigger LANGUAGE plpgsql AS"
@@ -373,7 +373,7 @@ START_TEST(a_release_that_broke_off_can_be_tried_again)
 END_TEST
 
 /* Stopped while its event is inserted: the server gives its transaction up. */
-START_TEST(a_host_that_is_stopped_holds_up_nobody_for_long)
+START_TEST(a_stopped_host_blocks_others_only_briefly)
 {
     NEEDS_SERVER();
     static const char *const claim[] = {"backlog", "claim", "shop", "t1", "--wait", "1", NULL};
@@ -397,20 +397,21 @@ Suite *suite_shared(void)
     Suite *suite = suite_create("shared");
     TCase *cases = suite_case(suite, "shared", set_up, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
-    tcase_add_test(cases, of_two_stores_one_gets_a_task);
-    tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
+    tcase_add_test(cases, one_of_two_stores_gets_a_task);
+    tcase_add_test(cases, no_undecided_event_is_appended);
     tcase_add_test(cases, an_event_that_is_sent_again_is_decided_once);
-    tcase_add_test(cases, a_shared_session_is_not_behind_and_is_proved);
-    tcase_add_test(cases, a_target_that_falls_silent_is_away);
+    tcase_add_test(cases, a_shared_session_does_not_lag_and_passes_the_check);
+    tcase_add_test(cases, a_silent_target_counts_as_unreachable);
     tcase_add_test(cases, a_role_that_owns_nothing_may_join_share_take_and_release);
-    tcase_add_test(cases, events_that_a_restored_target_lost_come_back);
-    tcase_add_test(cases, an_address_with_a_password_is_not_kept);
-    tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
-    tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);
-    tcase_add_test(cases, a_decision_whose_answer_was_lost_is_looked_for);
-    tcase_add_test(cases, a_host_that_is_stopped_holds_up_nobody_for_long);
-    tcase_add_test(cases, what_the_journal_cannot_take_is_not_decided);
-    tcase_add_test(cases, msgpack_that_is_spelled_longer_is_the_same_in_all_stores);
-    tcase_add_test(cases, a_release_that_broke_off_can_be_tried_again);
+    tcase_add_test(cases, events_lost_by_a_restored_target_are_sent_again);
+    tcase_add_test(cases, an_address_with_a_password_is_not_saved);
+    tcase_add_test(cases, nothing_is_written_while_the_target_is_unreachable);
+    tcase_add_test(cases,
+                   a_host_killed_after_the_decision_downloads_its_event_with_the_next_append);
+    tcase_add_test(cases, a_decision_with_a_lost_answer_is_looked_up);
+    tcase_add_test(cases, a_stopped_host_blocks_others_only_briefly);
+    tcase_add_test(cases, an_event_that_the_journal_would_refuse_is_not_decided);
+    tcase_add_test(cases, msgpack_in_a_longer_form_is_the_same_in_all_stores);
+    tcase_add_test(cases, an_interrupted_release_can_be_repeated);
     return suite;
 }

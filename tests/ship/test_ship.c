@@ -71,7 +71,7 @@ START_TEST(batches_of_one_event_and_sessions_of_many_arrive_in_order)
 }
 END_TEST
 
-START_TEST(a_long_session_does_not_keep_a_short_one_waiting)
+START_TEST(a_long_session_does_not_delay_a_short_session)
 {
     NEEDS_SERVER();
     char input[8000] = "";
@@ -102,7 +102,7 @@ START_TEST(a_fork_is_shipped_as_its_own_events)
 }
 END_TEST
 
-START_TEST(only_the_sessions_that_were_asked_for_are_shipped)
+START_TEST(only_the_requested_sessions_are_shipped)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "run-1");
@@ -119,7 +119,7 @@ START_TEST(only_the_sessions_that_were_asked_for_are_shipped)
 }
 END_TEST
 
-START_TEST(stores_do_not_meet_at_the_target)
+START_TEST(stores_are_separate_at_the_target)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -163,7 +163,7 @@ START_TEST(another_history_is_reported_and_never_mixed_in)
 }
 END_TEST
 
-START_TEST(what_follows_damage_is_not_shipped_and_the_other_sessions_are)
+START_TEST(events_after_damage_are_not_shipped_and_other_sessions_are)
 {
     NEEDS_SERVER();
     size_t len;
@@ -191,7 +191,7 @@ START_TEST(what_follows_damage_is_not_shipped_and_the_other_sessions_are)
 }
 END_TEST
 
-START_TEST(check_notices_what_is_not_the_journal_s)
+START_TEST(check_notices_events_that_differ_from_the_journal)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
@@ -223,7 +223,7 @@ START_TEST(check_notices_what_is_not_the_journal_s)
 }
 END_TEST
 
-START_TEST(check_lets_only_those_days_lack_events_that_were_dropped)
+START_TEST(check_accepts_missing_events_only_on_dropped_days)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -281,7 +281,7 @@ static void look_at_second_half(void)
     ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
 }
 
-START_TEST(many_sessions_are_sent_in_halves_and_each_is_accounted_for)
+START_TEST(many_sessions_are_sent_in_halves_and_all_are_counted)
 {
     NEEDS_SERVER();
     const char *path = tmpdir_path(&cli.dir, "many.jsonl");
@@ -309,7 +309,7 @@ END_TEST
 
 /* ---- The schema ---- */
 
-START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
+START_TEST(a_role_without_rights_to_the_schema_gets_a_message_that_names_the_owner)
 {
     NEEDS_SERVER();
     char sql[300];
@@ -333,7 +333,7 @@ START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
 }
 END_TEST
 
-START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
+START_TEST(an_older_schema_is_upgraded_and_a_newer_schema_is_refused)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -377,7 +377,7 @@ START_TEST(an_upgrade_may_take_longer_than_an_answer)
 END_TEST
 
 /* Or else there would be one more in the server with each try of each host. */
-START_TEST(nobody_who_has_left_waits_for_an_upgrade)
+START_TEST(a_shipper_that_timed_out_does_not_wait_for_an_upgrade)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -518,7 +518,7 @@ START_TEST(the_tool_calls_of_a_session_are_computed_from_its_events_only)
 }
 END_TEST
 
-START_TEST(who_may_read_the_views_may_read_the_events_of_a_session)
+START_TEST(a_reader_of_the_views_can_read_the_events_of_a_session)
 {
     NEEDS_SERVER();
     ship_on_two_days();
@@ -531,7 +531,7 @@ START_TEST(who_may_read_the_views_may_read_the_events_of_a_session)
 END_TEST
 
 /* The first batches of a day come at the same moment, from all hosts. */
-START_TEST(the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it)
+START_TEST(the_partition_of_a_day_is_created_once_for_all_waiting_batches)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -580,7 +580,7 @@ static const char *const queries[] = {
     "day",
     "SELECT type, count(*) AS events FROM event_index GROUP BY type ORDER BY type"};
 
-START_TEST(the_documented_queries_give_the_same_answers_there)
+START_TEST(the_documented_queries_give_the_same_answers_at_the_target)
 {
     NEEDS_SERVER();
     static const char *const logs[][2] = {{"codex", ANNAL_SOURCE "/tests/data/codex"},
@@ -734,7 +734,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-START_TEST(what_is_appended_is_followed)
+START_TEST(a_following_shipper_ships_new_events)
 {
     NEEDS_SERVER();
     int in, out;
@@ -756,7 +756,7 @@ START_TEST(what_is_appended_is_followed)
 END_TEST
 
 /* Another transaction has the lock with which a batch begins, and the shipper waits for it. */
-START_TEST(what_is_sent_to_a_silent_target_is_behind_and_the_figures_grow_old)
+START_TEST(events_sent_to_a_silent_target_count_as_lag_and_the_figures_age)
 {
     NEEDS_SERVER();
     annal_error err = {0};
@@ -809,7 +809,7 @@ static void wait_for_stopped(const annal_store *store, uint64_t want)
 }
 
 /* It is not in the lag, so nobody would notice. */
-START_TEST(a_session_that_stopped_is_counted_until_it_goes_on)
+START_TEST(a_stopped_session_is_counted_until_it_continues)
 {
     NEEDS_SERVER();
     int in, out;
@@ -869,7 +869,7 @@ START_TEST(a_slow_target_gets_fewer_and_larger_batches)
 }
 END_TEST
 
-START_TEST(a_target_that_is_not_there_is_an_answer_in_time)
+START_TEST(a_missing_target_is_reported_in_time)
 {
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     CLI(&cli, NULL, "ship", "postgresql:///none?host=/nowhere", "--wait", "0");
@@ -882,7 +882,7 @@ START_TEST(a_target_that_is_not_there_is_an_answer_in_time)
 END_TEST
 
 /* And it ends when nobody reads that. */
-START_TEST(a_target_that_is_away_is_tried_again_and_the_lag_is_printed)
+START_TEST(an_unreachable_target_is_retried_and_the_lag_is_printed)
 {
     int in, out, status = -1;
     char text[8192] = "";
@@ -909,35 +909,35 @@ Suite *suite_ship(void)
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, events_arrive_once_and_byte_for_byte);
     tcase_add_test(cases, batches_of_one_event_and_sessions_of_many_arrive_in_order);
-    tcase_add_test(cases, a_long_session_does_not_keep_a_short_one_waiting);
+    tcase_add_test(cases, a_long_session_does_not_delay_a_short_session);
     tcase_add_test(cases, a_fork_is_shipped_as_its_own_events);
-    tcase_add_test(cases, only_the_sessions_that_were_asked_for_are_shipped);
-    tcase_add_test(cases, stores_do_not_meet_at_the_target);
+    tcase_add_test(cases, only_the_requested_sessions_are_shipped);
+    tcase_add_test(cases, stores_are_separate_at_the_target);
     tcase_add_test(cases, another_history_is_reported_and_never_mixed_in);
-    tcase_add_test(cases, what_follows_damage_is_not_shipped_and_the_other_sessions_are);
-    tcase_add_test(cases, check_notices_what_is_not_the_journal_s);
-    tcase_add_test(cases, check_lets_only_those_days_lack_events_that_were_dropped);
-    tcase_add_test(cases, many_sessions_are_sent_in_halves_and_each_is_accounted_for);
-    tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
-    tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
+    tcase_add_test(cases, events_after_damage_are_not_shipped_and_other_sessions_are);
+    tcase_add_test(cases, check_notices_events_that_differ_from_the_journal);
+    tcase_add_test(cases, check_accepts_missing_events_only_on_dropped_days);
+    tcase_add_test(cases, many_sessions_are_sent_in_halves_and_all_are_counted);
+    tcase_add_test(cases, a_role_without_rights_to_the_schema_gets_a_message_that_names_the_owner);
+    tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_schema_is_refused);
     tcase_add_test(cases, an_upgrade_may_take_longer_than_an_answer);
-    tcase_add_test(cases, nobody_who_has_left_waits_for_an_upgrade);
+    tcase_add_test(cases, a_shipper_that_timed_out_does_not_wait_for_an_upgrade);
     tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
     tcase_add_test(cases, an_upgrade_deadlocks_with_no_batch_and_no_reader);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);
     tcase_add_test(cases, a_session_is_read_without_the_partitions_of_other_days);
     tcase_add_test(cases, the_tool_calls_of_a_session_are_computed_from_its_events_only);
-    tcase_add_test(cases, who_may_read_the_views_may_read_the_events_of_a_session);
-    tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);
-    tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
+    tcase_add_test(cases, a_reader_of_the_views_can_read_the_events_of_a_session);
+    tcase_add_test(cases, the_partition_of_a_day_is_created_once_for_all_waiting_batches);
+    tcase_add_test(cases, the_documented_queries_give_the_same_answers_at_the_target);
     tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);
     ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
-    tcase_add_test(cases, what_is_appended_is_followed);
-    tcase_add_test(cases, what_is_sent_to_a_silent_target_is_behind_and_the_figures_grow_old);
-    tcase_add_test(cases, a_session_that_stopped_is_counted_until_it_goes_on);
+    tcase_add_test(cases, a_following_shipper_ships_new_events);
+    tcase_add_test(cases, events_sent_to_a_silent_target_count_as_lag_and_the_figures_age);
+    tcase_add_test(cases, a_stopped_session_is_counted_until_it_continues);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
-    tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
-    tcase_add_test(cases, a_target_that_is_away_is_tried_again_and_the_lag_is_printed);
+    tcase_add_test(cases, a_missing_target_is_reported_in_time);
+    tcase_add_test(cases, an_unreachable_target_is_retried_and_the_lag_is_printed);
     return suite;
 }

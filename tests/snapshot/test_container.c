@@ -71,7 +71,7 @@ START_TEST(a_header_reads_back_as_it_was_written)
 }
 END_TEST
 
-START_TEST(a_header_with_any_flipped_bit_is_none)
+START_TEST(a_header_with_a_flipped_bit_is_refused)
 {
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES];
@@ -85,7 +85,7 @@ START_TEST(a_header_with_any_flipped_bit_is_none)
 }
 END_TEST
 
-START_TEST(a_row_of_another_length_is_no_snapshot)
+START_TEST(a_row_of_another_length_is_refused)
 {
     struct snapshot_header header = example(), read;
     char row[SNAPSHOT_HEADER_BYTES + 2] = "";
@@ -111,7 +111,7 @@ START_TEST(an_image_unpacks_to_the_same_bytes)
 END_TEST
 
 /* Bytes that do not compress; the body is large. */
-START_TEST(a_large_body_is_for_a_file)
+START_TEST(a_large_body_needs_a_file)
 {
     struct snapshot_header header = example();
     struct random random = random_init(1);
@@ -127,7 +127,7 @@ START_TEST(a_large_body_is_for_a_file)
 }
 END_TEST
 
-START_TEST(against_a_base_an_image_costs_about_what_changed)
+START_TEST(an_image_against_a_base_costs_about_its_changed_bytes)
 {
     struct snapshot_header header = example();
     enum { PAGES = 700 };
@@ -165,7 +165,7 @@ START_TEST(an_image_may_be_shorter_or_longer_than_its_base)
 END_TEST
 
 /* What a C reducer saves may begin with any bytes. */
-START_TEST(a_base_that_looks_like_a_dictionary_of_zstd_is_none)
+START_TEST(a_base_that_resembles_a_zstd_dictionary_is_not_used_as_one)
 {
     struct snapshot_header header = example();
     header.base_seq = 900;
@@ -191,7 +191,7 @@ static bool is_same_header(struct snapshot_header *a, struct snapshot_header *b)
  * _i 0: stored whole, 1: against a base. The body alone is what the file of a large one holds. All
  * is found when it is opened: header and body are hashed.
  */
-START_TEST(a_row_damaged_anywhere_is_none)
+START_TEST(a_row_with_any_damage_is_refused)
 {
     struct snapshot_header header = example(), found;
     struct buf out = {0};
@@ -218,7 +218,7 @@ START_TEST(a_row_damaged_anywhere_is_none)
 END_TEST
 
 /* Behind the hash, too: every flipped bit of a frame or directory gives the page, or none. */
-START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
+START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_nothing)
 {
     struct snapshot_header header = example();
     struct snapshot_directory directory = {0};
@@ -256,7 +256,7 @@ START_TEST(a_frame_damaged_after_opening_gives_its_pages_or_none)
 END_TEST
 
 /* A page that was split off has rows that stood in two others. */
-START_TEST(a_page_over_several_costs_what_none_of_them_has)
+START_TEST(a_page_against_several_bases_costs_only_its_new_bytes)
 {
     struct snapshot_header header = example();
     struct snapshot_directory directory = {0};
@@ -324,16 +324,16 @@ Suite *suite_container(void)
     Suite *suite = suite_create("container");
     TCase *tc = suite_case(suite, "container", NULL, NULL);
     tcase_add_test(tc, a_header_reads_back_as_it_was_written);
-    tcase_add_test(tc, a_header_with_any_flipped_bit_is_none);
-    tcase_add_test(tc, a_row_of_another_length_is_no_snapshot);
+    tcase_add_test(tc, a_header_with_a_flipped_bit_is_refused);
+    tcase_add_test(tc, a_row_of_another_length_is_refused);
     tcase_add_loop_test(tc, an_image_unpacks_to_the_same_bytes, 0, 7);
-    tcase_add_test(tc, a_large_body_is_for_a_file);
-    tcase_add_test(tc, against_a_base_an_image_costs_about_what_changed);
+    tcase_add_test(tc, a_large_body_needs_a_file);
+    tcase_add_test(tc, an_image_against_a_base_costs_about_its_changed_bytes);
     tcase_add_loop_test(tc, an_image_may_be_shorter_or_longer_than_its_base, 0, 2);
-    tcase_add_test(tc, a_base_that_looks_like_a_dictionary_of_zstd_is_none);
-    tcase_add_loop_test(tc, a_row_damaged_anywhere_is_none, 0, 2);
-    tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_none, 0, 2);
-    tcase_add_test(tc, a_page_over_several_costs_what_none_of_them_has);
+    tcase_add_test(tc, a_base_that_resembles_a_zstd_dictionary_is_not_used_as_one);
+    tcase_add_loop_test(tc, a_row_with_any_damage_is_refused, 0, 2);
+    tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_nothing, 0, 2);
+    tcase_add_test(tc, a_page_against_several_bases_costs_only_its_new_bytes);
     tcase_add_test(tc, the_base_of_a_number_has_its_last_digit_lowered);
     return suite;
 }

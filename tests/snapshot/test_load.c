@@ -19,7 +19,7 @@ static void take(void)
     ck_ok(annal_snapshot_take(f.index, S, &every_100, &info, err));
 }
 
-START_TEST(the_newest_snapshot_up_to_a_seq_is_loaded)
+START_TEST(a_load_uses_the_newest_snapshot_up_to_a_seq)
 {
     append_turns(&f, "s", 1, 350);
     ck_newest(&f, S, UINT64_MAX, 0);
@@ -32,7 +32,7 @@ START_TEST(the_newest_snapshot_up_to_a_seq_is_loaded)
 }
 END_TEST
 
-START_TEST(every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing)
+START_TEST(a_flipped_byte_makes_a_load_use_an_older_snapshot_or_changes_nothing)
 {
     append_turns(&f, "s", 1, 210);
     take(); /* 100, 200, 210; the last is stored against 200 */
@@ -57,7 +57,7 @@ START_TEST(every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing)
 }
 END_TEST
 
-START_TEST(a_row_cut_short_anywhere_falls_back)
+START_TEST(a_truncated_row_makes_a_load_use_an_older_snapshot)
 {
     append_turns(&f, "s", 1, 210);
     take();
@@ -73,7 +73,7 @@ START_TEST(a_row_cut_short_anywhere_falls_back)
 }
 END_TEST
 
-START_TEST(a_damaged_base_takes_those_stored_against_it_with_it)
+START_TEST(a_damaged_base_invalidates_the_snapshots_stored_against_it)
 {
     append_turns(&f, "s", 1, 700);
     take(); /* numbers 1 to 7: 6 is stored against 4, 7 against 6, 5 against 4 */
@@ -93,7 +93,7 @@ START_TEST(a_damaged_base_takes_those_stored_against_it_with_it)
 }
 END_TEST
 
-START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
+START_TEST(a_snapshot_of_a_deleted_and_restarted_session_is_ignored)
 {
     append_turns(&f, "s", 1, 120);
     take();
@@ -112,7 +112,7 @@ START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
 }
 END_TEST
 
-START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
+START_TEST(a_snapshot_is_valid_only_for_the_packs_of_its_creation)
 {
     annal_pack *core = NULL, *mine = NULL;
     annal_state *state = NULL;
@@ -140,7 +140,7 @@ START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
 }
 END_TEST
 
-START_TEST(a_snapshot_is_not_that_of_its_neighbours_row)
+START_TEST(a_snapshot_in_the_row_of_another_seq_is_ignored)
 {
     append_turns(&f, "s", 1, 210);
     take();
@@ -151,7 +151,7 @@ START_TEST(a_snapshot_is_not_that_of_its_neighbours_row)
 }
 END_TEST
 
-START_TEST(dropping_leaves_no_snapshot_and_no_other_session_s)
+START_TEST(dropping_removes_all_snapshots_of_one_session_only)
 {
     append_turns(&f, "s", 1, 120);
     append_turns(&f, "t", 1, 120);
@@ -166,7 +166,7 @@ START_TEST(dropping_leaves_no_snapshot_and_no_other_session_s)
 }
 END_TEST
 
-START_TEST(without_sessions_db_there_are_no_snapshots_and_no_failure)
+START_TEST(a_missing_sessions_db_means_no_snapshots_and_no_failure)
 {
     append_turns(&f, "s", 1, 120);
     take();
@@ -183,7 +183,7 @@ static void fork_at(const char *parent, uint64_t seq, const char *child)
                              NULL, err));
 }
 
-START_TEST(the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point)
+START_TEST(a_fork_uses_the_snapshots_of_its_ancestors_up_to_its_fork_point)
 {
     const annal_slice t = ANNAL_SLICE("t"), u = ANNAL_SLICE("u");
     append_turns(&f, "s", 1, 350);
@@ -200,7 +200,7 @@ START_TEST(the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point)
 }
 END_TEST
 
-START_TEST(a_fork_has_its_own_snapshots_behind_its_fork_point)
+START_TEST(a_fork_has_its_own_snapshots_after_its_fork_point)
 {
     const annal_slice t = ANNAL_SLICE("t");
     annal_snapshot_info info;
@@ -229,7 +229,7 @@ static int ck_sound(void *arg, annal_slice session, const annal_snapshot_info *i
     return 0;
 }
 
-START_TEST(a_journal_that_cannot_be_read_makes_no_snapshot_stale)
+START_TEST(an_unreadable_journal_does_not_make_a_snapshot_stale)
 {
     static struct failing_io disk; /* the fixture closes the store */
     failing_io_init(&disk);
@@ -258,17 +258,17 @@ Suite *suite_load(void)
 {
     Suite *suite = suite_create("load");
     TCase *tc = suite_case(suite, "load", fixture_setup, fixture_teardown);
-    tcase_add_test(tc, the_newest_snapshot_up_to_a_seq_is_loaded);
-    tcase_add_test(tc, every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing);
-    tcase_add_test(tc, a_row_cut_short_anywhere_falls_back);
-    tcase_add_test(tc, a_damaged_base_takes_those_stored_against_it_with_it);
-    tcase_add_test(tc, a_snapshot_of_a_session_deleted_and_made_again_does_not_count);
-    tcase_add_test(tc, a_snapshot_counts_only_for_the_packs_that_it_was_made_with);
-    tcase_add_test(tc, a_snapshot_is_not_that_of_its_neighbours_row);
-    tcase_add_test(tc, a_journal_that_cannot_be_read_makes_no_snapshot_stale);
-    tcase_add_test(tc, dropping_leaves_no_snapshot_and_no_other_session_s);
-    tcase_add_test(tc, the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point);
-    tcase_add_test(tc, a_fork_has_its_own_snapshots_behind_its_fork_point);
-    tcase_add_test(tc, without_sessions_db_there_are_no_snapshots_and_no_failure);
+    tcase_add_test(tc, a_load_uses_the_newest_snapshot_up_to_a_seq);
+    tcase_add_test(tc, a_flipped_byte_makes_a_load_use_an_older_snapshot_or_changes_nothing);
+    tcase_add_test(tc, a_truncated_row_makes_a_load_use_an_older_snapshot);
+    tcase_add_test(tc, a_damaged_base_invalidates_the_snapshots_stored_against_it);
+    tcase_add_test(tc, a_snapshot_of_a_deleted_and_restarted_session_is_ignored);
+    tcase_add_test(tc, a_snapshot_is_valid_only_for_the_packs_of_its_creation);
+    tcase_add_test(tc, a_snapshot_in_the_row_of_another_seq_is_ignored);
+    tcase_add_test(tc, an_unreadable_journal_does_not_make_a_snapshot_stale);
+    tcase_add_test(tc, dropping_removes_all_snapshots_of_one_session_only);
+    tcase_add_test(tc, a_fork_uses_the_snapshots_of_its_ancestors_up_to_its_fork_point);
+    tcase_add_test(tc, a_fork_has_its_own_snapshots_after_its_fork_point);
+    tcase_add_test(tc, a_missing_sessions_db_means_no_snapshots_and_no_failure);
     return suite;
 }

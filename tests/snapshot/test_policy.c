@@ -24,7 +24,7 @@ static const struct example examples[] = {
     {7, 8, 900, 900 + (8u << 20), 0, true, false},
 };
 
-START_TEST(a_snapshot_is_due_after_so_many_events_bytes_or_minutes)
+START_TEST(a_snapshot_is_due_after_a_number_of_events_bytes_or_minutes)
 {
     const struct example *e = &examples[_i];
     annal_snapshot_policy policy = annal__policy_fill(NULL);
@@ -63,7 +63,7 @@ static unsigned walk(uint64_t end, uint64_t raw_bytes, uint64_t *out_newest)
     return count;
 }
 
-START_TEST(a_walk_leaves_one_at_every_due_place)
+START_TEST(a_walk_takes_a_snapshot_at_every_due_place)
 {
     static const struct {
         uint64_t end, newest;
@@ -78,7 +78,7 @@ START_TEST(a_walk_leaves_one_at_every_due_place)
 }
 END_TEST
 
-START_TEST(a_walk_with_a_large_state_passes_places_over_but_not_the_newest)
+START_TEST(a_walk_with_a_large_state_skips_places_but_not_the_newest)
 {
     uint64_t newest;
     /* a quarter of 4 MB is what 10,000 events take */
@@ -108,7 +108,7 @@ static unsigned hurry(uint64_t end, uint64_t seqs[64])
     return count;
 }
 
-START_TEST(a_keeper_far_behind_takes_one_every_16000_and_all_of_the_last_eight)
+START_TEST(a_lagging_keeper_takes_a_snapshot_every_16000_events_and_the_last_eight)
 {
     uint64_t seqs[64];
     ck_assert_uint_eq(hurry(7999, seqs), 7);
@@ -128,11 +128,11 @@ Suite *suite_policy(void)
 {
     Suite *suite = suite_create("policy");
     TCase *tc = suite_case(suite, "policy", NULL, NULL);
-    tcase_add_loop_test(tc, a_snapshot_is_due_after_so_many_events_bytes_or_minutes, 0,
+    tcase_add_loop_test(tc, a_snapshot_is_due_after_a_number_of_events_bytes_or_minutes, 0,
                         (int)(sizeof examples / sizeof *examples));
     tcase_add_test(tc, a_zero_in_a_policy_means_the_default);
-    tcase_add_test(tc, a_walk_leaves_one_at_every_due_place);
-    tcase_add_test(tc, a_walk_with_a_large_state_passes_places_over_but_not_the_newest);
-    tcase_add_test(tc, a_keeper_far_behind_takes_one_every_16000_and_all_of_the_last_eight);
+    tcase_add_test(tc, a_walk_takes_a_snapshot_at_every_due_place);
+    tcase_add_test(tc, a_walk_with_a_large_state_skips_places_but_not_the_newest);
+    tcase_add_test(tc, a_lagging_keeper_takes_a_snapshot_every_16000_events_and_the_last_eight);
     return suite;
 }

@@ -46,7 +46,7 @@ static void keep_until(uint64_t seq)
     ck_assert_uint_eq(got, seq);
 }
 
-START_TEST(the_keeper_takes_what_is_due)
+START_TEST(the_keeper_takes_due_snapshots)
 {
     open_task(NULL);
     append_turns(&f, "s", 1, 2500);
@@ -56,7 +56,7 @@ START_TEST(the_keeper_takes_what_is_due)
 }
 END_TEST
 
-START_TEST(after_a_burst_the_newest_state_is_near_before_all_places_are_taken)
+START_TEST(a_burst_is_followed_by_the_newest_snapshots_first)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 4050);
@@ -75,7 +75,7 @@ START_TEST(after_a_burst_the_newest_state_is_near_before_all_places_are_taken)
 }
 END_TEST
 
-START_TEST(one_event_waits_for_the_time_of_the_policy)
+START_TEST(a_single_event_waits_for_the_time_of_the_policy)
 {
     open_task(&(annal_snapshot_policy){.every_ms = 1200});
     append_turns(&f, "s", 1, 1);
@@ -92,7 +92,7 @@ START_TEST(one_event_waits_for_the_time_of_the_policy)
 }
 END_TEST
 
-START_TEST(closing_takes_what_is_due)
+START_TEST(closing_takes_due_snapshots)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 250);
@@ -104,7 +104,7 @@ START_TEST(closing_takes_what_is_due)
 }
 END_TEST
 
-START_TEST(it_goes_on_behind_the_snapshots_that_are_there)
+START_TEST(the_task_continues_after_the_existing_snapshots)
 {
     const annal_snapshot_policy policy = {.every_events = 100};
     for (unsigned i = 1; i <= 3; i++) {
@@ -118,7 +118,7 @@ START_TEST(it_goes_on_behind_the_snapshots_that_are_there)
 }
 END_TEST
 
-START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
+START_TEST(the_task_retries_later_while_another_process_writes_the_index)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100});
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err)); /* makes sessions.db */
@@ -155,7 +155,7 @@ static void run_until_taken(void)
     free(seqs);
 }
 
-START_TEST(while_the_index_is_behind_they_are_put_off_but_not_forever)
+START_TEST(a_lagging_index_delays_snapshots_for_a_limited_time)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100, .every_ms = 5000});
     append_turns(&f, "s", 1, 150);
@@ -167,7 +167,7 @@ START_TEST(while_the_index_is_behind_they_are_put_off_but_not_forever)
 }
 END_TEST
 
-START_TEST(a_checkpoint_that_is_due_does_not_wait_for_them)
+START_TEST(a_due_checkpoint_does_not_wait_for_snapshots)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100});
     append_turns(&f, "s", 1, 150);
@@ -223,7 +223,7 @@ START_TEST(beside_live_writers_every_snapshot_is_sound)
 }
 END_TEST
 
-START_TEST(a_store_that_is_only_read_takes_none)
+START_TEST(a_read_only_store_takes_no_snapshot)
 {
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -273,7 +273,7 @@ static int add_overdue(void *arg, const annal__snapshot_overdue *overdue)
         free(text_.ptr);                                                                           \
     } while (0)
 
-START_TEST(an_index_that_is_open_takes_them_without_being_asked)
+START_TEST(an_open_index_takes_snapshots_by_itself)
 {
     append_turns(&f, "s", 1, 2500);
     append_turns(&f, "t", 1, 999);
@@ -292,7 +292,7 @@ START_TEST(an_index_that_is_open_takes_them_without_being_asked)
 }
 END_TEST
 
-START_TEST(another_policy_takes_the_place_of_the_usual_one)
+START_TEST(another_policy_replaces_the_default_policy)
 {
     open_task(&(annal_snapshot_policy){.every_events = 5000});
     append_turns(&f, "s", 1, 2500);
@@ -318,7 +318,7 @@ static void let_look(void)
     (void)!unlink(tmpdir_path(&f.dir, "store/locks/snapshots"));
 }
 
-START_TEST(what_a_program_with_journals_alone_left_the_next_with_an_index_takes)
+START_TEST(the_next_program_with_an_index_takes_overdue_snapshots)
 {
     reopen(false, &annal__system_clock);
     append_turns(&f, "s", 1, 2500);
@@ -393,7 +393,7 @@ static void append_four(void)
     append_turns(&f, "d", 1, 10);
 }
 
-START_TEST(looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up)
+START_TEST(the_search_for_overdue_snapshots_takes_turns_and_resumes)
 {
     append_four();
     ck_looked(0, true, "a ");      /* one at least, however long the list took */
@@ -405,7 +405,7 @@ START_TEST(looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_u
 }
 END_TEST
 
-START_TEST(a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew)
+START_TEST(a_turn_that_is_torn_or_in_the_future_is_taken_again)
 {
     append_four();
     for (const char *const *line =
@@ -420,7 +420,7 @@ START_TEST(a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew)
 }
 END_TEST
 
-START_TEST(where_the_turn_cannot_be_written_nobody_looks)
+START_TEST(no_process_searches_when_the_turn_cannot_be_written)
 {
     append_four();
     is_full = true;
@@ -430,7 +430,7 @@ START_TEST(where_the_turn_cannot_be_written_nobody_looks)
 }
 END_TEST
 
-START_TEST(when_the_first_of_two_indexes_is_closed_the_other_one_goes_on)
+START_TEST(the_second_of_two_indexes_continues_after_the_first_closes)
 {
     annal_index *second = NULL;
     reopen(true, &annal__system_clock);
@@ -442,7 +442,7 @@ START_TEST(when_the_first_of_two_indexes_is_closed_the_other_one_goes_on)
 }
 END_TEST
 
-START_TEST(the_keeper_wakes_for_the_index_that_is_left)
+START_TEST(the_keeper_wakes_for_the_remaining_index)
 {
     annal_index *second = NULL;
     annal_index_close(f.index);
@@ -464,7 +464,7 @@ START_TEST(the_keeper_wakes_for_the_index_that_is_left)
 }
 END_TEST
 
-START_TEST(another_policy_has_the_usual_one_of_another_index_wait)
+START_TEST(another_policy_suspends_the_default_policy_of_another_index)
 {
     annal_index *second = NULL;
     reopen(true, &annal__system_clock);
@@ -479,7 +479,7 @@ START_TEST(another_policy_has_the_usual_one_of_another_index_wait)
 }
 END_TEST
 
-START_TEST(when_another_policy_is_closed_the_usual_one_of_another_index_goes_on)
+START_TEST(closing_another_policy_resumes_the_default_policy_of_another_index)
 {
     annal_index *second = NULL;
     reopen(true, &annal__system_clock);
@@ -521,7 +521,7 @@ START_TEST(an_event_that_waited_five_minutes_is_covered_by_the_next_process)
 }
 END_TEST
 
-START_TEST(one_that_does_not_fit_is_not_tried_again_by_every_process)
+START_TEST(a_too_large_snapshot_is_not_retried_by_every_process)
 {
     const annal_snapshot_policy tight = {.every_events = 100, .bytes_max = 200};
     open_task(&tight);
@@ -542,27 +542,27 @@ Suite *suite_snapshot_task(void)
 {
     Suite *suite = suite_create("snapshot_task");
     TCase *tc = suite_case(suite, "snapshot_task", setup, teardown);
-    tcase_add_test(tc, the_keeper_takes_what_is_due);
-    tcase_add_test(tc, after_a_burst_the_newest_state_is_near_before_all_places_are_taken);
-    tcase_add_test(tc, one_event_waits_for_the_time_of_the_policy);
-    tcase_add_test(tc, closing_takes_what_is_due);
-    tcase_add_test(tc, it_goes_on_behind_the_snapshots_that_are_there);
-    tcase_add_test(tc, while_somebody_else_writes_the_index_it_comes_again_later);
-    tcase_add_test(tc, while_the_index_is_behind_they_are_put_off_but_not_forever);
-    tcase_add_test(tc, a_checkpoint_that_is_due_does_not_wait_for_them);
+    tcase_add_test(tc, the_keeper_takes_due_snapshots);
+    tcase_add_test(tc, a_burst_is_followed_by_the_newest_snapshots_first);
+    tcase_add_test(tc, a_single_event_waits_for_the_time_of_the_policy);
+    tcase_add_test(tc, closing_takes_due_snapshots);
+    tcase_add_test(tc, the_task_continues_after_the_existing_snapshots);
+    tcase_add_test(tc, the_task_retries_later_while_another_process_writes_the_index);
+    tcase_add_test(tc, a_lagging_index_delays_snapshots_for_a_limited_time);
+    tcase_add_test(tc, a_due_checkpoint_does_not_wait_for_snapshots);
     tcase_add_test(tc, beside_live_writers_every_snapshot_is_sound);
-    tcase_add_test(tc, a_store_that_is_only_read_takes_none);
-    tcase_add_test(tc, an_index_that_is_open_takes_them_without_being_asked);
-    tcase_add_test(tc, another_policy_takes_the_place_of_the_usual_one);
-    tcase_add_test(tc, what_a_program_with_journals_alone_left_the_next_with_an_index_takes);
-    tcase_add_test(tc, looking_for_what_others_left_takes_turns_and_goes_on_where_time_was_up);
-    tcase_add_test(tc, a_turn_that_was_torn_or_comes_from_a_wrong_clock_is_taken_anew);
-    tcase_add_test(tc, where_the_turn_cannot_be_written_nobody_looks);
-    tcase_add_test(tc, when_the_first_of_two_indexes_is_closed_the_other_one_goes_on);
-    tcase_add_test(tc, the_keeper_wakes_for_the_index_that_is_left);
-    tcase_add_test(tc, another_policy_has_the_usual_one_of_another_index_wait);
-    tcase_add_test(tc, when_another_policy_is_closed_the_usual_one_of_another_index_goes_on);
+    tcase_add_test(tc, a_read_only_store_takes_no_snapshot);
+    tcase_add_test(tc, an_open_index_takes_snapshots_by_itself);
+    tcase_add_test(tc, another_policy_replaces_the_default_policy);
+    tcase_add_test(tc, the_next_program_with_an_index_takes_overdue_snapshots);
+    tcase_add_test(tc, the_search_for_overdue_snapshots_takes_turns_and_resumes);
+    tcase_add_test(tc, a_turn_that_is_torn_or_in_the_future_is_taken_again);
+    tcase_add_test(tc, no_process_searches_when_the_turn_cannot_be_written);
+    tcase_add_test(tc, the_second_of_two_indexes_continues_after_the_first_closes);
+    tcase_add_test(tc, the_keeper_wakes_for_the_remaining_index);
+    tcase_add_test(tc, another_policy_suspends_the_default_policy_of_another_index);
+    tcase_add_test(tc, closing_another_policy_resumes_the_default_policy_of_another_index);
     tcase_add_test(tc, an_event_that_waited_five_minutes_is_covered_by_the_next_process);
-    tcase_add_test(tc, one_that_does_not_fit_is_not_tried_again_by_every_process);
+    tcase_add_test(tc, a_too_large_snapshot_is_not_retried_by_every_process);
     return suite;
 }

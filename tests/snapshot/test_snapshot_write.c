@@ -20,7 +20,7 @@ static uint64_t catch_up(const annal_snapshot_policy *policy)
     return count;
 }
 
-START_TEST(boundaries_are_as_the_seed_gives_them)
+START_TEST(snapshots_are_at_the_boundaries_of_the_policy)
 {
     fixture_append_many(&f, "s", 999, 0);
     ck_assert_uint_eq(catch_up(NULL), 0);
@@ -38,7 +38,7 @@ START_TEST(boundaries_are_as_the_seed_gives_them)
 END_TEST
 
 /* Agents note a checkpoint every so often; when a snapshot is due is not their matter. */
-START_TEST(checkpoint_hints_do_not_disturb_when_a_snapshot_is_due)
+START_TEST(checkpoint_hints_do_not_change_when_a_snapshot_is_due)
 {
     for (unsigned i = 0; i < 9; i++) {
         fixture_append_many(&f, "s", 100, 0);
@@ -53,7 +53,7 @@ START_TEST(checkpoint_hints_do_not_disturb_when_a_snapshot_is_due)
 }
 END_TEST
 
-START_TEST(a_session_imported_at_once_gets_one_at_every_due_place)
+START_TEST(a_session_imported_at_once_gets_a_snapshot_at_every_due_place)
 {
     fixture_append_many(&f, "s", 2500, 0);
     ck_assert_uint_eq(catch_up(NULL), 2);
@@ -62,14 +62,14 @@ START_TEST(a_session_imported_at_once_gets_one_at_every_due_place)
 }
 END_TEST
 
-START_TEST(bytes_of_journal_make_one_due)
+START_TEST(bytes_of_the_journal_make_a_snapshot_due)
 {
     append_turns(&f, "s", 1, 300);
     ck_assert_uint_ge(catch_up(&(annal_snapshot_policy){.every_bytes = 30000}), 2);
 }
 END_TEST
 
-START_TEST(taking_by_hand_takes_one_at_the_end_once)
+START_TEST(a_snapshot_on_request_is_taken_once_at_the_end)
 {
     annal_snapshot_info first, again;
     fixture_append_session(&f, "s");
@@ -84,7 +84,7 @@ START_TEST(taking_by_hand_takes_one_at_the_end_once)
 }
 END_TEST
 
-START_TEST(a_session_that_is_not_there_has_nothing_to_take)
+START_TEST(a_missing_session_has_no_snapshot_to_take)
 {
     annal_snapshot_info info;
     uint64_t count;
@@ -128,7 +128,7 @@ START_TEST(all_snapshots_together_do_not_grow_with_the_square)
 }
 END_TEST
 
-START_TEST(damage_in_the_journal_is_folded_around)
+START_TEST(a_fold_skips_damage_in_the_journal)
 {
     append_turns(&f, "s", 1, 120);
     ck_ok(annal_checkpoint(f.store, err));
@@ -144,7 +144,7 @@ START_TEST(damage_in_the_journal_is_folded_around)
 END_TEST
 
 /* Numbers are multiples of the stride, and each is where folding says. */
-START_TEST(above_their_bytes_three_of_four_go_and_the_others_are_whole)
+START_TEST(snapshots_above_their_limit_of_bytes_are_thinned_and_the_rest_is_sound)
 {
     const annal_snapshot_policy policy = {.every_events = 50, .bytes_max = 200000};
     struct sum sum = {0};
@@ -166,7 +166,7 @@ START_TEST(above_their_bytes_three_of_four_go_and_the_others_are_whole)
 }
 END_TEST
 
-START_TEST(never_more_than_bytes_max_is_stored)
+START_TEST(snapshots_never_exceed_bytes_max)
 {
     for (uint64_t most = 1000; most <= 256000; most *= 2) {
         const annal_snapshot_policy policy = {.every_events = 50, .bytes_max = most};
@@ -182,7 +182,7 @@ START_TEST(never_more_than_bytes_max_is_stored)
 }
 END_TEST
 
-START_TEST(one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later)
+START_TEST(a_too_large_snapshot_is_refused_and_retried_at_growing_distances)
 {
     const annal_snapshot_policy tight = {.every_events = 10, .bytes_max = 1000};
     struct snapshot_writer writer;
@@ -214,7 +214,7 @@ static void begin_behind_one_snapshot(struct snapshot_writer *writer)
 }
 
 /* A is on its way when B takes the same ones, and others that are stored against them. */
-START_TEST(what_another_process_took_meanwhile_stays)
+START_TEST(snapshots_taken_by_another_process_in_the_meantime_stay)
 {
     struct snapshot_writer a;
     annal_status status = ANNAL_OK;
@@ -238,7 +238,7 @@ START_TEST(what_another_process_took_meanwhile_stays)
 END_TEST
 
 /* A is on its way when somebody rebuilds the index, which drops what A would store against. */
-START_TEST(nothing_is_stored_against_a_snapshot_that_is_gone)
+START_TEST(no_snapshot_is_stored_against_a_deleted_snapshot)
 {
     struct snapshot_writer a;
     annal_status status = ANNAL_OK;
@@ -257,18 +257,18 @@ Suite *suite_snapshot_write(void)
 {
     Suite *suite = suite_create("snapshot_write");
     TCase *tc = suite_case(suite, "take", setup, fixture_teardown);
-    tcase_add_test(tc, boundaries_are_as_the_seed_gives_them);
-    tcase_add_test(tc, checkpoint_hints_do_not_disturb_when_a_snapshot_is_due);
-    tcase_add_test(tc, a_session_imported_at_once_gets_one_at_every_due_place);
-    tcase_add_test(tc, bytes_of_journal_make_one_due);
-    tcase_add_test(tc, taking_by_hand_takes_one_at_the_end_once);
-    tcase_add_test(tc, a_session_that_is_not_there_has_nothing_to_take);
+    tcase_add_test(tc, snapshots_are_at_the_boundaries_of_the_policy);
+    tcase_add_test(tc, checkpoint_hints_do_not_change_when_a_snapshot_is_due);
+    tcase_add_test(tc, a_session_imported_at_once_gets_a_snapshot_at_every_due_place);
+    tcase_add_test(tc, bytes_of_the_journal_make_a_snapshot_due);
+    tcase_add_test(tc, a_snapshot_on_request_is_taken_once_at_the_end);
+    tcase_add_test(tc, a_missing_session_has_no_snapshot_to_take);
     tcase_add_test(tc, all_snapshots_together_do_not_grow_with_the_square);
-    tcase_add_test(tc, above_their_bytes_three_of_four_go_and_the_others_are_whole);
-    tcase_add_test(tc, never_more_than_bytes_max_is_stored);
-    tcase_add_test(tc, one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_later);
-    tcase_add_test(tc, damage_in_the_journal_is_folded_around);
-    tcase_add_test(tc, what_another_process_took_meanwhile_stays);
-    tcase_add_test(tc, nothing_is_stored_against_a_snapshot_that_is_gone);
+    tcase_add_test(tc, snapshots_above_their_limit_of_bytes_are_thinned_and_the_rest_is_sound);
+    tcase_add_test(tc, snapshots_never_exceed_bytes_max);
+    tcase_add_test(tc, a_too_large_snapshot_is_refused_and_retried_at_growing_distances);
+    tcase_add_test(tc, a_fold_skips_damage_in_the_journal);
+    tcase_add_test(tc, snapshots_taken_by_another_process_in_the_meantime_stay);
+    tcase_add_test(tc, no_snapshot_is_stored_against_a_deleted_snapshot);
     return suite;
 }

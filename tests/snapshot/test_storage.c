@@ -63,7 +63,7 @@ START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)
 END_TEST
 
 /* As a library of another version leaves it. */
-START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count)
+START_TEST(a_snapshot_of_another_text_of_the_packs_is_ignored)
 {
     struct storage shelf;
     struct snapshot_header header;
@@ -80,7 +80,7 @@ START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_coun
 }
 END_TEST
 
-START_TEST(without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count)
+START_TEST(a_snapshot_with_a_missing_or_damaged_file_is_ignored)
 {
     const char *path = tmpdir_path(&f.dir, "store/snapshots/s/210.zst");
     move_to_file(210);
@@ -98,7 +98,7 @@ START_TEST(without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count)
 END_TEST
 
 /* Killed after the file was renamed into place, before the row was committed. */
-START_TEST(a_file_without_a_row_is_of_no_effect_and_goes_with_the_next)
+START_TEST(a_file_without_a_row_is_ignored_and_removed_by_the_next_snapshot)
 {
     move_to_file(210);
     ck_ok(annal__index_snapshot_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
@@ -123,7 +123,7 @@ START_TEST(dropping_removes_the_files_too)
 END_TEST
 
 /* The index may have let go of the rows before, or may do so after. */
-START_TEST(of_a_deleted_session_no_file_stays)
+START_TEST(a_deleted_session_leaves_no_file)
 {
     annal_snapshots *snapshots = NULL;
     move_to_file(210);
@@ -150,10 +150,10 @@ Suite *suite_storage(void)
     Suite *suite = suite_create("storage");
     TCase *tc = suite_case(suite, "shelf", setup, fixture_teardown);
     tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);
-    tcase_add_test(tc, a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count);
-    tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
-    tcase_add_test(tc, a_file_without_a_row_is_of_no_effect_and_goes_with_the_next);
+    tcase_add_test(tc, a_snapshot_of_another_text_of_the_packs_is_ignored);
+    tcase_add_test(tc, a_snapshot_with_a_missing_or_damaged_file_is_ignored);
+    tcase_add_test(tc, a_file_without_a_row_is_ignored_and_removed_by_the_next_snapshot);
     tcase_add_test(tc, dropping_removes_the_files_too);
-    tcase_add_loop_test(tc, of_a_deleted_session_no_file_stays, 0, 2);
+    tcase_add_loop_test(tc, a_deleted_session_leaves_no_file, 0, 2);
     return suite;
 }

@@ -45,7 +45,7 @@ START_TEST(payloads_have_the_sizes_of_real_events)
 }
 END_TEST
 
-START_TEST(an_event_of_the_same_seed_is_the_same_and_no_two_are)
+START_TEST(an_event_depends_only_on_its_seed)
 {
     struct payloads *one = payloads_new(7, 0, 2), *again = payloads_new(7, 0, 2);
     struct payloads *other = payloads_new(8, 0, 2);
@@ -110,7 +110,7 @@ Suite *suite_payloads(void)
     Suite *suite = suite_create("payloads");
     TCase *tcase = suite_case(suite, "payloads", NULL, NULL);
     tcase_add_test(tcase, payloads_have_the_sizes_of_real_events);
-    tcase_add_test(tcase, an_event_of_the_same_seed_is_the_same_and_no_two_are);
+    tcase_add_test(tcase, an_event_depends_only_on_its_seed);
     tcase_add_test(tcase, every_payload_is_accepted_as_an_event);
     tcase_add_test(tcase, the_half_mix_has_half_the_bytes);
     tcase_add_test(tcase, payloads_of_one_size_have_that_size);

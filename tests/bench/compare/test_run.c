@@ -77,7 +77,7 @@ static void ck_fails(const char *words)
     ck_assert_msg(strstr(result.error, words) != NULL, "'%s'", result.error);
 }
 
-START_TEST(a_run_counts_its_events_and_their_bytes)
+START_TEST(a_run_counts_its_events_and_bytes)
 {
     struct run_result result;
     fault = SOUND;
@@ -111,7 +111,7 @@ START_TEST(a_writer_that_fails_or_dies_fails_the_run)
 }
 END_TEST
 
-START_TEST(quantiles_are_near_and_medians_are_of_the_middle)
+START_TEST(quantiles_are_approximate_and_medians_are_the_middle_run)
 {
     static struct times times, other;
     for (uint64_t i = 1; i <= 1000; i++)
@@ -180,10 +180,10 @@ Suite *suite_run(void)
 {
     Suite *suite = suite_create("run");
     TCase *tcase = suite_case(suite, "run", NULL, NULL);
-    tcase_add_test(tcase, a_run_counts_its_events_and_their_bytes);
+    tcase_add_test(tcase, a_run_counts_its_events_and_bytes);
     tcase_add_test(tcase, an_event_that_is_lost_changed_or_doubled_fails_the_run);
     tcase_add_test(tcase, a_writer_that_fails_or_dies_fails_the_run);
-    tcase_add_test(tcase, quantiles_are_near_and_medians_are_of_the_middle);
+    tcase_add_test(tcase, quantiles_are_approximate_and_medians_are_the_middle_run);
     tcase_add_test(tcase, a_report_has_medians_and_ratios_to_raw_and_to_the_best_durable_peer);
     return suite;
 }

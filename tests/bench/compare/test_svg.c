@@ -24,7 +24,7 @@ static unsigned times_in(const char *text, const char *word)
     return count;
 }
 
-START_TEST(points_stand_where_the_logarithms_say)
+START_TEST(points_are_placed_by_their_logarithms)
 {
     static const struct svg_point points[] = {{1, 10}, {10, 100}, {100, 1000}};
     const struct svg_line line = {.name = "annal", .points = points, .count = 3};
@@ -38,7 +38,7 @@ START_TEST(points_stand_where_the_logarithms_say)
 }
 END_TEST
 
-START_TEST(lines_without_points_are_left_out_and_names_stand_by_their_ends)
+START_TEST(lines_without_points_are_omitted_and_names_are_beside_their_ends)
 {
     static const struct svg_point low[] = {{1, 10}, {10, 20}}, high[] = {{1, 10}, {10, 900}};
     const struct svg_line lines[] = {{.name = "lower", .points = low, .count = 2},
@@ -53,7 +53,7 @@ START_TEST(lines_without_points_are_left_out_and_names_stand_by_their_ends)
 }
 END_TEST
 
-START_TEST(a_picture_without_any_point_is_a_picture)
+START_TEST(a_picture_without_points_is_valid)
 {
     char *text = draw(NULL, 0);
     ck_assert_uint_eq(times_in(text, "<polyline"), 0);
@@ -67,8 +67,8 @@ Suite *suite_svg(void)
 {
     Suite *suite = suite_create("svg");
     TCase *tcase = suite_case(suite, "svg", NULL, NULL);
-    tcase_add_test(tcase, points_stand_where_the_logarithms_say);
-    tcase_add_test(tcase, lines_without_points_are_left_out_and_names_stand_by_their_ends);
-    tcase_add_test(tcase, a_picture_without_any_point_is_a_picture);
+    tcase_add_test(tcase, points_are_placed_by_their_logarithms);
+    tcase_add_test(tcase, lines_without_points_are_omitted_and_names_are_beside_their_ends);
+    tcase_add_test(tcase, a_picture_without_points_is_valid);
     return suite;
 }
