@@ -79,10 +79,10 @@ static void *wait_for_events(void *arg)
         pthread_mutex_unlock(&waiters->lock);
         /* Without memory for all of them, look again now and then. */
         poll(fds, used, used < count ? 10 : -1);
-        uint64_t count;
+        uint64_t wakeups;
         if (used > 0 && (fds[0].revents & POLLIN) != 0 &&
-            read(waiters->wakeup, &count, sizeof count) < 0)
-            count = 0;
+            read(waiters->wakeup, &wakeups, sizeof wakeups) < 0)
+            wakeups = 0;
         pthread_mutex_lock(&waiters->lock);
     }
     pthread_mutex_unlock(&waiters->lock);
