@@ -29,7 +29,7 @@ const annal_artifact_info *fixture_put(struct fixture *fixture, const char *sess
 /* The path of the file; free() it. */
 char *fixture_file(struct fixture *fixture, const annal_artifact_info *info);
 
-/* As if it had been stored so long ago. */
+/* Set the time of an artifact to so many seconds ago. */
 void fixture_age(struct fixture *fixture, const annal_artifact_info *info, long seconds);
 
 /* How many artifacts there are; an empty session: in all. */

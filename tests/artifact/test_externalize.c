@@ -131,7 +131,7 @@ static void put_value(struct buf *out, struct random *random, unsigned depth)
     put(out, spaces[random_below(random, 6)]);
 }
 
-/* A value that is no string is stored as it was written: put back, data is what it was. */
+/* A value that is not a string is stored as written: put back, it gives the original data. */
 START_TEST(externalizing_one_member_leaves_all_other_data_unchanged)
 {
     struct random random = random_init(9);

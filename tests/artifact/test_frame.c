@@ -20,7 +20,7 @@ static void setup(void)
 struct bytes {
     char *ptr;
     size_t len, at;
-    size_t step; /* at most so many at once */
+    size_t step; /* most bytes of one read */
 };
 
 static int64_t give(void *arg, char *out, size_t room, annal_error *err)

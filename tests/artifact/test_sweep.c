@@ -185,7 +185,7 @@ START_TEST(a_sweep_on_a_failing_disk_removes_no_named_artifact)
 }
 END_TEST
 
-/* Another process stores and names, while everything that is not named yet is swept. */
+/* Another process stores artifacts and names them while a sweep removes every unnamed artifact. */
 _Noreturn static void store_and_name(const char *path, int ready)
 {
     annal_store *store = NULL;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does a guard cost? For each pack, plain appends at level sync and guarded ones in turn, on
- * one store and one session; the medians of both, their ratio, and the processor's time of each.
+ * The cost of a guard. For each pack, plain and guarded appends at level sync in turn, on one store
+ * and one session: the medians of both, their ratio, and the processor time of each.
  *
  *     bench_guard [ROUNDS [DIR [CASE]]]
  *
  * The user's pack is a compare-and-set of one row: a task goes from ready to claimed and back. The
- * store is made in DIR (default: /tmp), which should be on a disk: over a sync that costs nothing
- * every ratio is large. CASE is the first word of a line; under callgrind it counts instructions.
+ * store is created in DIR (default: /tmp), which should be on a disk: beside a sync that costs
+ * nothing, every ratio is large. CASE is the first word of a line; under callgrind it counts
+ * instructions.
  */
 #include "journal/base/clock.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast are the tables of a pack rebuilt, by a store that has events already?
+ * The speed of a rebuild of a pack's tables, in a store that has events already.
  *
  *     bench_pack [EVENTS [DIR [PACK [SESSIONS]]]]
  *
  * PACK tools_per_day (the default): 100,000 events (one in three a tool call) in 20 sessions, and
  * the pack of docs/packs.md: calls per tool and day. PACK lionagi: as many messages, each in a
- * branch. Fewer sessions are longer ones: one rate at every length is what linear means. Each round
- * rebuilds the tables and times that; then one event is appended and the question asked again. The
- * store is made in DIR (default: /tmp).
+ * branch. With fewer SESSIONS, each is longer; the rate must not depend on the length. Each round
+ * rebuilds the tables and measures the time, then appends one event and repeats the query. The
+ * store is created in DIR (default: /tmp).
  */
 #include "journal/base/clock.h"
 
@@ -75,7 +75,7 @@ static annal_slice tool_event(unsigned i, const char *session, char *data, size_
     return annal_slice_of(types[i % 3]);
 }
 
-/* The session and its branch, then messages; ids in no order, as those of lionagi are. */
+/* The session and its branch, then messages; ids in random order, as in lionagi. */
 static annal_slice lionagi_event(unsigned i, const char *session, char *data, size_t room)
 {
     static const char *const roles[] = {"user", "assistant"};

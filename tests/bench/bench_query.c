@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What questions cost, beside the least they can cost, pread of the same bytes without a hash, and
- * beside a tuned SQLite table of the same events.
+ * The cost of queries, compared with the least possible cost, pread of the same bytes without a
+ * hash, and with a tuned SQLite table of the same events.
  *
  *   bench_query DIR [ROUNDS]
- *   bench_query --spread DIR                   make a store of 100 sessions that write in turn
- *   bench_query --many DIR SESSIONS            make a store of so many small sessions
+ *   bench_query --spread DIR                   create a store of 100 sessions that write in turn
+ *   bench_query --many DIR SESSIONS            create a store of many small sessions
  *   bench_query --command DIR ANNAL [ROUNDS]   whole commands on a store: ls, query, query --count
  *   bench_query --extension DIR SO [ROUNDS]    the loadable extension: a statement, and a row
  *
- * DIR is a store of bench_generate, where few sessions are at work at the same time, or of
- * --spread, where all are: 1,000,000 events each. Beside it, in DIR.tuned.db, the table is made
- * once.
+ * DIR is a store of bench_generate, where few sessions append at the same time, or of --spread,
+ * where all do: 1,000,000 events each. The table is built once, in DIR.tuned.db.
  *   window  the events of one type in a window of 2,000 of them, with payload; WINDOWS windows,
  *           spread evenly over those events in the order of their times
  *     warm        everything in the page cache, one index object for all questions
- *     cold        journals and databases dropped from it, an index that was asked nothing before
+ *     cold        journals and databases dropped from it, an index without an earlier query
  *     cold_used   the same, but the index has answered other questions
  *   count   events of each type (annal__index_counts), of one type (annal_query_count)
- * In rounds, so that the neighbours of a shared machine disturb all alike. What is read is
- * compared: number of events, their bytes and a sum over them. A table goes to stderr, one JSON
- * object to stdout: milliseconds, medians and (_best) the best of all.
+ * Cases take turns in rounds, so that other programs on a shared machine disturb all of them
+ * equally. The program compares the number of events, their bytes and a sum over them. It prints a
+ * table to stderr and one JSON object to stdout: milliseconds, medians and (_best) the best of all.
  */
 #include "index/sys/databases.h"
 #include "journal/base/hash.h"
@@ -395,7 +394,7 @@ static double cold_ours(struct bench *bench, const struct window *window, bool u
     return took;
 }
 
-/* Nobody has the file mapped: pages in use stay. */
+/* No process has the file mapped: pages in use stay. */
 static double cold_tuned(const struct bench *bench, const struct window *window)
 {
     sqlite3 *db = open_tuned(bench);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What reading costs, beside the least it can cost: pread of the same bytes, no hash; and what past
- * states cost.
+ * The cost of reading, compared with the least possible cost, pread of the same bytes without a
+ * hash; and the cost of past states.
  *
  *   bench_replay [--past] DIR [ROUNDS]
  *
@@ -10,11 +10,11 @@
  *   places   50 events at a random place, 10,000 times: with one cursor that seeks, and with a new
  *            cursor for each place
  *   last     the last 50 events, with a new cursor
- *   newest   the state after the last event, asked by one query; snapshots are to be taken before
+ *   newest   the state after the last event, with one query; take the snapshots before
  *   past     the same at 20 random places: medians and the worst
- *   snapshots  how many there are, and what they take, as a share of the journal too
- * In rounds, so that the neighbours of a shared machine disturb all alike. Prints one JSON object:
- * medians. --past leaves out what is read.
+ *   snapshots  their number and size, also as a share of the journal
+ * Cases take turns in rounds, so that other programs on a shared machine disturb all of them
+ * equally. Prints one JSON object: medians. --past omits the cases of reading.
  */
 #include "tests/bench/generate.h"
 #include "tests/bench/past.h"

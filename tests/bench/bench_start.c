@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does a process pay once? Each round opens a store, opens the index, appends twice and closes
- * both: in a store that is new, in one where another process left its slot, and in one where the
- * session is another one each time. The best and the median of each step, in microseconds.
+ * The cost of starting a process. Each round opens a store, opens the index, appends twice and
+ * closes both: in a new store, in a store where another process left its slot, and with a new
+ * session in each round. Prints the best and the median of each step, in microseconds.
  *
  *     bench_start [ROUNDS [DIR]]
  *
- * The stores are made in DIR (default: /tmp), which should be on a disk.
+ * The stores are created in DIR (default: /tmp), which should be on a disk.
  */
 #include "journal/base/clock.h"
 

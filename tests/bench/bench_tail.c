@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long it takes from an append until another process has the event, beside the least it can.
+ * The time from an append until another process has the event, compared with the least possible.
  *
- * bench_tail [--compare] [DIR [SECONDS]]     DIR is on the disk to measure; default: the current
- * directory
+ *     bench_tail [--compare] [DIR [SECONDS]]
  *
- * One process appends events that carry the time, another one follows the session: it waits for
- * news, reads the journal with a cursor, and subtracts. In rounds, so that the neighbours of a
- * shared machine disturb all alike: bare    pwrite and fdatasync of 4096 bytes over a zero-filled
- * file sync    append at level sync; once one after the other, once with pauses of 1 ms os      the
- * same at level os --compare adds the same with inotify on the journal in place of the wakeup page,
- * and what an append costs with 0, 1, 100 and 1,000 processes waiting. Prints one JSON object of
- * microseconds.
+ * DIR is on the disk to measure; default: the current directory. One process appends events that
+ * carry the time; another process follows the session: it waits for news, reads the journal with a
+ * cursor, and subtracts. Cases take turns in rounds, so that other programs on a shared machine
+ * disturb all of them equally:
+ *
+ *   bare   pwrite and fdatasync of 4096 bytes over a zero-filled file
+ *   sync   append at level sync; once one after the other, once with pauses of 1 ms
+ *   os     the same at level os
+ *
+ * --compare adds the same with inotify on the journal instead of the wakeup page, and the cost of
+ * an append while 0, 1, 100 and 1,000 processes wait. Prints one JSON object of microseconds.
  */
 #include "journal/sys/news.h"
 
@@ -50,7 +53,7 @@ struct samples {
 struct shared {
     _Atomic uint64_t seen; /* seq of the last event that the follower has */
     _Atomic bool ready;
-    double us; /* how long that one took */
+    double us; /* latency of event seen */
 };
 
 static const char *directory = ".";
@@ -142,7 +145,7 @@ static double sent_at(const annal_event *event)
     return strtod(event->data.ptr + strlen("{\"at\":"), NULL);
 }
 
-/* Read what is there, and say so. */
+/* Read all new events, and report the last. */
 static void read_on(annal_cursor *cursor, struct shared *shared)
 {
     annal_event event;
@@ -248,7 +251,7 @@ static annal_writer *open_writer(annal_store *store, const char *session)
     return writer;
 }
 
-/* Append one at a time, each when the one before has arrived. */
+/* Append one event at a time, each after the previous event has arrived. */
 static void measure(int means, annal_level level, bool pauses, double seconds)
 {
     static int number;
@@ -285,7 +288,7 @@ static void measure(int means, annal_level level, bool pauses, double seconds)
 
 /* ---- Waiting processes ---- */
 
-/* What an append costs while so many processes wait for news. */
+/* The cost of an append while a number of processes wait for news. */
 static void measure_appends(annal_writer *writer, annal_level level, bool pauses, double seconds)
 {
     double until = now_us() + seconds * 1e6;

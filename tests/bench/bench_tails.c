@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What appends cost while others follow the store.
+ * The cost of appends while tails follow the store.
  *
  *   bench_tails [DIR [APPENDS]]     DIR is on the disk to measure; default: the current directory
  *
- * One thread appends events of 1,000 bytes to eight sessions in turn, at level sync. Meanwhile
- * there follow: nobody; one tail; 1,000 tails in this process, a thread each; 1,000 descriptors in
- * one epoll loop; 200 processes. Half of the tails are of one session, half of all. In rounds, so
- * that the neighbours of a shared machine disturb all alike. Every tail must get every event once,
- * and says so. Prints one JSON object: appends a second (medians), their share of those with
- * nobody, the events that were given, and the seconds until the last tail had its last one.
+ * One thread appends events of 1,000 bytes to eight sessions in turn, at level sync. The followers
+ * are: none; one tail; 1,000 tails in this process, each in a thread; 1,000 descriptors in one
+ * epoll loop; 200 processes. Half of the tails follow one session, half all sessions. Cases take
+ * turns in rounds, so that other programs on a shared machine disturb all of them equally. Every
+ * tail must get every event once, and checks that. Prints one JSON object: appends per second
+ * (medians), their ratio to appends without followers, the number of events given, and the seconds
+ * until the last tail had its last event.
  */
 #include <annal/tail.h>
 
@@ -97,7 +98,7 @@ static void follower_open(struct follower *follower, annal_store *of)
     }
     for (size_t i = 0; i < SESSIONS; i++) {
         annal_session_info info = {0};
-        follower->next[i] = 1; /* of one that is not made yet */
+        follower->next[i] = 1; /* for a session that does not exist yet */
         if (annal_session_info_get(of, session_of(i), &info, NULL) == ANNAL_OK)
             follower->next[i] = info.last_seq + 1;
     }

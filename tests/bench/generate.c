@@ -15,7 +15,7 @@
 #define SESSIONS_MAX    100000u
 #define BEGIN_US        INT64_C(1767690240000000) /* 2026-01-06T09:04:00Z */
 
-/* So many bytes of text in so many of 1,000 events, spread evenly over the logarithm. */
+/* Bytes of text, and the share of events with them in 1,000, spread evenly over the logarithm. */
 struct size_class {
     unsigned share;
     unsigned from, to;
@@ -94,7 +94,7 @@ static const char *const words[] = {"the",
 
 struct generator {
     struct random random;
-    char *text; /* words, JSON-escaped, with a space behind each */
+    char *text; /* words, JSON-escaped, each with a space after it */
     size_t text_len;
     struct buf bytes; /* data of the drafts */
     size_t starts[TURN_EVENTS_MAX];

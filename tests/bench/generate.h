@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions as agents write them, made up: what benchmarks measure on, the same on every machine.
+ * Generated sessions, like those that agents write: the input of benchmarks, the same on every
+ * machine.
  *
- * A session begins with session.created and goes on in turns of about 20 events: turn.started, what
- * the user said, a few answers and thoughts, calls of tools and their results, the tokens that were
- * used, turn.completed. 35 of 100 events are calls and results. Their sizes follow those of real
- * logs, scaled to a mean of about 1,670 bytes a line: most lines are about 500 bytes, and a few
- * results of up to 100 KB hold most of the bytes. Ids of calls and messages are random, which is
- * the worst case for an index. Times have the gaps of people and of programs.
+ * A session begins with session.created and continues in turns of about 20 events: turn.started,
+ * what the user said, a few answers and thoughts, calls of tools and their results, the tokens that
+ * were used, turn.completed. 35 of 100 events are calls and results. Their sizes follow those of
+ * real logs, scaled to a mean of about 1,670 bytes a line: most lines are about 500 bytes, and a
+ * few results of up to 100 KB hold most of the bytes. Ids of calls and messages are random, which
+ * is the worst case for an index. Times have the gaps of people and of programs.
  *
  * The same seed and session give the same events.
  */
@@ -40,7 +41,7 @@ struct generate_options {
     uint64_t seed;
 };
 
-/* Append so many events to one session, at level os and with one sync at the end. */
+/* Append events to one session, at level os and with one sync at the end. */
 annal_status generate_session(annal_store *store, unsigned session, uint64_t events, uint64_t seed,
                               annal_error *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot paths, for callgrind: instructions.sh counts the instructions of hot_<path>() alone, and
- * compares them with instructions.txt. Counts hardly change with the neighbours of a machine, so a
- * path that became slower shows where clocks say nothing.
+ * compares them with instructions.txt. Counts hardly depend on other programs on the machine, so
+ * they show a slower path that clocks cannot show.
  *
  *   instructions DIR PATH      prints how many events hot_<path>() dealt with
  *
- *   append   one event, durable: group commit with nobody else
+ *   append   one durable event: group commit without other appends
  *   bulk     20 events at level os, and one sync for each 20 of these
  *   index    catching up, core tables included
  *   query    50 events of a session in the middle, by the index

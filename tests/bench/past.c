@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PLACES       20
-#define COMPARE_EACH 5 /* of the sorted places, one of so many is compared */
+#define COMPARE_EACH 5 /* compare every fifth of the sorted places */
 
 struct opened {
     double wall_ms, cpu_ms;
@@ -201,7 +201,7 @@ static void print_past(struct place *places)
 bool past_measure(const char *dir, annal_slice session, uint64_t last_seq)
 {
     struct random random = {20261120};
-    struct place places[PLACES + 1] = {{0}}; /* the newest behind the others */
+    struct place places[PLACES + 1] = {{0}}; /* the newest place is the last */
     struct sum sum = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;

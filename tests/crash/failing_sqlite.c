@@ -74,11 +74,11 @@ int64_t failing_sqlite_bytes(void)
     return sqlite3_memory_used();
 }
 
-/* ---- Files: the system's, behind a door ---- */
+/* ---- Files: those of the system, with failures ---- */
 
 struct file {
     sqlite3_file base;
-    sqlite3_file *real; /* behind this struct in the same block */
+    sqlite3_file *real; /* follows this struct in the same block */
 };
 
 static sqlite3_file *real_of(sqlite3_file *file)

@@ -12,7 +12,7 @@
 
 struct failing_sqlite {
     bool heap;      /* its allocator, else its VFS */
-    unsigned calls; /* so far */
+    unsigned calls; /* number of calls */
     unsigned fail_at;
     bool for_good;
     unsigned way; /* of the call that fails */

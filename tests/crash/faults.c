@@ -649,7 +649,7 @@ struct beginning {
     struct life life;
 };
 
-/* True when the fault came. *out_ways says in how many ways that call may fail. */
+/* True if the fault occurred. *out_ways is the number of ways in which that call may fail. */
 static bool run_once(const struct scene *scene, const struct beginning *beginning,
                      unsigned *out_ways)
 {
@@ -706,7 +706,7 @@ struct tally {
     unsigned runs;
 };
 
-/* Every way of one call; false when the scene does not make so many calls. */
+/* Try every way of one call; false if the scene makes fewer calls. */
 static bool fail_at(const struct scene *scene, const struct beginning *beginning, bool all,
                     struct tally *tally)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every call fails: the loop, the record of what was answered, and the proof.
+ * Every call fails in turn: the loop, the record of the answers, and the proof.
  *
  * A scene is a workload through the public API. It runs once for every call that it makes, for
  * every way in which that call may fail, failing once and failing from then on, until it runs
- * through without a failure: the fault loops of SQLite's tests. During a run each append is written
- * down as a claim with its answer; afterwards, on a disk that works, the claims are held against
- * the store:
+ * through without a failure: the fault loops of SQLite's tests. During a run each append is
+ * recorded as a claim with its answer. Afterwards, on a disk that works, the store is checked
+ * against the claims:
  *
- * (1) what was acknowledged is there, once, at its seq, with its bytes, after what was appended
+ * (1) an acknowledged event exists once, at its seq, with its bytes, after every event appended
  *     before it;
- * (2) what was refused is not there; what is in doubt is there whole, or not at all;
- * (3) nothing else is there; verify finds nothing; the catalogue names every session;
- * (4) every session takes events again, and an append in doubt that has an id has its answer when
- *     repeated;
- * (5) no descriptor, no block of memory is left behind;
- * (6) a fault that came once: what is tried after it succeeds, unless the store said that it has
+ * (2) a refused event does not exist; an event with an unknown answer exists completely or not at
+ *     all;
+ * (3) no other event exists; verify finds no damage; the catalogue lists every session;
+ * (4) every session accepts events again, and a repeated append with an id gets a certain answer;
+ * (5) no descriptor and no block of memory leaks;
+ * (6) after a fault that occurs once, every call succeeds, unless the store said that it has
  *     stopped.
  *
  * A run that fails prints `scene source call way once|ever`; ANNAL_FAULT='…' repeats that one,
@@ -60,13 +60,13 @@ struct life {
     bool once;    /* the fault of this run is gone after one call */
     bool stopped; /* the store said that it takes no more work */
     annal_store *store;
-    annal_index *guards; /* appends ask the packs of this index; NULL: they ask nobody */
+    annal_index *guards; /* appends ask the packs of this index; NULL: no guards */
     struct claim claims[CLAIMS_MOST];
     size_t count;
     uint64_t numbers;
     annal_format format; /* of sessions that are begun */
     bool silent;         /* this run does not ask why */
-    bool long_texts;     /* of the events to come */
+    bool long_texts;     /* for the next events */
 };
 
 struct scene {
@@ -85,16 +85,16 @@ void fail_everywhere(const struct scene *scene);
 /* Stop the test with a sentence, and say how to repeat the run. */
 void ck_fault(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whether the fault of this run has come; what is tried from now on succeeds when it came once. */
+/* Whether the fault of this run has occurred; if it occurs once, later calls succeed. */
 bool fault_came(const struct life *life);
 
 /* What to pass as err: NULL in a third of the runs. */
 annal_error *err_for(const struct life *life, annal_error *err);
 
-/* Open life->store. After a fault that came once it must succeed the second time. */
+/* Open life->store. After a fault that occurs once, the second attempt must succeed. */
 bool open_store(struct life *life, const annal_store_options *options);
 
-/* What any call answered that is no append: writes down what that says about the claims. */
+/* Record the answer of a call other than an append, and what it means for the claims. */
 void heard(struct life *life, annal_status status, bool makes_durable);
 
 /* Append count events to session and write the answer down. Returns the claim. */
@@ -106,16 +106,15 @@ void attempt_again(struct life *life, size_t claim, annal_level level);
 /* Delete a session: what it held is gone, or in doubt. */
 void delete_session(struct life *life, const char *session);
 
-/* Put a journal of another format in the place of a session's: whatever the answer, every event is
- * there. */
+/* Convert a session to another format: whatever the answer, every event must exist. */
 void convert_session(struct life *life, const char *session, annal_format format);
 
 /* Sync, then close life->store if it is open. */
 void close_store(struct life *life);
 
 /*
- * For scenes that read: how many events of a session were acknowledged; whether that is all there
- * can be; and that an event is the one that was appended at its seq.
+ * For scenes that read: the number of acknowledged events of a session; whether no others can
+ * exist; and a check that an event equals the event appended at its seq.
  */
 uint64_t expected_events(const struct life *life, const char *session);
 bool is_certain(const struct life *life, const char *session);

@@ -3,13 +3,13 @@
  * Writers are killed with SIGKILL at random moments.
  *
  * A writer process has lanes, one thread each. Lane L appends its units 1, 2, 3, …; a unit is one
- * append of one to three events, in a session that follows from lane and unit. Before an append the
- * lane writes down that it tries, after it that it is acknowledged, in memory that outlives the
- * process. The parent kills, opens the store again, and proves:
+ * append of one to three events, in a session that depends on lane and unit. The lane records each
+ * attempt before the append and each acknowledgement after it, in memory that survives the process.
+ * The parent kills, opens the store again, and proves:
  *
- * (1) every acknowledged event stands where its seq says, with its bytes;
- * (2) no event stands twice, no unit in part, no seq is missing, and verify finds nothing;
- * (3) with ids, a lane begins with the unit that is in doubt: then each of its units is there
+ * (1) every acknowledged event exists at its seq, with its bytes;
+ * (2) no event is doubled, no unit is incomplete, no seq is missing, and verify finds no damage;
+ * (3) with ids, a lane begins with the unit whose answer is unknown: then each of its units exists
  *     exactly once.
  */
 #include "tests/crash/kill.h"
@@ -89,7 +89,8 @@ static void sleep_us(uint64_t us)
     nanosleep(&time, NULL);
 }
 
-/* ---- The writer process: no assertions of Check here, it would go on as a second runner ---- */
+/* ---- The writer process: without assertions of Check, which would continue as a second runner
+ * ---- */
 
 static void need(annal_status status, const annal_error *err)
 {
@@ -178,7 +179,7 @@ static void be_a_writer(const struct plan *plan, unsigned process)
     struct worker workers[LANES / 2];
     annal_store *store = NULL;
     annal_error err;
-    /* A small log, so that regions are begun again and again. */
+    /* A small log, so that its regions are reused often. */
     const annal_store_options options = {
         .create = true, .level = plan->level, .format = plan->format, .region_bytes = 1 << 20};
     need(annal_store_open(plan->path, &options, &store, &err), &err);
@@ -243,7 +244,7 @@ struct proof {
     unsigned session;
     const uint64_t *expected; /* by seq; 0: never acknowledged */
     uint64_t last_unit[LANES];
-    uint64_t open; /* the number that must come next, 0: a new unit */
+    uint64_t open; /* the number that must be next; 0: a new unit */
 };
 
 static void check_event(void *arg, const annal_event *event)
@@ -339,8 +340,8 @@ void kill_play(annal_level level, annal_format format, bool with_ids, int rounds
     ck_assert(board != MAP_FAILED);
     const struct plan plan = {tmpdir_path(&folder, "store"), board, with_ids, level, format};
     store_close(store_open(plan.path));
-    /* On a busy machine no random moment may be late enough to see an acknowledgement: this one
-     * is. */
+    /* On a busy machine no random moment may be late enough to see an acknowledgement; this kill
+     * waits for it. */
     pid_t pid = start(&plan, 0);
     ck_goes_on(board, 0);
     kill_it(pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers that are killed with SIGKILL, again and again, in one store: see kill.c. */
+/* Writers that are killed with SIGKILL, repeatedly, in one store: see kill.c. */
 #ifndef TESTS_CRASH_KILL_H
 #define TESTS_CRASH_KILL_H
 
@@ -14,7 +14,8 @@ struct kill_counts {
     uint64_t acknowledged; /* events, each of them looked for after every round */
 };
 
-/* A new store, so many rounds, all proofs; adds to counts. A broken promise fails the test. */
+/* Run the rounds in a new store, with all proofs; adds to counts. A broken promise fails the
+ * test. */
 void kill_play(annal_level level, annal_format format, bool with_ids, int rounds,
                struct random *random, struct kill_counts *counts);
 

@@ -94,7 +94,7 @@ static bool check_event(struct power_check *check, const struct model_session *s
     return true;
 }
 
-/* *out_count becomes how many events are there. */
+/* Read the events of a session; *out_count is their number. */
 static bool read_events(struct power_check *check, annal_store *store,
                         const struct model_session *session, size_t *out_count)
 {

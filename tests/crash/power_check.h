@@ -24,13 +24,13 @@ annal_status power_open(struct sim_process *process, const annal_store_options *
                         annal_store **out_store, annal_error *err);
 
 /*
- * That what is left keeps every promise:
- *   - each session holds a prefix of what was appended, byte for byte, with everything that was
- *     acknowledged; what was appended as one is there whole or not at all; nothing is damaged
+ * Check that the disk after a crash keeps every promise:
+ *   - each session holds a prefix of the appended events, byte for byte, with every acknowledged
+ *     event; the events of one append exist together or not at all; no event is damaged
  *   - opening it once more changes nothing
- *   - appends go on at the next seq
- *   - with_index: index, tables and snapshots are what a fresh rebuild gives
- * The disk is changed. False: check->why says what does not hold.
+ *   - appends continue at the next seq
+ *   - with_index: index, tables and snapshots equal those of a rebuild
+ * Changes the disk. If it returns false, check->why names the broken promise.
  */
 bool power_check_disk(struct power_check *check, struct sim_disk *disk);
 

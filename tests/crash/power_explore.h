@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Crash a workload after each of its operations, in as many ways as are asked for.
+ * Crash a workload after each of its operations, in the requested number of ways.
  *
- * A workload is a function that drives a store on a simulated disk and tells the model what it was
- * promised. Before each operation that changes the disk (so after the one before, with every
- * promise made in between) the explorer
+ * A workload is a function that drives a store on a simulated disk and records each promise in the
+ * model. Before each operation that changes the disk (so after the previous operation and all
+ * promises since) the explorer
  *
  *   - cuts the power: every outcome if there are at most `subsets`, else as many drawn from the
  *     seed
  *   - lets the processes die, also in the middle of a write
  *
- * and checks each disk that is left (power_check.h). On some of them it lets recovery run under the
- * same treatment. A case is named <workload>:<operation>.<state>, with a further
- * .<operation>.<state> when the recovery was crashed too; the same seed and case repeat it. States
- * that leave the same disk under the same promises are checked once.
+ * and checks each resulting disk (power_check.h). On some of them it crashes recovery in the same
+ * way. A case is named <workload>:<operation>.<state>, with a further .<operation>.<state> when the
+ * recovery was crashed too; the same seed and case repeat it. States that leave the same disk under
+ * the same promises are checked once.
  */
 #ifndef TESTS_CRASH_POWER_EXPLORE_H
 #define TESTS_CRASH_POWER_EXPLORE_H

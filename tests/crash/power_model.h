@@ -9,7 +9,7 @@
 
 struct model_event {
     char *type, *id, *data;
-    bool joined; /* to the one before: both are there or none is */
+    bool joined; /* to the previous event: both exist or neither does */
 };
 
 struct model_session {
@@ -19,7 +19,7 @@ struct model_session {
     size_t durable; /* that survive a power cut */
     size_t kept;    /* that survive the end of the process */
     bool deleting;  /* all of it may be gone */
-    bool copy;      /* no session: a copy of the journal of one, made by hand under this name */
+    bool copy;      /* not a session, but a copy of a session's journal under this name */
 };
 
 struct model {
@@ -33,25 +33,26 @@ void model_done(struct model *model);
 struct model_session *model_session(struct model *model, const char *name); /* added if need be */
 const struct model_session *model_find(const struct model *model, annal_slice name); /* or NULL */
 
-/* An append begins: from now on it may be there, and nothing else may. */
+/* An append begins: from now on these events may exist, and no other event may. */
 void model_append(struct model *model, const char *session, const annal_draft *drafts, size_t count,
                   annal_level level);
-/* It returned: at a level; or it was refused, and never will be there. */
+/* The append returned: acknowledged at a level, or refused, so that its events never exist. */
 void model_acknowledge(struct model *model, const char *session, annal_level level);
 void model_refuse(struct model *model, const char *session, size_t count);
-/* A deletion begins: until it returns all may be there or nothing. It returned: done, or
+/* A deletion begins: until it returns, all events may exist or none. It returned: done, or
  * refused. */
 void model_delete(struct model *model, const char *session);
 void model_deleted(struct model *model, const char *session, bool done);
-/* A fork with the first at_seq events of a session begins to be made: until that returns it may be
- * there or not, with all of them. It returned: so it is, and they are durable in both. */
+/* The creation of a fork with the first at_seq events of a session begins: until it returns, the
+ * fork may exist or not, with all of them. It returned: the fork exists, and its events are durable
+ * in both sessions. */
 void model_fork(struct model *model, const char *parent, size_t at_seq, const char *child);
 void model_forked(struct model *model, const char *parent, const char *child);
-/* A session of another store begins to be taken over from there: until that returns it may be here
- * or not, whole. model_adopted(): so it is, and durable. */
+/* The adoption of a session from another store begins: until it returns, the session may exist here
+ * or not, complete. model_adopted(): it exists, and is durable. */
 void model_adopt(struct model *model, const struct model *from, const char *name);
 void model_adopted(struct model *model, const char *name);
-/* Somebody copies a journal to this name. Until it is deleted it may be there, whole or not. */
+/* A user copies a journal to this name. Until its deletion the copy may exist, complete or not. */
 void model_copy(struct model *model, const char *name);
 /* annal_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);

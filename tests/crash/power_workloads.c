@@ -47,7 +47,7 @@ static void end(struct program *program)
     program->index = NULL;
 }
 
-/* Append count events as one, with so many bytes of text each. Sessions m… are kept as msgpack. */
+/* Append count events together, each with pad bytes of text. Sessions m… are stored as msgpack. */
 static annal_status try_append(struct program *program, const char *session, size_t count,
                                size_t pad, annal_level level, annal_error *err)
 {
@@ -97,7 +97,7 @@ static void append(struct program *program, const char *session, size_t count, s
     ck_ok(try_append(program, session, count, pad, level, err));
 }
 
-/* Another process has the session; asking for it makes that one want to give it back. */
+/* Ask another process to release the session that it owns. */
 static void ask(struct program *program, const char *session)
 {
     struct sim_disk *disk = program->run->disk;
@@ -107,7 +107,7 @@ static void ask(struct program *program, const char *session)
     disk->tick_us = tick_us;
 }
 
-/* Another process may have to be asked to overwrite its log, and does not answer. */
+/* Another process may have to overwrite its log on request, and does not answer. */
 static annal_status try_delete(struct program *program, const char *session, annal_error *err)
 {
     struct sim_disk *disk = program->run->disk;
@@ -181,7 +181,7 @@ static void run_levels(struct power_run *run)
     end(&program);
 }
 
-/* Index, tables and snapshots, over a close and an index that was thrown away. */
+/* Index, tables and snapshots, across a close and a deleted index. */
 static void run_index(struct power_run *run)
 {
     struct program program = {0};
@@ -268,7 +268,7 @@ static void run_cached(struct power_run *run)
     end(&program);
 }
 
-/* Level os in bulk: synced in the journal, over a checkpoint, and given away. */
+/* Level os in bulk: synced in the journal, across a checkpoint, and released. */
 static void run_bulk(struct power_run *run)
 {
     struct program one = {0}, two = {.appended = 1000};
@@ -301,7 +301,8 @@ static void run_bulk(struct power_run *run)
     end(&one);
 }
 
-/* Sessions are deleted and begun anew, also one that the log of another process has redo for. */
+/* Sessions are deleted and started again, also a session that has redo in the log of another
+ * process. */
 static void run_delete(struct power_run *run)
 {
     struct program one = {0}, two = {.appended = 1000};
@@ -324,8 +325,7 @@ static void run_delete(struct power_run *run)
     end(&one);
 }
 
-/* Logs are overwritten: our own, one that another process is asked for, and idle
- * ones. */
+/* Logs are overwritten: our own, the log of another process on request, and idle logs. */
 static void run_wipe(struct power_run *run)
 {
     struct program one = {0}, two = {.appended = 1000};
@@ -383,8 +383,8 @@ static void fork_session(struct program *program, const char *parent, size_t at_
     model_forked(model, parent, child);
 }
 
-/* Sessions are forked whatever the level of their events, also those of another process, and forks
- * of forks; some go again. */
+/* Sessions are forked at any level of their events, also sessions of another process, and forks of
+ * forks; some are deleted again. */
 static void run_fork(struct power_run *run)
 {
     struct program one = {0}, two = {.appended = 1000};
@@ -396,13 +396,13 @@ static void run_fork(struct power_run *run)
     append(&one, "a", 1, 30, ANNAL_LEVEL_SYNC);
     append(&one, "m", 2, 700, ANNAL_LEVEL_OS);
     begin(&two, run, false);
-    fork_session(&two, "m", 1, "mf"); /* the other one has it */
+    fork_session(&two, "m", 1, "mf"); /* the other process owns it */
     append(&two, "mf", 1, 20, ANNAL_LEVEL_OS);
     fork_session(&one, "f", 4, "g");
     fork_session(&one, "f", 2, "h");
     append(&one, "g", 1, 600, ANNAL_LEVEL_BATCH);
     ck_ok(try_delete(&one, "h", err));
-    fork_session(&two, "m", 2, "h"); /* another one of this name */
+    fork_session(&two, "m", 2, "h"); /* another session of this name */
     end(&two);
     end(&one);
 }
@@ -414,7 +414,8 @@ static void convert(struct program *program, const char *session, annal_format f
                                 &(annal_convert_options){.format = format}, &result, err));
 }
 
-/* Sessions change their format and go on, also one that the log of another process has redo for. */
+/* Sessions change their format and continue, also a session that has redo in the log of another
+ * process. */
 static void run_convert(struct power_run *run)
 {
     struct program one = {0}, two = {.appended = 1000};
@@ -435,7 +436,7 @@ static void run_convert(struct power_run *run)
     end(&one);
 }
 
-/* Somebody copies a journal by hand, as it stands in the page cache. */
+/* A user copies a journal by hand, with the bytes in the page cache. */
 static void copy_by_hand(struct program *program, const char *from, const char *session,
                          const char *suffix)
 {
@@ -502,7 +503,7 @@ static void adopt(struct program *program, const struct program *staged, const c
     model_adopted(&program->run->model, session);
 }
 
-/* Sessions are taken over, go on, are deleted and taken over again. */
+/* Sessions are adopted, continued, deleted and adopted again. */
 static void run_bundles(struct power_run *run)
 {
     struct power_run stage = {.disk = run->disk};
@@ -584,7 +585,7 @@ static void fail_next(struct program *program, enum sim_op_kind kind, const char
     program->run->fail_name = name;
 }
 
-/* What is there after the store was opened again stays; what is not never comes. */
+/* Events that exist after the store was opened again stay; others never appear. */
 static void settle(struct program *program, const char *name)
 {
     annal_session_info info = {0};
@@ -634,8 +635,8 @@ static void run_failing_log(struct power_run *run)
     end(&program);
 }
 
-/* A journal cannot be written, and not be synced: the log has what was acknowledged, and brings
- * it. */
+/* A journal can be neither written nor synced: the log has the acknowledged events, and restores
+ * them. */
 static void run_failing_journals(struct power_run *run)
 {
     struct program program = {0};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * soak [ROUNDS [SEED [FIRST [SECONDS]]]]: the kill test for as long as one likes.
+ * soak [ROUNDS [SEED [FIRST [SECONDS]]]]: the kill test, with as many rounds as wanted.
  *
- * Store n of a seed is always played the same way, as far as the scheduler lets it be: level, ids
- * and moments follow from seed and n. What was played is printed as it goes, with what to start
- * again with.
+ * Store n of a seed always runs the same way, as far as the scheduler allows: level, ids and
+ * moments depend on seed and n. The program prints its progress, with the arguments that repeat it.
  */
 #include "tests/crash/kill.h"
 #include "tests/support/runner.h"

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""stops.py ANNAL [--rounds 300] [--seed 1] [--stores 8] [--seconds 20] [--spare 100]: processes are stopped.
+"""stops.py ANNAL [--rounds 300] [--seed 1] [--stores 8] [--seconds 20] [--spare 100]: stop processes with SIGSTOP.
 
-In each of several stores at once eight processes work: writers with a pipe or one command after another, to sessions
-of their own and to shared ones, guarded appends, an import that goes on, a tail, readers. In every round one of them
-gets SIGSTOP at a random moment, for so many seconds; meanwhile other commands run in that store, one after another,
-each with a limit. No command may be blocked for longer than its limit and --spare milliseconds, and a command that gives
-up at its limit names the process that was stopped, or another one of the store's that has what it waits for, since that one
-may wait for the stopped one itself. Then SIGCONT, and at the end every acknowledged event is there and verify finds
-nothing.
+In each of several stores at once, eight processes work: writers with a pipe or one command after another, to their own
+and to shared sessions, guarded appends, a continuous import, a tail, readers. In every round one of them gets SIGSTOP
+at a random moment, for --seconds; in the meantime other commands run in that store, one after another, each with a
+limit. No command may be blocked for longer than its limit and --spare milliseconds. A command that gives up at its
+limit must name the stopped process, or another process of the store that holds the resource, since that process may
+itself wait for the stopped process. Then SIGCONT; at the end every acknowledged event exists and verify finds no
+damage.
 
-Blocked is a command while it neither runs nor wants to, for a lock or for the disk: what it computes, and what it waits
-for a processor (/proc/PID/schedstat), is not, unless --strict says so: that needs a machine that is not busy, and --pace 8,
-since the workers alone keep two cores busy. Without --wait a command has the limit of 10 s; most are given --wait 1.
+A command is blocked while it waits for a lock or for the disk. Time in which it computes or waits for a processor
+(/proc/PID/schedstat) does not count, unless --strict says so: that needs an idle machine and --pace 8, since the
+workers alone keep two cores busy. Without --wait a command has the limit of 10 s; most are given --wait 1.
 """
 import argparse
 import collections
@@ -49,7 +49,7 @@ def parse():
 
 
 class Worker(threading.Thread):
-    """A process that works, and is started anew when it ends."""
+    """A process that works, and is started again when it ends."""
 
     def __init__(self, store, number, kind):
         super().__init__(daemon=True)
@@ -73,7 +73,7 @@ class Worker(threading.Thread):
             return self.process
 
     def stop(self):
-        """The pid that was stopped, or None when there is no process at this moment."""
+        """The pid that was stopped, or None if no process runs at this moment."""
         with self.lock:
             if self.process is None or self.process.poll() is not None:
                 return None
@@ -263,7 +263,7 @@ class Store(threading.Thread):
                              (where, " ".join(words), took, blocked, limit, status, err.strip()[-300:]))
         if "KILLED" in err:
             self.report.late("%s: %s did not end" % (where, " ".join(words)))
-        # A tenth of a second of its limit is for its work; and what doctor finds is no refusal.
+        # A tenth of a second of its limit is for its work; a finding of doctor is not a refusal.
         if blocked >= limit - 0.1 and status != 0 and err.strip():
             self.check_named(stopped, where, words, err.strip())
         if status < 0:

@@ -35,7 +35,7 @@ static int watched_fdatasync(void *arg, int fd)
     return -1;
 }
 
-/* The next file may get its number. */
+/* The next file may get the same descriptor number. */
 static int watched_close(void *arg, int fd)
 {
     struct watched *watched = arg;
@@ -62,7 +62,7 @@ static void count_event(void *arg, const annal_event *event)
 
 /*
  * The kernel may have dropped the pages, and a second sync would succeed without them. Whether the
- * store goes on with another log or takes no more work, its answers are true.
+ * store continues with another log or stops, its answers are true.
  */
 START_TEST(a_log_whose_sync_failed_is_never_synced_again)
 {

@@ -170,7 +170,7 @@ static void tear(const struct life *life, const char *name)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The process is gone: its locks are free, its list and its log are as they were. */
+/* Simulate the death of the process: its locks are free, its list and its log are unchanged. */
 static void die(struct life *life)
 {
     annal_error died = {.status = ANNAL_ERR_IO, .message = "this process is dead"};
@@ -249,8 +249,8 @@ START_TEST(any_call_of_a_recovery_after_a_boot_may_fail)
 }
 END_TEST
 
-/* The process dies while this one has the store open: the session is taken over when it is
- * wanted. */
+/* The process dies while this process has the store open: the session is acquired when it is
+ * needed. */
 static void prepare_widow(struct life *life)
 {
     const annal_store_options options = {.create = true};
@@ -293,7 +293,7 @@ static void build_closed(struct life *life)
     close_store(life);
 }
 
-/* A failure is an answer; an end or a damage that is not there is none. */
+/* A failure is a valid answer; a false end or false damage is not. */
 static void read_from(struct life *life, const char *session, uint64_t from)
 {
     annal_cursor *cursor = NULL;
@@ -546,7 +546,7 @@ static void build_hurt(struct life *life)
     for (int i = 0; i < 4; i++)
         attempt(life, "hurt", 2, ANNAL_LEVEL_SYNC, true);
     close_store(life);
-    /* From now on it is nobody's claim: it cannot be proved. */
+    /* From now on there is no claim about it: it cannot be proved. */
     life->count = 0;
     path_in(life, path, "events/hurt.jsonl");
     FILE *file = fopen(path, "r+b");
@@ -574,7 +574,7 @@ static void repair(struct life *life, const char *to)
         return;
     status = annal_verify_session(life->store, annal_slice_of(to), NULL, NULL, &proof, &err);
     ck_fault(status == ANNAL_OK || fault_came(life), "verify fails: %s", err.message);
-    /* After a failed write its journal may be behind the log for a while: rule 6. */
+    /* After a failed write its journal may lag the log for a while: rule 6. */
     bool behind = fault_came(life) && strcmp(to, "mended") == 0;
     ck_fault(status < 0 || behind || (proof.findings == 0 && proof.last_seq == 8),
              "what was repaired ends at seq %" PRIu64, proof.last_seq);
@@ -634,7 +634,7 @@ static void live_fork(struct life *life)
     close_store(life);
 }
 
-/* It is there as it was answered, whole, and takes an event. */
+/* The fork exists if the answer said so; it is complete, and accepts an event. */
 static void prove_fork(struct life *life)
 {
     const annal_store_options options = {.create = true};
@@ -650,7 +650,7 @@ static void prove_fork(struct life *life)
         status = annal_session_fork(life->store, ANNAL_SLICE("b"), 1, ANNAL_SLICE("fork"), NULL,
                                     &info, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        goto done; /* nothing is there that could be forked */
+        goto done; /* no session exists that could be forked */
     ck_fault(status == ANNAL_OK, "no fork can be made: %s", err.message);
     status = annal_verify_session(life->store, ANNAL_SLICE("fork"), NULL, NULL, &proof, &err);
     ck_fault(status == ANNAL_OK && proof.findings == 0 && proof.last_seq == 1,

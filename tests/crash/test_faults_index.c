@@ -81,8 +81,8 @@ static bool was_denied(const struct life *life)
     return annal__store_was_denied(life->store);
 }
 
-/* What is told is true, and all of it, unless the answer says that it is behind, or the
- * log says what it lacks. */
+/* The result is true and complete, unless the answer says that the index lags, or the log says what
+ * is missing. */
 static void query(struct life *life, annal_index *index, const char *session)
 {
     annal_query *query = NULL;
@@ -245,7 +245,7 @@ static void build_packs(struct life *life)
     build_with(life, counts_pack);
 }
 
-/* The lag that is told is that of sessions.db or of a pack; or the pack is left out: no table. */
+/* The reported lag is the lag of sessions.db or of a pack; or the pack is omitted: no table. */
 static void ask_pack(struct life *life, annal_index *index)
 {
     ask_sql(life, index, "SELECT sum(n) FROM counts WHERE session = 'b'");

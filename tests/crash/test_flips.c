@@ -3,10 +3,10 @@
  * Every bit of a small journal, in either format, flipped, every length cut, every 512-byte block
  * zeroed.
  *
- * For each: what is read is right or reported, by every way of reading; and who wants to append is
- * refused or goes on behind the last event that is there, and takes nothing away but what it keeps
- * in events/.torn and says so. What a damaged journal may look like undamaged is one thing only:
- * cut at the end of a line, it is the journal of an earlier moment.
+ * For each: every way of reading gives right events or reports the damage. An append is refused, or
+ * continues after the last event that exists; it removes only bytes that it keeps in events/.torn,
+ * with a warning. A damaged journal may look undamaged in one case only: cut at the end of a line,
+ * it is the journal of an earlier moment.
  */
 #include "journal/sys/event_at.h"
 #include "tests/support/damage.h"
@@ -86,7 +86,7 @@ static void fill(struct bed *bed)
     annal_writer_close(writer);
 }
 
-/* Give the session back, so that the next append reads the journal anew. */
+/* Release the session, so that the next append reads the journal again. */
 static void release(const struct bed *bed)
 {
     struct session *session = annal__session_get(bed->store, ANNAL_SLICE(S), NULL);
@@ -126,7 +126,7 @@ static uint64_t last_below(const struct known *known, size_t len)
     return last;
 }
 
-/* An event at its place is the one that was there, or is refused. */
+/* Check that the event at each offset is the original event, or is refused. */
 static void ck_places(const struct bed *bed, const struct damage *damage, const bool *came)
 {
     annal__event_buffer *buffer = NULL;
@@ -145,7 +145,7 @@ static void ck_places(const struct bed *bed, const struct damage *damage, const 
     annal__event_buffer_free(buffer);
 }
 
-/* Append one event to what is there. */
+/* Append one event to the journal. */
 static void ck_append(struct bed *bed, const struct damage *damage, const struct known_walk *before)
 {
     uint64_t seq = 0;
@@ -173,7 +173,7 @@ static void ck_append(struct bed *bed, const struct damage *damage, const struct
     ck_assert_msg(!lost || (cut && damage->kind == DAMAGE_ZERO),
                   "%s: events behind %llu are gone without a word", damage->what,
                   (unsigned long long)before->last);
-    /* Everything that came before still comes, and the new one with it. */
+    /* Every event that was read before is still read, and so is the new event. */
     struct known longer = bed->known;
     longer.events = malloc((longer.count + 1) * sizeof *longer.events);
     ck_assert_ptr_nonnull(longer.events);

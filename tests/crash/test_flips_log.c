@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #define SESSIONS     3
-#define EVENTS       5 /* of one session, at most */
+#define EVENTS       5 /* most events of one session */
 #define REGION_BYTES (5 * 4096)
 
-/* A session as it was written, line by line. */
+/* A session as written, line by line. */
 struct line {
     struct buf bytes;
     uint64_t offset;
@@ -280,7 +280,7 @@ static void ck_recovery(struct bed *bed, const struct damage *damage, bool this_
         ck_session(bed, store, i, damage, warning, last_is_hit);
     (void)annal_store_close(store, NULL);
     bed->recovered++;
-    /* The log that the appends made stays: the next case finds it empty, and need not make one. */
+    /* The log of the appends stays: the next case finds it empty, and need not create a log. */
 }
 
 /* Only the bytes that differ: to write the whole file would take most of the time. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that fork sessions, and each other's, and are killed with SIGKILL. What was answered to
- * be there is there, and whatever is there is sound, with all its ancestors.
+ * Processes that fork their own and each other's sessions, and are killed with SIGKILL. Every
+ * acknowledged fork exists, and every fork that exists is sound, with all its ancestors.
  */
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -24,7 +24,7 @@ struct made {
     uint64_t fork_seq;
 };
 
-/* In a child process: until somebody kills it. */
+/* Run in a child process until the parent kills it. */
 _Noreturn static void play(const char *path, int writer, int round, int out)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};

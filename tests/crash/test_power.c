@@ -115,7 +115,7 @@ int main(int argc, char **argv)
               stderr);
         return EXIT_FAILURE;
     }
-    mallopt(M_MMAP_THRESHOLD, 64 << 20); /* buffers of a megabyte come and go with every store */
+    mallopt(M_MMAP_THRESHOLD, 64 << 20); /* each store allocates and frees buffers of a megabyte */
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* it counts */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTCOMES 8 /* of one power cut, at most */
+#define OUTCOMES 8 /* most outcomes of one power cut */
 
 static struct sim_disk *disk;
 static unsigned events_left, cuts;
@@ -39,7 +39,7 @@ static annal_store *open_on(struct sim_disk *of)
     return store;
 }
 
-/* An annal_session_fn: what its events name is there. */
+/* An annal_session_fn: check that each artifact that an event names exists. */
 static int check_session(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -117,7 +117,7 @@ START_TEST(no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged)
     annal_store *store = open_on(disk);
     disk->hook = cut_at_each;
     append_large(store, "s", 'a');
-    append_large(store, "s", 'a'); /* is there already */
+    append_large(store, "s", 'a'); /* exists already */
     append_large(store, "t", 'a');
     append_large(store, "s", 'b');
     ck_ok(annal_checkpoint(store, err));

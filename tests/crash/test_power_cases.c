@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways in which a write path loses events that were known before this one was built, each on
- * the simulated disk: processes that die with their locks going one by one, power cuts at the worst
- * moment.
+ * The known ways in which a write path can lose events, each on the simulated disk: processes that
+ * die while their locks are released one by one, power cuts at the worst moment.
  */
 #include "index/backup/backup.h"
 #include "journal/base/alloc.h"
@@ -21,7 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define OUTCOMES 60 /* of one power cut, at most */
+#define OUTCOMES 60 /* most outcomes of one power cut */
 
 /* A process and its store. */
 struct side {
@@ -39,7 +38,7 @@ static struct {
     const char *name;
     int fail;                 /* an errno, once */
     struct sim_process *kill; /* dies instead */
-    bool stuck;               /* there is no room for another log */
+    bool stuck;               /* the disk has no room for another log */
     bool check;               /* cut the power here, whatever the operation is */
     bool check_log;           /* here, if a group was just written and is not synced */
 } trap;
@@ -119,7 +118,7 @@ static void add(struct side *side, const char *session, annal_level level)
     ck_ok(try_add(side, session, 300, level, err));
 }
 
-/* Another process has the session; asking for it makes that one want to give it back. */
+/* Ask another process to release the session that it owns. */
 static void ask(struct side *side, const char *session)
 {
     int64_t tick_us = disk->tick_us;
@@ -135,7 +134,7 @@ static void delete_session(struct side *side, const char *session)
     model_deleted(&model, session, true);
 }
 
-/* No process has the session, and no tombstone says that it was there. */
+/* No process owns the session, and it has no tombstone. */
 static void remove_by_hand(const char *session)
 {
     struct sim_process *hand = sim_process_new(disk);
@@ -147,7 +146,7 @@ static void remove_by_hand(const char *session)
     model_deleted(&model, session, true);
 }
 
-/* What is there when a store was opened stays there; what is not never comes. */
+/* Events that exist when a store was opened stay; others never appear. */
 static void settle(struct side *side, const char *session)
 {
     annal_session_info info = {0};
@@ -169,7 +168,7 @@ static void check_left(struct sim_disk *left, bool killed, uint64_t number)
     sim_disk_free(left);
 }
 
-/* Cut the power now, in every way or in so many. */
+/* Cut the power now, with every outcome or with at most `most`. */
 static void cut_power_in(unsigned most)
 {
     struct sim_choices choices;
@@ -228,8 +227,8 @@ START_TEST(events_of_level_os_become_durable_with_the_next_sync)
 }
 END_TEST
 
-/* The group is synced in the log of one; it dies before its journal has it, and lets go step by
- * step. */
+/* The group is synced in the log of one process, which dies before its journal has it, and whose
+ * locks are released step by step. */
 START_TEST(the_session_of_a_dead_process_is_acquired_only_after_redo)
 {
     bool last_first = _i == 1;
@@ -281,7 +280,8 @@ START_TEST(a_session_that_changed_owners_is_complete_in_either_order_of_redo)
 }
 END_TEST
 
-/* Nobody is left who was told, and what the journal says it has, the disk has not. */
+/* The process that got the answers is dead, and the disk lacks events that the cache of the journal
+ * shows. */
 START_TEST(recovery_rewrites_bytes_that_only_the_cache_has)
 {
     struct side one = open_side();
@@ -318,7 +318,8 @@ START_TEST(a_journal_with_a_failed_sync_never_counts_as_synced)
 }
 END_TEST
 
-/* Whoever redoes the log of a dead process cannot sync its journal: the log keeps what it has. */
+/* The process that redoes the log of a dead process cannot sync its journal: the log keeps its
+ * groups. */
 START_TEST(the_log_keeps_a_journal_that_recovery_cannot_sync)
 {
     struct side one = open_side();
@@ -363,8 +364,7 @@ static void append_after_the_dead(void)
     close_side(&side);
 }
 
-/* Refused or unknown: what was refused never comes back, not even when the cache reaches the
- * disk. */
+/* Refused or unknown: a refused event never reappears, not even when the cache reaches the disk. */
 START_TEST(a_refused_group_with_a_failed_sync_never_reappears)
 {
     struct side one = open_side();
@@ -375,7 +375,7 @@ START_TEST(a_refused_group_with_a_failed_sync_never_reappears)
     ck_assert_int_ne(status, ANNAL_OK);
     ck_assert_ptr_null(trap.name);
     cut_power();
-    if (status != ANNAL_ERR_UNKNOWN) { /* then it goes on, in another log */
+    if (status != ANNAL_ERR_UNKNOWN) { /* then it continues in another log */
         trap.check = true;
         add(&one, "s", ANNAL_LEVEL_SYNC);
         add(&one, "t", ANNAL_LEVEL_SYNC);
@@ -386,7 +386,7 @@ START_TEST(a_refused_group_with_a_failed_sync_never_reappears)
 }
 END_TEST
 
-/* Who published the log, or put it in the place of one that failed, died before it synced
+/* The process that published the log, or replaced a failed log by it, died before it synced
  * commit/. */
 START_TEST(a_log_named_by_another_process_is_used_only_when_its_name_is_durable)
 {
@@ -430,7 +430,7 @@ START_TEST(a_refused_event_never_reappears_while_its_log_stays)
 }
 END_TEST
 
-/* The process dies after a failed sync; the cache shows the group, the disk does not have it. */
+/* The process dies after a failed sync; the cache shows the group, the disk does not contain it. */
 START_TEST(recovery_shows_no_event_that_a_power_cut_could_remove)
 {
     struct side one = open_side();
@@ -444,7 +444,7 @@ START_TEST(recovery_shows_no_event_that_a_power_cut_could_remove)
     bury(&one);
     struct side two = open_side();
     settle(&two, "s");
-    ck_assert_uint_eq(model_session(&model, "s")->count, 1); /* the disk was asked */
+    ck_assert_uint_eq(model_session(&model, "s")->count, 1); /* recovery read the disk */
     cut_power();
     add(&two, "s", ANNAL_LEVEL_SYNC);
     cut_power();
@@ -506,8 +506,7 @@ START_TEST(no_append_and_no_checkpoint_waits_for_the_index)
 }
 END_TEST
 
-/* As a power cut leaves it behind a journal whose bytes were lost, for whatever session comes
- * next. */
+/* A power cut leaves such a journal, whose bytes were lost, under the name of a later session. */
 START_TEST(an_empty_journal_of_any_format_does_not_prevent_recovery)
 {
     struct side one = open_side();
@@ -631,8 +630,7 @@ static void overwrite(struct sim_process *process, const char *path, annal_slice
     process->io.close(process, fd);
 }
 
-/* Whoever copied it into place did not sync it, and what comes behind it is worth nothing without
- * it. */
+/* The process that copied it did not sync it, and later events are useless without it. */
 START_TEST(a_journal_that_was_copied_into_place_is_durable_with_the_next_event)
 {
     char path[80];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that rot, lose their end, stand in each other's place, hold what an earlier use left, or
- * were made to break a parser: failure modes F3 and F24 to F27.
+ * Files that rot, lose their end, are exchanged, hold bytes of an earlier use, or were written to
+ * break a parser: failure modes F3 and F24 to F27.
  */
 #include "journal/base/hash.h"
 #include "tests/support/journals.h"
@@ -110,7 +110,7 @@ START_TEST(missing_lines_are_restored_while_the_log_has_them)
 }
 END_TEST
 
-/* Later a journal says nothing of how long it was; the index does not show what is not there. */
+/* A journal does not record how long it was; the index does not show missing events. */
 START_TEST(permanently_missing_lines_disappear_from_the_index_too)
 {
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -227,7 +227,7 @@ START_TEST(groups_of_an_earlier_use_of_a_region_are_not_redone)
     ck_ok(annal__log_create(&annal__system_io, name, 8 * LOG_BLOCK_BYTES, 1, &log, err));
     annal__log_switch(&log);
     write_session(&log, "old1", 0);
-    write_session(&log, "old2", 0); /* stays behind the group that overwrites the first */
+    write_session(&log, "old2", 0); /* stays after the group that overwrites old1 */
     annal__log_switch(&log);
     write_session(&log, "new1", 1);
     annal__log_switch(&log);
@@ -264,7 +264,7 @@ static void write_lines(const char *journal, const annal_slice *lines, size_t co
     "\"created\":\"2026-01-06T07:24:00.000000Z\",\"fork\":null"
 #define EVENT(seq, rest) "{\"seq\":" seq ",\"ts\":\"2026-01-06T07:24:00.000000Z\"," rest
 
-/* Their hashes are right, so all of it reaches what is behind the hash. */
+/* Their hashes are right, so all of it reaches the parsers that trust the hash. */
 START_TEST(malicious_lines_break_no_parser_and_are_reported)
 {
     static char deep[100000];

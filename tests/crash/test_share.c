@@ -28,7 +28,7 @@ struct board {
     _Atomic uint32_t ready;
     _Atomic uint32_t go;
     _Atomic uint32_t done[PROCESSES_MOST]; /* appends */
-    _Atomic uint32_t asked;                /* appends after whose answer somebody looked */
+    _Atomic uint32_t asked;                /* appends whose event another process looked for */
 };
 
 static void sleep_us(uint64_t us)
@@ -50,7 +50,7 @@ static struct board *board_new(void)
     return board;
 }
 
-/* In a writer process: no assertions of Check, it would go on as a second runner. */
+/* In a writer process: without assertions of Check, which would continue as a second runner. */
 static void need(annal_status status, const annal_error *err)
 {
     if (status == ANNAL_OK)
@@ -165,7 +165,7 @@ START_TEST(eight_processes_share_one_session)
 }
 END_TEST
 
-/* One appends without a pause for as long as it takes; the other must get its turns. */
+/* One writer appends without a pause until the other has had its turns. */
 START_TEST(a_writer_without_pauses_does_not_starve_another_writer)
 {
     const char *path = tmpdir_path(&dir, "store");
@@ -359,7 +359,8 @@ START_TEST(a_read_only_store_needs_no_locks_and_no_log)
 }
 END_TEST
 
-/* A group in the middle of the log is damaged: its journal has it, and all others are redone. */
+/* A group in the middle of the log is damaged: the journal contains its event, and all other groups
+ * are redone. */
 START_TEST(a_damaged_group_loses_no_event_that_a_journal_holds)
 {
     const char *path = tmpdir_path(&dir, "store");
@@ -385,7 +386,7 @@ START_TEST(a_damaged_group_loses_no_event_that_a_journal_holds)
 }
 END_TEST
 
-/* What the group held is nowhere else: that session stays as it is, the rest of the store works. */
+/* The events of the group are lost: that session stops, the others work. */
 START_TEST(a_gap_stops_only_its_own_session)
 {
     const char *path = tmpdir_path(&dir, "store");
@@ -419,7 +420,7 @@ START_TEST(a_gap_stops_only_its_own_session)
 }
 END_TEST
 
-/* Appends again when the one before it was looked for. */
+/* Append again after another process looked for the last event. */
 static void answer_and_wait(const char *path, struct board *board, uint32_t events)
 {
     annal_store *store = NULL;

@@ -57,7 +57,7 @@ static void sync_root(void)
     ck_assert_int_eq(annal__sync_dir(&process->io, at(process, "/"), NULL), ANNAL_OK);
 }
 
-/* The file as letters, one for each sector: '.' for zeros; "-" when there is none. */
+/* The file as letters, one for each sector: '.' for zeros; "-" if the file is missing. */
 static const char *letters(struct sim_disk *of, const char *name)
 {
     static char out[32];
@@ -77,7 +77,7 @@ static const char *letters(struct sim_disk *of, const char *name)
     return out;
 }
 
-/* All outcomes of a power cut for one file, as they come, each once, between bars. */
+/* All outcomes of a power cut for one file, in order, each once, between bars. */
 static const char *outcomes(const char *name)
 {
     static char all[600];

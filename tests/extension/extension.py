@@ -114,7 +114,7 @@ class Tables(Case):
 
 
 class Questions(Case):
-    """Whatever is asked, events answers like a plain table with the same rows."""
+    """To any query, events answers like a plain table with the same rows."""
 
     def constraint(self, rnd):
         texts = {"session_id": ["s0", "s1", "s2", "s3", "07", "S1", 7, 7.0, None, b"s1", ""],
@@ -306,7 +306,7 @@ WRITERS = 16
 
 
 class Writers(Case):
-    """Sixteen processes append; acked says how far each was told that it is."""
+    """Sixteen processes append; acked has the last acknowledged event of each."""
 
     def setUp(self):
         super().setUp()

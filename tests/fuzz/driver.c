@@ -96,7 +96,7 @@ static void mutate(struct input *input, const struct input *seeds, size_t count,
     case 3: /* something cut out */
         replace(input, at, random_below(random, 2) ? end : at, &byte, 0);
         break;
-    case 4: /* a piece of another one in place of a piece of this */
+    case 4: /* a piece of another input replaces a piece of this input */
         replace(input, at, end, other->bytes + from, take);
         break;
     default: /* the end is missing */

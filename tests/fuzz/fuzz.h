@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
         }                                                                                          \
     } while (0)
 
-/* Take one byte off the front; 0 when there is none. */
+/* Take one byte off the front; 0 when no byte is left. */
 static inline uint8_t take_byte(annal_slice *input)
 {
     if (input->len == 0)

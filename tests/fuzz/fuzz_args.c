@@ -2,12 +2,12 @@
 /*
  * Arbitrary words as a command line.
  *
- * (1) It is taken, or refused as wrong usage.
- * (2) What was taken is made of the words that were given, and of options that the verb has; the
- *     words that are options are not operands too.
+ * (1) The parser accepts it, or refuses it as wrong usage.
+ * (2) Accepted arguments consist of the given words and of options of the verb; no word is both an
+ *     option and an operand.
  * (3) Numbers are within their range, and ids of sessions are ids.
- * (4) What the words of a verb behind a noun put into an event is JSON, and the session that they
- *     name is one, or they are refused. (Files are not read.)
+ * (4) The words of a verb after a noun give valid JSON for an event and a valid session id, or they
+ *     are refused. (Files are not read.)
  */
 #include "journal/base/buf.h"
 #include "journal/base/json.h"

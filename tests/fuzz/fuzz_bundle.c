@@ -2,9 +2,9 @@
 /*
  * Arbitrary bytes as the manifest of a bundle.
  *
- * (1) It is taken, or refused with a sentence.
- * (2) What was taken is written again as the same bytes, and its paths are those of journals and of
- *     artifacts of its sessions: none leads out of a store.
+ * (1) The parser accepts it, or refuses it with a message.
+ * (2) An accepted manifest is written again as the same bytes. Its paths name journals and
+ *     artifacts of its sessions; no path leads out of a store.
  */
 #include "journal/base/buf.h"
 #include "journal/base/slice.h"

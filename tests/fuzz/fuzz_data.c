@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data as msgpack and as JSON, both ways. The first byte says what the rest is.
+ * Conversion of data between msgpack and JSON. The first byte says what the other bytes are.
  *
- * (1) msgpack that becomes JSON becomes JSON on one line, and msgpack-c reads it too (it gives up
- *     at 32 levels). The JSON becomes the same value again, perhaps in other bytes: 1e040 in an ext
+ * (1) msgpack that can be converted gives JSON on one line, and msgpack-c reads it too (up to 32
+ *     levels). The JSON converts to the same value again, perhaps in other bytes: 1e040 in an ext
  *     of ours.
- * (2) JSON that the check accepts becomes msgpack, unless it is too deep or too large; msgpack-c
- *     reads that; and it becomes JSON of the same value again, which becomes the same bytes of
- *     msgpack.
- * (3) What is refused leaves the buffer as it was.
- * (4) Two data are equal or not whichever comes first.
+ * (2) JSON that the check accepts converts to msgpack, unless it is too deep or too large.
+ *     msgpack-c reads the result; it converts to JSON of the same value, which converts to the same
+ *     bytes of msgpack.
+ * (3) A refusal leaves the buffer unchanged.
+ * (4) A comparison of two values does not depend on their order.
  */
 #include "journal/base/json.h"
 #include "journal/json_msgpack.h"

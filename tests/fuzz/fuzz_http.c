@@ -2,8 +2,8 @@
 /*
  * Arbitrary bytes as the address of a request.
  *
- * (1) One that is taken has few parameters, and stays as it is; one that is refused has one.
- * (2) What is unescaped is not longer, ends where it says, and is the same without a %.
+ * (1) An accepted address has few parameters and is not changed; a refused address has a message.
+ * (2) An unescaped text is not longer, has the stated length, and is unchanged if it has no %.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/serve/http.h"

@@ -4,8 +4,8 @@
  *
  * (1) No line stops an import: every line that is neither blank nor a repetition gives an event,
  *     and all are counted.
- * (2) What comes out is what a session takes: id, type, data, cause.
- * (3) Where a batch ends makes no difference.
+ * (2) A session accepts each event: id, type, data, cause.
+ * (3) The ends of batches make no difference.
  */
 #include "journal/base/buf.h"
 #include "tests/fuzz/fuzz.h"

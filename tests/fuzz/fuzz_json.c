@@ -2,14 +2,13 @@
 /*
  * The JSON check against two others, and against itself.
  *
- * (1) What we accept, yajl and SQLite accept, and it is UTF-8.
- * (2) What yajl accepts, we accept, unless it is something in which yajl is looser than RFC 8259:
- *     it takes surrogates, overlong forms and characters beyond U+10FFFF, a raw control character
- *     in a string, a byte order mark in front, an unfinished token behind the value; or our limit
- *     of depth.
- * (3) What SQLite accepts, we accept, unless it is not UTF-8 (it does not look), holds a NUL (it
- *     stops there), is beyond our limit of depth, or yajl refuses it too (SQLite 3.40 takes
- *     {["a"]:1}).
+ * (1) Text that we accept is UTF-8, and yajl and SQLite accept it too.
+ * (2) We accept text that yajl accepts, except where yajl is looser than RFC 8259: it accepts
+ *     surrogates, overlong forms and characters beyond U+10FFFF, a raw control character in a
+ *     string, a byte order mark in front, an unfinished token after the value, and any depth.
+ * (3) We accept text that SQLite accepts, unless it is not UTF-8 (SQLite does not check), holds a
+ *     NUL (SQLite stops there), is deeper than our limit, or yajl refuses it too (SQLite 3.40
+ *     accepts {["a"]:1}).
  * (4) A valid text is valid as a member of an array and with space around it, and not valid when
  *     another value follows.
  * (5) Any bytes, quoted, are valid JSON.
@@ -68,7 +67,7 @@ static bool sqlite_accepts(annal_slice text)
     return accepts;
 }
 
-/* Asked of the C library, so that it is nobody's idea of ours. */
+/* Ask the C library, so that the expected answer is independent of our code. */
 static bool is_utf8(annal_slice text)
 {
     iconv_t converter = iconv_open("UTF-32LE", "UTF-8");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arbitrary bytes as a commit log: found, read, and recovered into a store.
+ * Arbitrary bytes as a commit log: find its groups, read them, and recover them into a store.
  *
- * The input is cut into pieces of 512 bytes, which stand at the beginnings of the blocks of a small
- * log. Mutations hardly ever hit a hash, so the blocks that a mask names get what a group needs to
- * verify: what its toc says is as hostile as before. Also block 0, when the first byte asks for it.
+ * The input is cut into pieces of 512 bytes, which are the beginnings of the blocks of a small log.
+ * Mutations hardly ever hit a hash, so the blocks that a mask names get a correct hash; their
+ * tables of contents stay hostile. So does block 0 if the first byte says so.
  *
- * (1) Whatever is found lies inside its region, in order of number.
- * (2) Records that are taken off a toc lie inside it, and name sessions.
- * (3) Recovery ends, and the store is open afterwards; what its journals then hold is readable.
+ * (1) Each group that is found lies inside its region, in order of number.
+ * (2) Records that are read from a table of contents lie inside it, and name sessions.
+ * (3) Recovery ends, and the store is open afterwards; the events in its journals can be read.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arbitrary bytes as the manifests of a lake, one after the other where there is a NUL. Each gets
- * the last line that proves it: whoever may write to a lake can do that.
+ * Arbitrary bytes as the manifests of a lake, separated by NUL bytes. Each manifest gets a correct
+ * last line, since any writer of a lake can compute that.
  *
- * (1) They are taken, or refused with a sentence.
- * (2) What was taken names files of the lake, and sessions, alone, and nothing is written.
+ * (1) The parser accepts them, or refuses them with a message.
+ * (2) Accepted manifests name only files of the lake and valid sessions. Nothing is written.
  */
 #include "tests/fuzz/lake_image.h"
 

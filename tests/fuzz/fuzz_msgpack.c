@@ -3,10 +3,10 @@
  * Data from one format to the other, and the bytes of a msgpack journal. The first byte says which:
  * '0' msgpack, '1' JSON, '2' a journal.
  *
- * (1) What is taken for msgpack comes out as JSON on one line that the check accepts, and goes back
- *     to msgpack that gives the same JSON and is the same value.
- * (2) What the check takes for JSON becomes msgpack that is the same value, unless it is too large.
- * (3) Whatever the bytes, a frame that is found lies inside them, and so do its parts.
+ * (1) Accepted msgpack converts to JSON on one line that the check accepts; that converts to
+ *     msgpack with the same value, which gives the same JSON.
+ * (2) JSON that the check accepts converts to msgpack of the same value, unless it is too large.
+ * (3) In any bytes, a frame that is found lies inside them, and so do its parts.
  */
 #include "journal/base/json.h"
 #include "journal/codec.h"

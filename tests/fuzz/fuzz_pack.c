@@ -31,7 +31,7 @@ static void check_types(const struct pack_section *section)
     }
 }
 
-/* What help prints is there, and a session's name leads to fields. */
+/* Every text that help prints exists, and every session name refers to fields. */
 static void check_verbs(const annal_pack *pack)
 {
     for (const annal_noun *noun = annal_pack_nouns(pack); noun->name != NULL; noun++) {

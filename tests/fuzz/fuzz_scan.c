@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking over arbitrary bytes as if they were a journal.
+ * A walk over arbitrary bytes as a journal.
  *
- * The first byte says how the rest is prepared: a mutation hardly ever hits a hash, so lines get
- * the right one in their trailer, all of them, some, or none.
+ * The first byte says how the other bytes are prepared: a mutation hardly ever hits a hash, so all,
+ * some or none of the lines get a correct hash in their trailer.
  *
  * (1) The walk ends, and moves on with every step.
- * (2) An event that comes proves itself by the h before it, computed here once more from its bytes;
- *     but one whose trailer was just reported damaged.
- * (3) seq and offset rise, except that a proven line may say any seq.
+ * (2) Each event proves itself by the h before it, which this test computes again from the bytes,
+ *     unless a damaged trailer was just reported.
+ * (3) seq and offset increase, except that a proven line may have any seq.
  * (4) Memory stays in proportion to the file.
- * (5) The end of the journal that is read backwards lies inside it, and seeking to any seq ends.
+ * (5) The end of the journal, which is searched backwards, lies inside it, and a seek to any seq
+ *     ends.
  */
 #include "journal/base/hash.h"
 #include "journal/scan.h"

@@ -2,12 +2,12 @@
 /*
  * Arbitrary bytes as a snapshot.
  *
- * The first byte says whether header and body hash are made right, and whether the snapshot is
- * stored against a base: mutations hardly ever hit a hash.
+ * The first byte says whether the hashes of header and body are corrected, because mutations hardly
+ * ever hit a hash, and whether the snapshot is stored against a base.
  *
- * (1) A header that is taken is written again as it was.
- * (2) A directory that is taken names each page of the image at most once, frames that lie in the
- *     body, and, without a base, every page.
+ * (1) An accepted header is written again as the same bytes.
+ * (2) An accepted directory names each page of the image at most once, frames that lie in the body,
+ *     and, without a base, every page.
  * (3) A frame unpacks to its pages, or to nothing.
  * (4) Any pages, packed, unpack to themselves.
  */

@@ -2,8 +2,8 @@
 /*
  * Arbitrary bytes as the file of tokens.
  *
- * (1) It is refused with a message, or each token of it is a word of a line of at most 511 bytes:
- *     the words of the text have the right that their line says, and no other text has one.
+ * (1) The file is refused with a message, or each of its tokens is a word of a line of at most 511
+ *     bytes: the words of the text have the right in their line, and no other text has a right.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/serve/access.h"

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a store as golden files want it, with the version of the format that this library writes.
+ * Write a store for the golden files, in the version of the format that this library writes.
  *
- *     make_golden DIR [msgpack]      makes DIR/store and DIR/expected; then manifest.sh --write DIR
+ *     make_golden DIR [msgpack]      creates DIR/store and DIR/expected
+ *     manifest.sh --write DIR
  *
- * It is run once for each version, and its files are never rewritten: see README.md. What is in the
+ * Run it once for each version; its files are never rewritten: see README.md. The sessions in the
  * store:
  *
- *   plain      each kind of event there is
+ *   plain      each kind of event
  *   redo       three events in the journal, three more in the commit log only
  *   made       the commit log only
  *   loose      two events, then three of level os, of which the journal keeps one and a half
- *   torn       the journal ends in a piece of a line that no log knows of
- *   replaced   its journal took another's place; the log has records for the one before
- *   deleted    was deleted; the log would bring it back, but for the tombstone
+ *   torn       the journal ends in a piece of a line that is in no log
+ *   replaced   its journal replaced another; the log has records for the old journal
+ *   deleted    was deleted; without the tombstone, the log would restore it
  *   forked     a fork of plain at its second event, with one event in the journal and one in the
  *              commit log only
  *   again      a fork of forked, in the other format and without events of its own
@@ -78,7 +79,7 @@ static const annal_draft plain[] = {
      .cause = ANNAL_SLICE("plain:2"),
      .data = ANNAL_SLICE("{\"name\":\"Bash\",\"input\":[\"make\",-1.5e3,null,{\"a\":{}}]}")},
     {.type = ANNAL_SLICE("note.added"),
-     .ts_us = 1767684240000000, /* an earlier time than the one before */
+     .ts_us = 1767684240000000, /* earlier than the event before */
      .id = ANNAL_SLICE("caf\xC3\xA9"),
      .data = ANNAL_SLICE("\"caf\\u00e9, caf\xC3\xA9, \\ud800, \xF0\x9F\x98\x80\"")},
     {.type = ANNAL_SLICE("a"), .ts_us = 1, .data = ANNAL_SLICE("0")},
@@ -119,7 +120,7 @@ static void append_numbers(const char *session, unsigned first, unsigned last, a
     }
 }
 
-/* ---- What must come out of it ---- */
+/* ---- The expected content ---- */
 
 static void print_text(FILE *out, const char *name, annal_slice text)
 {
@@ -169,9 +170,9 @@ static void write_bytes(const char *path, const void *bytes, size_t len, bool at
     MUST(chmod(path, 0600) == 0);
 }
 
-/* What tells every log that the journal which stands there is gone for good; its header comes
- * back. */
-static struct frame_header bury(const char *session)
+/* Write the tombstone that tells every log that the journal is gone for good. Returns the journal's
+ * header. */
+static struct frame_header write_tombstone(const char *session)
 {
     annal_session_info info;
     struct buf line = {0};
@@ -197,7 +198,7 @@ static struct frame_header bury(const char *session)
 static void replace(const char *session)
 {
     struct buf journal = {0};
-    struct frame_header old = bury(session);
+    struct frame_header old = write_tombstone(session);
     struct frame_header header = {.session = annal_slice_of(session),
                                   .file = {0x9a, 0x01, 0xd0, 0x1d},
                                   .created_us = 1767684250000000,
@@ -286,7 +287,7 @@ static void fill(void)
     append_numbers("deleted", 1, 2, ANNAL_LEVEL_SYNC);
 }
 
-/* Locks and lists are of this machine; the index is made from the journals. */
+/* Locks and lists belong to this machine; the index is built from the journals. */
 static void remove_derived(void)
 {
     static const char *const names[] = {
@@ -319,7 +320,7 @@ static void die(void)
     MUST(unlink(journal_of("deleted")) == 0);
     tear("torn");
     remove_derived();
-    _exit(0); /* without closing the store: its log stays as it is */
+    _exit(0); /* without closing the store: its log stays unchanged */
 }
 
 int main(int argc, char **argv)
@@ -345,6 +346,6 @@ int main(int argc, char **argv)
     expect("again", 3);
     replace("replaced");
     expect("replaced", 3);
-    (void)bury("deleted");
+    (void)write_tombstone("deleted");
     die();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores that earlier libraries wrote, and died. Each directory beside this file that has a store
- * and what is expected of it is read; README.md says how one is made.
+ * Stores that earlier libraries wrote before they were killed. The test reads each directory beside
+ * this file that has a store and its expected content; README.md says how to create such a
+ * directory.
  */
 #include "tests/snapshot/pages.h"
 #include "tests/support/journals.h"
@@ -155,7 +156,7 @@ START_TEST(a_store_of_every_version_is_read_without_a_write)
 }
 END_TEST
 
-/* Snapshots are derived: one of an older layout does not count, and is made anew. */
+/* Snapshots are derived: a snapshot of an older layout does not count and is taken again. */
 START_TEST(a_snapshot_unpacks_or_is_recognized_as_another_version)
 {
     char made[MADE_MAX][256];

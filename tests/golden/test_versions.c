@@ -67,7 +67,7 @@ static void write_chained(const char *journal, const char *text)
     annal__buf_done(&out);
 }
 
-/* The journal of session a, with one text in it replaced by another. */
+/* The journal of session a, with one text in it replaced. */
 static void rewrite(const char *from, const char *to)
 {
     size_t len;
@@ -224,7 +224,7 @@ START_TEST(a_newer_commit_log_is_not_changed_and_its_sessions_stay_owned)
 }
 END_TEST
 
-/* In a newer store the index is not ours to replace: another one, in memory, answers. */
+/* This program must not replace the index of a newer store: another index, in memory, answers. */
 START_TEST(the_index_of_a_newer_store_is_not_changed)
 {
     const char *name = tmpdir_path(&dir, "store/sessions.db");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of somebody who has only the installed library: user STORE. */
+/* A program that uses only the installed library: user STORE. */
 #include <annal/journal.h>
 
 #include <stdio.h>

@@ -94,7 +94,7 @@ START_TEST(a_checkpoint_without_memory_for_its_list_releases_nothing)
 }
 END_TEST
 
-/* Write-back of one journal: where it is, and how much was begun at once. */
+/* Writeback of one journal: the end offset, the size of the largest piece, the number of pieces. */
 static uint64_t written_back, largest_piece;
 static unsigned pieces;
 
@@ -154,7 +154,7 @@ START_TEST(the_leader_writes_every_journal_when_no_thread_starts)
         annal_status status = annal_sync(store, NULL);
         failing_libc_arm(NULL);
         ck_assert_int_eq(status, ANNAL_OK);
-        ck_assert_int_eq(plan.failed[0] != '\0', at <= 3); /* so many helpers */
+        ck_assert_int_eq(plan.failed[0] != '\0', at <= 3); /* the number of helpers */
     }
     for (unsigned i = 0; i < 150; i++) {
         char name[16];

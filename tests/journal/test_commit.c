@@ -161,7 +161,7 @@ START_TEST(short_reads_and_writes_that_then_fail_leave_only_true_answers)
 }
 END_TEST
 
-/* ---- The same with threads: who is told what when the disk goes ---- */
+/* ---- The same with threads: the answer to each thread when the disk fails ---- */
 
 #define CROWD         5
 #define CROWD_APPENDS 12
@@ -179,8 +179,8 @@ static void *append_until_it_fails(void *arg)
     struct member *self = arg;
     for (unsigned i = 0; i < CROWD_APPENDS; i++) {
         char name[16];
-        /* Two sessions that all share: failures of one thread's group meet the events of
-         * another. */
+        /* All threads share two sessions, so that failures of one thread's group meet the events of
+         * another thread. */
         session_name(name, (int)(self->number + i) % SESSIONS);
         annal_status status = append_number(self->store, name, self->number * CROWD_APPENDS + i,
                                             200, ANNAL_LEVEL_SYNC, &self->seqs[i], NULL);
@@ -456,7 +456,7 @@ START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
     ck_ok(append_number(store, "s", 4, 10 << 20, ANNAL_LEVEL_SYNC, &seq, err));
     append_numbers(store, "s", 5, 6, ANNAL_LEVEL_SYNC);
-    /* The growth has checkpointed what was there before. */
+    /* The checkpoint of the growth covered all earlier events. */
     cut_power(store, journal, (off_t)info.bytes);
     store = store_open_seams(path, &rebooted);
     ck_numbers(store, "s", 6);

@@ -133,7 +133,7 @@ START_TEST(a_converted_session_has_every_event_and_accepts_appends)
 }
 END_TEST
 
-/* For a draft 0 means the present time, unless it says that it has one. */
+/* In a draft, 0 means the present time, unless the draft says that it has a time. */
 START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
 {
     annal_convert_result converted;
@@ -249,7 +249,7 @@ START_TEST(a_stopped_conversion_changes_nothing)
 }
 END_TEST
 
-/* Fails from the at-th call on; false when there were not so many. */
+/* Fail each call from the at-th on. False if the conversion makes fewer calls. */
 static bool convert_with_failure(annal_format to, unsigned at)
 {
     struct failing_io disk;

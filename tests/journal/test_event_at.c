@@ -207,7 +207,7 @@ START_TEST(a_replaced_journal_is_read_ahead_again)
 }
 END_TEST
 
-/* More sessions than a buffer keeps open, each event of another one. */
+/* More sessions than a buffer keeps open; each event is from a different session. */
 START_TEST(a_buffer_keeps_a_bounded_number_of_journals_open)
 {
     enum { MANY = 300 };
@@ -225,7 +225,7 @@ START_TEST(a_buffer_keeps_a_bounded_number_of_journals_open)
         asked[i].offset = noted[1].offset;
         asked[i].length = noted[1].length;
     }
-    unsigned before = open_files(); /* those of writers among them */
+    unsigned before = open_files(); /* includes the files of writers */
     for (size_t i = 0, taken = 0; i < MANY; i++) {
         if (taken == 0)
             taken = annal__event_read_ahead(store, asked + i, MANY - i, &buffer);

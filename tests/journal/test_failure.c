@@ -56,7 +56,7 @@ static void reopen(bool rebooted)
     store = store_open_seams(path, &seams);
 }
 
-/* That an append is refused, and leaves the session where it is. */
+/* Check that an append is refused and does not change the session. */
 static void ck_refused(const char *session, uint64_t number, int os_errno)
 {
     annal_error err = {0};
@@ -158,12 +158,12 @@ START_TEST(a_stopped_store_warns_once_and_counts_the_stop)
     ck_assert_uint_eq(warnings, 1);
     annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &metrics);
     ck_assert_uint_eq(metrics.stopped, 1);
-    ck_assert_uint_eq(metrics.groups, 1); /* the one that happened */
+    ck_assert_uint_eq(metrics.groups, 1); /* only the first append */
     ck_assert_int_lt(annal_store_close(store, NULL), 0);
 }
 END_TEST
 
-/* Whatever is still behind at close stays held, for the next open in this boot or another. */
+/* A session that still lags at close stays held until the next open, in this boot or another. */
 START_TEST(the_next_open_redoes_a_session_that_lagged_at_close)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
@@ -259,7 +259,7 @@ static void *catch_up(void *arg)
 
 static int (*sync_file)(void *arg, int fd);
 
-/* While a checkpoint syncs it, the journal cannot be written, and somebody catches up. */
+/* While a checkpoint syncs the journal, a write to the journal fails and a thread catches up. */
 static int fail_meanwhile(void *arg, int fd)
 {
     uint64_t seq;
@@ -269,7 +269,7 @@ static int fail_meanwhile(void *arg, int fd)
     ck_ok(append_number(store, "s", 15, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_int_eq(pthread_create(&catcher, NULL, catch_up, NULL), 0);
     usleep(50000);
-    ck_assert(!synced_closed); /* another journal could get its number */
+    ck_assert(!synced_closed); /* a closed descriptor number could be reused for another journal */
     synced_fd = -1;
     return sync_file(arg, fd);
 }
@@ -320,7 +320,8 @@ START_TEST(loose_bytes_lost_by_a_failed_sync_are_rewritten)
     append_numbers(store, "s", 3, 5, ANNAL_LEVEL_OS);
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1);
     annal_error failure;
-    if (annal_sync(store, &failure) < 0) /* or it goes through the log, and the sync comes later */
+    if (annal_sync(store, &failure) < 0) /* fails here, or in a later sync if the bytes go through
+                                          * the log */
         ck_assert_int_eq(failure.status, ANNAL_ERR_IO);
     ck_ok(annal_keep(store, err));
     ck_ok(annal_sync(store, err));
@@ -441,7 +442,7 @@ START_TEST(events_encoded_after_a_failed_group_are_refused_with_it)
     picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1);
     ck_refused("t", 1, EIO);
 
-    /* Told once by the writer that had them, with the first seq that is void; and by
+    /* The writer that had them reports the loss once, with the first void seq; so does
      * annal_sync(). */
     annal_error failure;
     annal_draft draft = {.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 3, 40)};
@@ -521,7 +522,7 @@ START_TEST(a_fresh_log_gets_the_mark_of_level_os)
 }
 END_TEST
 
-/* The process dies with the void durable and the log in place: what the void names stays away. */
+/* The process dies with the void durable and the log in place: the voided group stays void. */
 START_TEST(a_voided_group_never_reappears)
 {
     for (int rebooted = 0; rebooted <= 1; rebooted++) {
@@ -529,7 +530,7 @@ START_TEST(a_voided_group_never_reappears)
         picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
         picky_io_fail(&disk, PICKY_RENAME, LOG, EIO, -1); /* no fresh log */
         ck_refused("s", 4, EIO);
-        ck_refused("s", 4, EIO); /* while there is none, nothing is taken */
+        ck_refused("s", 4, EIO); /* no append is accepted while no log exists */
         ck_assert(is_there("store/commit/00.void"));
         /* The group is whole on the disk all the same: picky_io lost it, put it back. */
         struct log *log = &store->slot.log;
@@ -593,7 +594,7 @@ START_TEST(a_void_decides_when_the_empty_group_cannot_be_written)
 }
 END_TEST
 
-/* The sync of an empty group, at a checkpoint: nobody's events are in it. */
+/* The sync of an empty group at a checkpoint: the group contains no events. */
 START_TEST(a_failed_log_sync_at_a_checkpoint_loses_no_event)
 {
     static const enum picky_call calls[] = {PICKY_SYNC, PICKY_WRITE};
@@ -706,7 +707,7 @@ static annal_writer *writer_of_s(void)
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"),
                             &(annal_writer_options){.level = ANNAL_LEVEL_BATCH}, &writer, err));
-    store->batch_ms = 1000000; /* not before it is asked for */
+    store->batch_ms = 1000000; /* no commit before a test asks for it */
     return writer;
 }
 

@@ -101,7 +101,7 @@ START_TEST(each_thread_waits_up_to_its_own_limit)
 }
 END_TEST
 
-/* And then the lock on the file that was removed excludes nobody. */
+/* After that, the lock on the removed file excludes no other process. */
 START_TEST(a_removed_lock_file_is_created_again)
 {
     ck_ok(take(store, 0, err));

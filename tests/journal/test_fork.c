@@ -22,7 +22,7 @@ static void fork_at(const char *parent, uint64_t at_seq, const char *child)
                              NULL, err));
 }
 
-/* The numbers of a session's history, space behind each. */
+/* The numbers of a session's history, each followed by a space. */
 static const char *history(const char *session, uint64_t from_seq)
 {
     static char text[4096];
@@ -308,7 +308,7 @@ START_TEST(a_parent_with_another_history_is_detected_and_named)
     fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
     store_close(store);
-    /* Somebody moves the journal away, and begins another one of the same name. */
+    /* A user moves the journal to another name and begins a new journal of the same name. */
     ck_assert_int_eq(
         rename(tmpdir_path(&dir, "store/events/p.jsonl"), tmpdir_path(&dir, "store/events/old")),
         0);
@@ -317,7 +317,7 @@ START_TEST(a_parent_with_another_history_is_detected_and_named)
     ck_assert_str_eq(refusal(status, &why),
                      "corrupt: session 'f': session 'f' is a fork of session 'p', which "
                      "cannot be read: there is no session 'p'");
-    ck_assert_str_eq(history("f", 4), "70 71 "); /* its own are there all the same */
+    ck_assert_str_eq(history("f", 4), "70 71 "); /* its own events can still be read */
     append_numbers(store, "p", 1, 2, ANNAL_LEVEL_SYNC);
     status = read_all("f", &why);
     ck_assert_str_eq(refusal(status, &why),

@@ -269,7 +269,7 @@ START_TEST(a_torn_tail_of_msgpack_is_cut_and_a_damaged_tail_refuses_appends)
 }
 END_TEST
 
-/* ---- Two journals of one session; msgpack of others ---- */
+/* ---- Two journals of a session; msgpack from other programs ---- */
 
 static void note(void *arg, const annal_finding *finding)
 {

@@ -111,7 +111,7 @@ START_TEST(a_header_may_name_the_replaced_journal_and_the_parent_of_a_fork)
     ck_assert_int_eq(memcmp(found.fork.ptr, "sess_0", 6), 0);
     ck_assert_uint_eq(found.replaces[0], 1);
     ck_assert_uint_eq(found.replaces[15], 10);
-    /* Cut anywhere and given another trailer it is no header. */
+    /* A header that is cut at any byte and gets another trailer is invalid. */
     for (size_t cut = 1; cut < sizeof fork - FRAME_TRAILER_BYTES_MAX; cut++) {
         char line[sizeof fork];
         size_t kept = sizeof fork - 1 - FRAME_TRAILER_BYTES_MAX - cut;

@@ -172,7 +172,8 @@ static void open_scan(struct scan *scan, annal_slice bytes)
     annal__scan_init(scan, &annal__system_io, open(path, O_RDONLY | O_CLOEXEC), codec);
 }
 
-/* Every event that comes is one of the outer journal, at its place; what is lost is told once. */
+/* Check that each event belongs to the outer journal, at its offset, and that each loss is reported
+ * once. */
 static size_t walk(struct scan *scan, const struct journal *outer, const size_t *starts,
                    size_t *out_lost)
 {
@@ -206,7 +207,7 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
         put_event(&inner, draft.data);
     put_header(&outer);
     for (int i = 1; i <= 6; i++) {
-        /* The inner journal, and a copy of the outer one as it is now. */
+        /* The inner journal, and a copy of the outer journal so far. */
         annal__buf_clear(&data);
         ck_assert_int_eq(annal__msgpack_array(&data, 2), ANNAL_OK);
         ck_assert_int_eq(annal__msgpack_bin(&data, annal__buf_slice(&inner.bytes)), ANNAL_OK);
@@ -292,7 +293,7 @@ static void begin_frame(struct buf *out, size_t values)
     ck_assert_int_eq(annal__pack_fixed_uint32(out, 0), ANNAL_OK);
 }
 
-/* With its length at both ends; nobody who parses asks for h. */
+/* End the frame with its length at both ends. The value of h does not matter to a parser. */
 static annal_slice end_frame(struct buf *out)
 {
     size_t length = out->len + 14;
@@ -345,7 +346,7 @@ START_TEST(an_event_has_a_type_an_id_and_a_cause_that_are_text_or_nil_and_data)
 }
 END_TEST
 
-/* The fields of a header behind the version, from text so that each case is one change. */
+/* The fields of a header after the version, as text, so that each case is one change. */
 static annal_slice header_fields(struct buf *out, annal_slice session, annal_slice file,
                                  annal_slice created, annal_slice fork, annal_slice replaces)
 {
@@ -472,7 +473,7 @@ START_TEST(an_incomplete_frame_has_no_length_until_its_last_byte)
     annal_slice frame = {journal.bytes.ptr + start, journal.bytes.len - start};
     for (size_t len = 0; len < frame.len; len++)
         ck_assert_uint_eq(codec->measure((annal_slice){frame.ptr, len}, 0, false), 0);
-    /* Behind damage: the next frame may begin in bytes that are still to come. */
+    /* After damage, the next frame may begin in bytes that are not written yet. */
     ck_assert_int_eq(annal__buf_append(&torn, "damage", 6), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append(&torn, frame.ptr, frame.len - 1), ANNAL_OK);
     ck_assert_uint_eq(codec->measure(annal__buf_slice(&torn), 0, false), 0);
@@ -507,7 +508,7 @@ START_TEST(a_frame_with_two_of_three_trailer_marks_was_complete)
         end[-(ptrdiff_t)marks[i]] ^= 1;
         end[-(ptrdiff_t)marks[(i + 1) % 3]] ^= 1;
     }
-    /* Its head is gone, or says more than is there: its end is what tells. */
+    /* The start of the frame is missing or claims too many bytes: its end decides. */
     journal.bytes.ptr[start] = 0;
     ck_assert(codec->was_whole(frame));
     ck_assert(!codec->was_whole((annal_slice){frame.ptr, frame.len - 1}));

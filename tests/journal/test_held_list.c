@@ -174,7 +174,7 @@ START_TEST(a_note_survives_the_removal_and_reuse_of_its_entry)
     ck_assert_uint_eq(again, index);
     ck_assert(annal__held_has_note(&held, 5));
     ck_assert(!annal__held_has_note(&held, 6));
-    ck_assert(!annal__held_has_note(&held, 0)); /* that of all others */
+    ck_assert(!annal__held_has_note(&held, 0)); /* the value of all other entries */
 }
 END_TEST
 

@@ -32,7 +32,7 @@ static void assert_file(const char *name, const char *expected)
     ck_text(file_read(tmpdir_path(&dir, name), NULL), expected);
 }
 
-/* Whether a temporary file was left behind. */
+/* Whether a temporary file was left over. */
 static int is_temporary(void *arg, const char *name)
 {
     (void)arg;

@@ -124,7 +124,7 @@ START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
 }
 END_TEST
 
-/* Fails from the at-th call on; false when there were not so many. */
+/* Fail each call from the at-th on. False if the adoption makes fewer calls. */
 static bool adopt_with_failure(struct pair *pair, unsigned at)
 {
     struct failing_io disk;

@@ -12,7 +12,7 @@ static const struct {
     {"\"plain\"", "\"plain\""},
     {"\"\\ud83d\\ude00\"", "\"\\ud83d\\ude00\""},
     {"\"\\ud83d\"", "\"\\ufffd\""},
-    {"\"\\UD83D\\uD83Eade9\"", "\"\\UD83D\\ufffdade9\""}, /* \U is no escape, and stays */
+    {"\"\\UD83D\\uD83Eade9\"", "\"\\UD83D\\ufffdade9\""}, /* \U is not an escape, and is kept */
     {"\"a\\udc00b\"", "\"a\\ufffdb\""},
     {"\"\\ud83d\\ud83d\\ude00\"", "\"\\ufffd\\ud83d\\ude00\""},
     {"\"\\ude00\\ud83d\"", "\"\\ufffd\\ufffd\""},

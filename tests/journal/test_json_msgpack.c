@@ -248,7 +248,7 @@ START_TEST(msgpack_may_be_as_deep_as_json)
 }
 END_TEST
 
-/* The limit is that of the buffer, and at most that of data. */
+/* The limit of the buffer applies, and at most the limit of data. */
 START_TEST(data_that_grows_beyond_the_limit_while_converted_is_refused)
 {
     size_t room = ((size_t)12 << 20) + 5;
@@ -340,7 +340,7 @@ START_TEST(too_little_room_leaves_the_buffer_unchanged)
 }
 END_TEST
 
-/* What one event goes through, told how often memory was asked for and whether it was there. */
+/* Run every function that an event goes through. */
 static annal_status go_through_all(bool *out_equal, annal_error *err)
 {
     struct buf msgpack = {0}, json = {0}, shown = {0};
@@ -454,7 +454,7 @@ static void ck_round_trip(annal_slice json, const char *path)
     ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, json, ANNAL_FORMAT_MSGPACK,
                             annal__buf_slice(&msgpack), &equal, err));
     ck_assert_msg(equal, "%s: %.*s", path, (int)(json.len < 200 ? json.len : 200), json.ptr);
-    /* What came from msgpack gives the same msgpack. */
+    /* JSON that was converted from msgpack converts to the same msgpack again. */
     ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &back, err));
     ck_ok(annal__data_to_msgpack(annal__buf_slice(&back), &again, err));
     ck_assert_uint_eq(again.len, msgpack.len);

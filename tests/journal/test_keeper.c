@@ -97,7 +97,7 @@ START_TEST(a_task_waits_for_the_end_of_a_burst_up_to_its_limit)
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
-    store->keeper.tasks[0].latest_us -= 3600000000; /* another one, full of appends */
+    store->keeper.tasks[0].latest_us -= 3600000000; /* a second hour passes, full of appends */
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 2);
     annal__keeper_task_remove(store, (void *)&runs);
@@ -134,7 +134,7 @@ START_TEST(the_rest_of_a_task_does_not_wait_for_the_end_of_a_burst)
 }
 END_TEST
 
-/* A task that asks whether the keeper is needed, after it was made so. */
+/* A task that checks whether the keeper is needed, and can itself make it needed. */
 struct asking {
     annal_store *store;
     int runs;

@@ -56,7 +56,7 @@ START_TEST(an_append_is_refused_once_the_lease_has_ended)
     ck_assert_str_eq(why.message, "append to session 's1': refused, this store is not its home "
                                   "now: the lease of epoch 3 from db/fleet has ended; 'annal home "
                                   "take' takes it again");
-    ck_ok(append(store, "two", err)); /* it is there */
+    ck_ok(append(store, "two", err)); /* the event exists already */
     ck_ok(set(store, 4, 60000000, err));
     ck_ok(append(store, "three", err));
 }

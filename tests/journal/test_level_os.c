@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Level os and the marks in the log. A power cut is played by giving the store up, changing what
- * stands in the journal behind the last byte that some sync covered, and opening it in another
- * boot.
+ * Level os and the marks in the log. To simulate a power cut, a test abandons the store, changes
+ * the bytes of the journal after the last synced byte, and opens the store in another boot.
  */
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -107,7 +106,7 @@ static size_t findings(annal_store *store)
     return (size_t)result.findings;
 }
 
-/* ---- What a power cut may leave behind the durable bytes ---- */
+/* ---- Bytes after the durable end that a power cut may leave ---- */
 
 enum harm { HARM_NONE, HARM_CUT, HARM_ZEROS, HARM_HOLE, HARM_PIECE, HARM_BIT, HARM_COUNT };
 
@@ -126,7 +125,7 @@ static void harm(const char *path, size_t from, enum harm what, int part, int pa
     case HARM_ZEROS: /* it did, and nothing from here on was written */
         memset(bytes + at, 0, len - at);
         break;
-    case HARM_HOLE: /* what is behind was written */
+    case HARM_HOLE: /* later bytes were written */
         memset(bytes + at, 0, to - at);
         break;
     case HARM_PIECE: /* something else */
@@ -338,7 +337,7 @@ START_TEST(events_acknowledged_by_annal_sync_are_never_cut_as_a_loose_tail)
 }
 END_TEST
 
-/* More than 1 MiB was synced on the way, which nobody was told. */
+/* More than 1 MiB was synced in the meantime, without an acknowledgement. */
 START_TEST(synced_events_without_an_acknowledgement_survive_as_a_prefix)
 {
     uint64_t seq;
@@ -351,7 +350,7 @@ START_TEST(synced_events_without_an_acknowledgement_survive_as_a_prefix)
 }
 END_TEST
 
-/* Another process went on with the session; the first one's log still has its mark. */
+/* Another process continued the session; the log of the first process still has its mark. */
 START_TEST(a_released_session_is_not_cut_by_an_old_mark)
 {
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
@@ -405,8 +404,8 @@ START_TEST(a_mark_costs_one_sync_and_a_checkpoint_removes_it)
 }
 END_TEST
 
-/* A checkpoint of the keeper releases what left its region; the mark of what comes now stands
- * behind that. */
+/* A checkpoint of the keeper releases the region that it emptied; later events have a later
+ * mark. */
 START_TEST(events_after_a_checkpoint_have_an_unreleased_mark)
 {
     uint64_t seq;
@@ -414,7 +413,7 @@ START_TEST(events_after_a_checkpoint_have_an_unreleased_mark)
     ck_ok(annal_checkpoint(f.store, err));
     size_t durable = size_of(f.journal);
     append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
-    /* Fills regions: their checkpoints take the mark away, and sync what it was for. */
+    /* These fill regions, whose checkpoints remove the mark and sync the marked bytes. */
     for (uint64_t number = 1; number <= 60; number++) {
         ck_ok(append_number(f.store, "other", number, 100000, ANNAL_LEVEL_SYNC, &seq, err));
         if (number % 10 == 0) {
@@ -587,7 +586,7 @@ START_TEST(many_events_of_level_os_survive_a_power_cut_after_an_event_of_level_s
         ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
     append_numbers(f.store, "s", 21, 21, ANNAL_LEVEL_SYNC);
     store_abandon(f.store);
-    harm(f.journal, 1100000, HARM_ZEROS, 0, PARTS); /* the sync came at event 18 */
+    harm(f.journal, 1100000, HARM_ZEROS, 0, PARTS); /* the sync was at event 18 */
     reopen_after_power_cut();
     ck_assert_uint_eq(check_prefix(21, 21), 21);
 }
@@ -599,7 +598,7 @@ START_TEST(events_of_level_os_after_a_pending_group_leave_no_hole)
         append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
         append_numbers(f.store, "s", 4, 5, ANNAL_LEVEL_BATCH);
         append_numbers(f.store, "s", 6, 6,
-                       ANNAL_LEVEL_OS); /* behind bytes that are in no journal */
+                       ANNAL_LEVEL_OS); /* after bytes that are in no journal yet */
         ck_numbers(f.store, "s", 6);
         store_abandon(f.store);
         if (cut)

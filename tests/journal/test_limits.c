@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of a store, as docs/limits.md lists them; those of an event are in test_writer.c. */
+/* Limits of a store, as docs/limits.md lists them. test_writer.c covers the limits of an event. */
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"

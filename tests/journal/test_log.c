@@ -57,7 +57,7 @@ static void write_group_of(uint64_t released, annal_slice payload)
     annal__buf_done(&bytes);
 }
 
-/* A group whose payload is length bytes of a pattern, in memory as the writer of groups has it. */
+/* Write a group whose payload is length bytes of a pattern, from memory. */
 static void write_pattern(struct log *log, size_t length)
 {
     struct buf toc = {0}, bytes = {.limit = 1 << 20};
@@ -97,7 +97,7 @@ static void ck_pattern(struct log *log, const struct log_group *group, size_t le
     annal__buf_done(&bytes);
 }
 
-/* Open it anew, as recovery does, and find what is there. */
+/* Open the log again, as recovery does, and find its groups. */
 static struct log_group *find(size_t *out_count)
 {
     struct log again;
@@ -230,7 +230,7 @@ START_TEST(large_payloads_are_written_without_a_copy_and_found_again)
         log.scratch = NULL;
         log.scratch_bytes = 0;
         write_pattern(&log, lengths[i]);
-        ck_assert_int_eq(log.scratch_bytes <= AHEAD_BYTES, i != 1); /* that one is copied */
+        ck_assert_int_eq(log.scratch_bytes <= AHEAD_BYTES, i != 1); /* that length is copied */
     }
     ck_ok(annal__log_find_groups(&log, &groups, &count, err));
     ck_assert_uint_eq(count, COUNT);
@@ -317,7 +317,7 @@ START_TEST(a_damaged_group_is_skipped_and_the_groups_after_it_are_found)
 }
 END_TEST
 
-/* Somebody appends, as data, a group of another log, placed so that it begins at a block. */
+/* A client appends, as data, a group of another log, aligned to a block. */
 START_TEST(a_group_of_another_log_inside_a_payload_is_ignored)
 {
     struct log other;
@@ -370,7 +370,7 @@ START_TEST(a_group_fits_while_a_block_is_left_for_an_empty_one)
 }
 END_TEST
 
-/* Byte for byte as log.h has it. */
+/* The same bytes as in log.h. */
 START_TEST(the_first_block_and_its_copy_have_the_documented_bytes)
 {
     size_t len;

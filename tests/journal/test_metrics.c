@@ -71,7 +71,7 @@ START_TEST(appends_are_counted_for_the_object_and_for_the_whole_store)
     ck_assert_uint_eq(metrics_of(store, ANNAL_METRICS_OF_OBJECT).events, 5);
     annal_metrics all = metrics_of(store, ANNAL_METRICS_OF_STORE);
     ck_assert_uint_eq(all.events, 15);
-    ck_assert_uint_eq(all.groups, 13); /* closing made those of level os durable */
+    ck_assert_uint_eq(all.groups, 13); /* closing synced the events of level os */
     ck_assert_uint_eq(all.opens, 2);
     ck_assert_uint_ge(all.checkpoints, 1);
     ck_assert_uint_eq(all.checkpoint_us.count, all.checkpoints);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* "a:3 b:1 missed look", in the order in which it is told. */
+/* Announcements as text, in their order: "a:3 b:1 missed look". */
 struct told {
     char text[400];
     size_t len;
@@ -35,7 +35,7 @@ static void note(struct told *told, const annal__news_item *item)
     told->len += (size_t)length;
 }
 
-/* Everything that is told by now. */
+/* Read all announcements so far. */
 static const char *hear(annal__news *news, struct told *told)
 {
     annal__news_item item;
@@ -289,11 +289,11 @@ START_TEST(a_deleted_wakeup_page_is_created_again_and_no_event_is_missed)
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(reader);
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
-    append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC); /* rings the one without a name */
+    append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC); /* announces in the deleted page */
     usleep(1050000);
     ck_assert_str_eq(hear(news, &told), "missed");
     append_numbers(writer, "s", 3, 3, ANNAL_LEVEL_SYNC); /* notices */
-    hear(news, &told); /* or the look came first, of one who is not sure yet */
+    hear(news, &told); /* or the poll of a listener that is still unsure was first */
     ck_assert_msg(strstr(told.text, "s:3") != NULL || strstr(told.text, "missed") != NULL, "'%s'",
                   told.text);
     for (int i = 0; i < 3; i++) {

@@ -223,7 +223,7 @@ END_TEST
 
 static atomic_bool stop;
 
-/* An agent that puts a link in the place of a directory, and takes it away again. */
+/* A thread that repeatedly puts a link in the place of a directory and removes it. */
 static void *swap(void *arg)
 {
     char folder[300], aside[300], out[300];
@@ -247,7 +247,7 @@ START_TEST(links_that_appear_during_a_call_are_not_followed)
     pthread_t thread;
     ck_ok(annal__below_replace(&below, "a/b/f", TEXT, &quick, err));
     ck_assert_int_eq(pthread_create(&thread, NULL, swap, NULL), 0);
-    /* The other thread may be put off while the link is there. */
+    /* The other thread may be suspended while the link exists. */
     for (; rounds < 2000 || (written == 0 && rounds < 1000000); rounds++) {
         bool deleted = false;
         annal_status status = annal__below_replace(&below, "a/b/f", TEXT, &quick, NULL);

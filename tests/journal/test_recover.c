@@ -71,8 +71,8 @@ START_TEST(the_events_of_the_log_are_redone_in_this_boot_and_in_another)
 }
 END_TEST
 
-/* The list of what is held is made anew in another boot; a part of it must never look like all of
- * it. */
+/* Recovery in another boot writes the held list again; a part of the list must never look like all
+ * of it. */
 START_TEST(a_recovery_that_fails_at_any_call_is_repeated_in_full)
 {
     bool failed = true;
@@ -176,7 +176,7 @@ static void note_last(void *arg, annal_log_level level, const char *message)
         snprintf(arg, 600, "%s", message);
 }
 
-/* In the boot after, as after a power cut, or in this one. */
+/* Open the store in another boot, as after a power cut, or in this boot. */
 static annal_store *open_after(const char *path, bool rebooted, char said[600])
 {
     const struct seams seams = {.io = &annal__system_io,
@@ -199,7 +199,7 @@ enum change {
     ANOTHER_JOURNAL
 };
 
-/* Of a journal of which three events were there when the log began. */
+/* Change a journal that had three events when the log began. */
 static void change_journal(const char *journal, enum change change, size_t third)
 {
     size_t len;
@@ -219,7 +219,7 @@ static void change_journal(const char *journal, enum change change, size_t third
     case CUT:
         file_write(journal, bytes, third - 1);
         break;
-    case ANOTHER_HASH_BEFORE: /* as a history that took another way has it */
+    case ANOTHER_HASH_BEFORE: /* as in a different history */
         bytes[third - 4] = bytes[third - 4] == '0' ? '1' : '0';
         file_write(journal, bytes, len);
         break;
@@ -357,7 +357,7 @@ START_TEST(after_a_damaged_group_only_proven_sessions_accept_appends)
 }
 END_TEST
 
-/* Somebody copied a journal of JSON lines to the name of a session whose journal is msgpack. */
+/* A user copied a journal of JSON lines to the name of a session whose journal is msgpack. */
 START_TEST(a_copy_in_the_other_format_does_not_prevent_redo)
 {
     struct stat file;

@@ -65,7 +65,7 @@ static void journal_done(struct journal *journal)
     tmpdir_done(&journal->dir);
 }
 
-/* Put the bytes back as they are now in memory. */
+/* Write the bytes in memory to the journal. */
 static void journal_write(struct journal *journal, const void *bytes, size_t len)
 {
     file_write(journal->file, bytes, len);
@@ -242,7 +242,7 @@ START_TEST(lines_that_were_cut_out_leave_gap_events)
 }
 END_TEST
 
-/* The data of both formats is the same value, so what comes over is too. */
+/* The data has the same value in both formats, and so has the copy. */
 START_TEST(a_repair_may_change_the_format)
 {
     static const annal_format formats[] = {ANNAL_FORMAT_MSGPACK, ANNAL_FORMAT_JSON};
@@ -323,7 +323,7 @@ START_TEST(a_damaged_end_refuses_appends_and_explains_what_to_do)
 }
 END_TEST
 
-/* Whatever byte is wrong: what comes over is what was written, each event under its own seq. */
+/* Whichever byte is wrong, each copied event is the original event, under its own seq. */
 START_TEST(a_flipped_byte_costs_its_event_and_never_gives_a_wrong_event)
 {
     struct journal journal;

@@ -55,7 +55,7 @@ static void hand_over(annal_store *from, annal_store *to, const char *session, u
     append_numbers(to, session, seq, seq, ANNAL_LEVEL_SYNC);
 }
 
-/* As if it had not been asked to overwrite its log. */
+/* Ignore the request to overwrite the log. */
 static void ignore_wipe(annal_store *store)
 {
     uint32_t wanted;
@@ -102,8 +102,8 @@ START_TEST(a_deleted_session_is_gone_and_an_append_starts_a_new_session)
 END_TEST
 
 /*
- * One process wrote a session, and its log has it; another one deletes it, and gets no answer when
- * it asks for that log to be overwritten. Then the power fails.
+ * One process wrote a session, and its log has the events. Another process deletes the session and
+ * gets no answer to its request to overwrite that log. Then the power fails.
  */
 static void delete_what_another_log_has(const char *path, annal_store **out_writer,
                                         annal_store **out_deleter)
@@ -142,7 +142,7 @@ START_TEST(redo_does_not_restore_a_deleted_session)
         ck_numbers(store, "other", 1);
         append_numbers(store, "other", 2, 2, ANNAL_LEVEL_SYNC);
         store_close(store);
-        /* The logs are empty: nobody needs the tombstone any more. */
+        /* The logs are empty, so the tombstone is not needed any more. */
         store = store_open_seams(path, &after_a_power_cut);
         store_close(store);
         ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
@@ -231,7 +231,7 @@ START_TEST(the_keeper_removes_tombstones_after_it_emptied_the_log)
 }
 END_TEST
 
-/* Fails from the at-th call on; false when there were not so many. */
+/* Fail each call from the at-th on. False if the deletion makes fewer calls. */
 static bool delete_with_failure(const char *path, const char *gone, const char *events, unsigned at)
 {
     struct failing_io disk;
@@ -336,7 +336,7 @@ static void copy_file(const char *from, const char *to)
     free(bytes);
 }
 
-/* The directory entry of the original was never synced: only the log has it. */
+/* The directory entry of the original was never synced: only the log has the events. */
 START_TEST(deleting_a_copy_removes_nothing_from_the_original_journal)
 {
     for (int same_process = 0; same_process < 2; same_process++) {
@@ -353,7 +353,7 @@ START_TEST(deleting_a_copy_removes_nothing_from_the_original_journal)
         append_numbers(writer, "orig", 4, 5, ANNAL_LEVEL_SYNC);
         store_abandon(deleter);
         store_abandon(writer);
-        if (!same_process) /* that one has synced its journals */
+        if (!same_process) /* a process that deletes syncs its own journals */
             ck_assert_int_eq(unlink(journal), 0);
         annal_store *store = store_open_seams(path, &after_a_power_cut);
         ck_numbers(store, "orig", 5);
@@ -364,7 +364,7 @@ START_TEST(deleting_a_copy_removes_nothing_from_the_original_journal)
 }
 END_TEST
 
-/* The name that a copy was given may be that of a session of which a log has redo. */
+/* A user may name a copy like a session that has redo in a log. */
 START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
 {
     const char *path = tmpdir_path(&dir, "store");
@@ -383,7 +383,8 @@ START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
 }
 END_TEST
 
-/* What a tombstone of file id `file` says; codec NULL: nothing, as those of older versions may. */
+/* Write a tombstone for the file id `file`. With codec NULL it has no content, as in older
+ * versions. */
 static void write_tombstone(const char *path, const char *session, const struct codec *codec,
                             const uint8_t file[FRAME_FILE_ID_BYTES])
 {
@@ -429,7 +430,7 @@ START_TEST(a_tombstone_applies_only_to_its_session_and_format)
 }
 END_TEST
 
-/* Neither the one nor the other is guessed: the log keeps what it has. */
+/* Recovery guesses neither way: the log keeps its groups. */
 START_TEST(a_damaged_tombstone_stops_redo_and_appends_of_its_session)
 {
     annal_store *writer, *deleter;
@@ -465,7 +466,7 @@ START_TEST(a_damaged_tombstone_stops_redo_and_appends_of_its_session)
 }
 END_TEST
 
-/* The tombstone of the conversion is there as long as a log names the old journal. */
+/* The tombstone of the conversion exists as long as a log names the old journal. */
 START_TEST(a_journal_copied_back_beside_its_replacement_loses_no_events)
 {
     annal_convert_result result;
@@ -610,7 +611,7 @@ START_TEST(a_session_that_is_not_released_in_time_is_not_deleted)
                            err));
     ck_status(ANNAL_ERR_BUSY, annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(owner, "s", 2);
-    ck_ok(annal_keep(owner, err)); /* now it gives it back: it was asked to */
+    ck_ok(annal_keep(owner, err)); /* releases the session, as requested */
     ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC); /* through no descriptor of before */
     ck_numbers(deleter, "s", 1);

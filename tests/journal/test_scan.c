@@ -64,8 +64,8 @@ static int open_bytes(const struct io *io, annal_slice bytes)
 }
 
 /*
- * What a walk over these bytes gives: a digit for an event, !n for a lost one, ~n for damage that
- * loses none, and a dot at the end. What was lost was reported where it lies.
+ * The result of a walk over these bytes: a digit for an event, !n for a lost event, ~n for damage
+ * that loses no event, and a dot at the end. A loss is reported at its offset.
  */
 static void walk(annal_slice bytes, char out[64])
 {
@@ -99,7 +99,7 @@ static void put_line(struct buf *out, size_t line)
     ck_assert_int_eq(annal__buf_append_slice(out, bytes), ANNAL_OK);
 }
 
-/* Line numbers in the order in which they stand; x: a line that is none of ours. */
+/* Line numbers in the order in the file; x: a foreign line. */
 static void ck_order(const char *order, const char *expected)
 {
     struct buf bytes = {0};
@@ -146,7 +146,7 @@ START_TEST(a_changed_byte_costs_its_event_but_not_in_the_trailer)
     } cases[] = {
         {3, 30, 'X', "12!3456."},    /* in the data */
         {3, 10, 'x', "12~33456."},   /* in the hash */
-        {3, 10, '\n', "12~33456."},  /* the same, and it makes two lines of one */
+        {3, 10, '\n', "12~33456."},  /* the same, and it splits the line */
         {3, 30, '\n', "12!3!3456."}, /* in the data: two pieces, one event */
         {3, 1, 'x', "12~33456."},    /* the newline */
         {0, 30, 'X', "~0123456."},   /* the header */
@@ -223,7 +223,7 @@ START_TEST(the_hash_before_an_offset_is_found_missing_or_unreadable)
 }
 END_TEST
 
-/* ---- Frames that prove themselves and are no events ---- */
+/* ---- Frames that prove themselves but are not events ---- */
 
 /* Make a frame prove itself again after a change; its last 8 bytes are h. */
 static void seal(size_t line, uint64_t h_before)
@@ -235,7 +235,7 @@ static void seal(size_t line, uint64_t h_before)
     ck_assert(codec->trailer(frame, &hashes[line]));
 }
 
-/* The header is of this version, and event 3 has one value more than ours have. */
+/* Give the header this version, and event 3 one more value than in our format. */
 static void make_newer(char version)
 {
     journal.ptr[12] = version;
@@ -408,7 +408,8 @@ START_TEST(a_complete_last_line_with_a_wrong_hash_is_damage_and_not_torn)
 }
 END_TEST
 
-/* A frame of msgpack proves itself only where it stands: behind what shifts it nothing does. */
+/* A frame of msgpack proves itself only at its offset: after an inserted or removed byte no frame
+ * does. */
 START_TEST(dropped_doubled_swapped_and_foreign_frames_of_msgpack_are_detected)
 {
     static const struct {

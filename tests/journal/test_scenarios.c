@@ -19,8 +19,8 @@ static uint64_t journal_bytes(annal_store *store, const char *session)
 }
 
 /*
- * One process writes a session and gives it away, another goes on; then the power fails. The slot
- * of either may be the lower one, which is recovered first.
+ * One process writes a session and releases it, another continues it; then the power fails. The
+ * slot of either process may be the lower slot, which is recovered first.
  */
 START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
 {
@@ -40,7 +40,7 @@ START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
                             &writer, err));
     ck_status(ANNAL_ERR_BUSY, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
-    ck_ok(annal_keep(first, err)); /* gives it away, synced */
+    ck_ok(annal_keep(first, err)); /* releases the session, after a sync */
     uint64_t synced = journal_bytes(second, "s");
     append_numbers(second, "s", 4, 6, ANNAL_LEVEL_SYNC);
     store_abandon(lower);
@@ -57,11 +57,11 @@ START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
 }
 END_TEST
 
-/* ---- What is asked of the disk, and when ---- */
+/* ---- Calls to the disk, and their order ---- */
 
 static struct watch {
     char journal[512];
-    unsigned synced;   /* descriptors, so far */
+    unsigned synced;   /* synced descriptors */
     unsigned dropped;  /* caches */
     unsigned too_soon; /* what must not have happened */
     off_t journal_bytes;
@@ -80,7 +80,7 @@ static int note_sync(void *arg, int fd)
     return annal__system_io.fdatasync(arg, fd);
 }
 
-/* A region is read at once: only then so many bytes are asked for. */
+/* Recovery reads a whole region with one call: no other read is as large. */
 static ssize_t note_read(void *arg, int fd, void *bytes, size_t len, uint64_t offset)
 {
     watch.too_soon += len >= (size_t)1 << 20 && watch.dropped == 0;
@@ -113,7 +113,7 @@ static off_t size_of(const char *path)
     return stat(path, &file) == 0 ? file.st_size : 0;
 }
 
-/* When the log's sync begins, the journal has nothing new; nor has it when that returns. */
+/* Neither when the log's sync begins nor when it returns does the journal have new bytes. */
 static int look_at_journal(void *arg, int fd)
 {
     watch.too_soon += size_of(watch.journal) != watch.journal_bytes;

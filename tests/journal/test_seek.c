@@ -23,7 +23,7 @@ static struct failing_io disk;
 static struct scan scan;
 static struct seek_tables tables;
 
-/* Most events are small, a few are large: their places are no straight line. */
+/* Most events are small and a few are large, so offsets do not grow evenly with seqs. */
 static void put_event(uint64_t seq)
 {
     static char data[70000];
@@ -210,7 +210,8 @@ START_TEST(noted_places_become_sparse_for_large_seqs)
 }
 END_TEST
 
-/* Whether damage in front of the event is told depends on where the seek came from. */
+/* Skip damage: whether the scan reports damage before the event depends on where its seek
+ * started. */
 static annal_status next_sound(struct scan *from, annal_event *out_event)
 {
     annal_status status;

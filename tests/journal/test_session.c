@@ -163,7 +163,7 @@ START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "first", 1, 1, ANNAL_LEVEL_SYNC);
-    /* As if it owned so many already. */
+    /* Fill the held list as if the process owned that many sessions. */
     char name[16];
     uint32_t index;
     for (int i = 1; i < HELD_ENTRIES_MAX; i++) {
@@ -271,7 +271,7 @@ START_TEST(a_damaged_end_can_be_read_and_refuses_appends)
         ck_status(ANNAL_ERR_CORRUPT, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_numbers(store, "s", 2);
     append_numbers(store, "t", 2, 2, ANNAL_LEVEL_SYNC);
-    /* Repaired by hand, it goes on at once. */
+    /* After a repair by hand the session continues at once. */
     bytes[len - 40] ^= 1;
     file_write(journal, bytes, len);
     free(bytes);
@@ -281,8 +281,8 @@ START_TEST(a_damaged_end_can_be_read_and_refuses_appends)
 }
 END_TEST
 
-/* Whatever byte of the last line is damaged: it was acknowledged, so nobody cuts it and takes its
- * seq. */
+/* Whichever byte of the last line is damaged: the line was acknowledged, so no owner may cut it and
+ * reuse its seq. */
 START_TEST(a_damaged_last_event_is_never_replaced_by_another)
 {
     const char *path = tmpdir_path(&dir, "store");
@@ -331,7 +331,7 @@ START_TEST(a_journal_that_was_replaced_is_not_written)
     file_write(journal, bytes, len);
     free(bytes);
     ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC); /* nobody else is concerned */
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC); /* other sessions are not affected */
     /* The file id is the same: it was a copy, and the log completes it. */
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
@@ -354,7 +354,7 @@ START_TEST(a_journal_that_vanished_or_appeared_is_not_written)
     (void)annal_store_close(store, NULL);
     store = store_open(path);
     ck_numbers(store, "s", 3);
-    /* In the place of a journal that is not made yet somebody puts another. */
+    /* A user puts another file where a journal is about to be created. */
     ck_ok(append_number(store, "u", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
     file_write(tmpdir_path(&dir, "store/events/u.jsonl"), "something else\n", 15);
     ck_assert_int_lt(annal_sync(store, NULL), 0);
@@ -364,7 +364,8 @@ START_TEST(a_journal_that_vanished_or_appeared_is_not_written)
 }
 END_TEST
 
-/* Nobody can tell is not the same as replaced: no answer is in doubt, and the store goes on. */
+/* A name that cannot be checked does not count as replaced: the answer is certain, and the store
+ * continues. */
 START_TEST(a_failed_look_at_a_name_leaves_no_answer_unknown)
 {
     bool failed = true;
@@ -484,7 +485,7 @@ START_TEST(a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says
 }
 END_TEST
 
-/* How many syncs one append to session s takes, besides those of opening and of closing. */
+/* The number of syncs of one append to session s, without those for opening and closing. */
 static uint64_t append_and_count_syncs(const uint8_t boot[16], uint64_t number)
 {
     const struct seams seams = {&annal__system_io, &annal__system_clock, boot};

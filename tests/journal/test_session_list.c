@@ -81,7 +81,7 @@ START_TEST(a_session_that_is_deleted_during_the_listing_is_omitted)
 }
 END_TEST
 
-/* What cannot be looked at is there all the same. */
+/* A session that cannot be examined still exists. */
 START_TEST(a_session_that_cannot_be_examined_is_a_failure_and_not_omitted)
 {
     struct failing_io disk;
@@ -122,8 +122,8 @@ static int check_order(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-/* So many that their lengths are found out by two threads. Names differ before, behind and within
- * the eight bytes that comparing begins with, and two of each hundred are in both formats. */
+/* Enough sessions that two threads look up their lengths. Names differ before, within and after
+ * their first eight bytes, which are compared first; two of each hundred are in both formats. */
 START_TEST(many_sessions_are_listed_in_order_with_their_lengths)
 {
     struct order order = {0};
@@ -158,7 +158,7 @@ START_TEST(the_callback_may_stop_the_listing)
     append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq((int)annal_store_sessions(store, stop_at_once, &count, NULL), 7);
     ck_assert_uint_eq(count, 1);
-    /* What was changed and not told comes again. */
+    /* A changed session that was not reported is reported again. */
     ck_assert_uint_eq(annal__store_changed(store, 0, stop_at_once, &count), 0);
     ck_assert_uint_eq(count, 2);
     uint64_t now = annal__store_changed(store, 0, count_session, &count);

@@ -70,7 +70,7 @@ START_TEST(each_writer_has_its_own_slot_and_the_lowest_empty_slot_is_reused)
 }
 END_TEST
 
-/* The number of the last group in a log that nobody writes. */
+/* The number of the last group in a log without a writer. */
 static uint64_t last_group_in(const char *log_path)
 {
     struct log log = {.fd = -1};
@@ -115,7 +115,7 @@ START_TEST(slots_from_8_on_are_removed_when_they_are_empty)
         append_numbers(stores[i], name, 1, 1, ANNAL_LEVEL_SYNC);
     }
     ck_assert(is_there("store/commit/09.log") && is_there("store/locks/09.held"));
-    store_abandon(stores[9]); /* this one by who recovers it */
+    store_abandon(stores[9]); /* recovery removes this slot */
     for (int i = 0; i < 9; i++)
         store_close(stores[i]);
     annal_store *store = store_open(path);
@@ -150,7 +150,7 @@ START_TEST(an_unfinished_log_file_is_removed_after_an_hour)
                      0);
     store_close(store_open(path));
     ck_assert(!is_there("store/commit/.new-1-0xa"));
-    ck_assert(is_there("store/commit/.new-2-0xb")); /* somebody may be at it */
+    ck_assert(is_there("store/commit/.new-2-0xb")); /* another process may be writing it */
 }
 END_TEST
 
@@ -218,7 +218,7 @@ START_TEST(a_log_with_both_first_blocks_damaged_blocks_only_its_own_sessions)
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store);
 
-    /* In another one it may hold anything. */
+    /* In another boot the log may hold any session. */
     store = open_hasty(&rebooted);
     ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move it out of the store",
                "00.log is damaged");
@@ -230,7 +230,7 @@ START_TEST(a_log_with_both_first_blocks_damaged_blocks_only_its_own_sessions)
 }
 END_TEST
 
-/* ---- Files that go away under their owner ---- */
+/* ---- Files that are removed while in use ---- */
 
 START_TEST(an_owner_stops_writing_a_log_that_was_removed)
 {
@@ -290,7 +290,7 @@ START_TEST(an_owner_whose_locks_were_removed_keeps_its_sessions_until_it_closes)
 }
 END_TEST
 
-/* Nobody knows which sessions such a log holds, in this boot: an append comes back, and says so. */
+/* In this boot, no list says which sessions such a log holds: an append fails with a message. */
 START_TEST(a_damaged_void_of_an_unowned_log_refuses_appends_without_hanging)
 {
     annal_error err = {0};
@@ -405,7 +405,8 @@ static void leave_dead_owner(void)
     store_abandon(dead);
 }
 
-/* An append for each n, until it makes fewer calls; each must come back, or Check ends the test. */
+/* Append once for each n until an append makes fewer calls. Each append must return, or Check ends
+ * the test. */
 static void fail_from_each_call_on(const char *function, bool after_death)
 {
     struct failing_io disk;

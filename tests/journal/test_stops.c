@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers
- * not at all. */
+/* A process that is stopped while it holds a lock. No other process waits beyond its limit, and no
+ * reader waits at all. */
 #include "journal/session.h"
 #include "journal/slot.h"
 #include "journal/sys/delete.h"
@@ -63,8 +63,7 @@ static void stop_with(const char *lock)
     stopped_start_locked(&stopped, (const char *const[]){tmpdir_path(&dir, lock), NULL});
 }
 
-/* That this is how it was answered, within the limit, and that the message names who has the
- * lock. */
+/* Check that the call returned BUSY within the limit, with a message that names the lock holder. */
 static void ck_named(annal_status status, const annal_error *err, int64_t begun_us)
 {
     ck_in_time(begun_us, LIMIT_MS * 1000);
@@ -123,7 +122,7 @@ START_TEST(a_stopped_holder_of_claim_does_not_block_opening_reading_or_closing)
 }
 END_TEST
 
-/* Whoever leads keeps all appends of the process waiting: it waits for nobody. */
+/* The leader, who makes all appends of the process wait, must not wait for another process. */
 START_TEST(an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of_claim)
 {
     static char large[3 << 20];
@@ -206,7 +205,7 @@ END_TEST
 
 /* ---- locks/recovery, and who recovers ---- */
 
-/* A slot that somebody has to recover, whose journal lacks what its log has. */
+/* Leave a slot that needs recovery: its log has events that the journal lacks. */
 static void leave_dead_owner(void)
 {
     annal_store *dead = store_open(path);
@@ -277,7 +276,7 @@ START_TEST(an_open_beside_a_stopped_recovery_continues_and_names_the_process)
     store_close(store);
     leave_dead_owner();
     stopped_start(&stopped, recover_until_stopped, (void *)path);
-    /* What it wrote before is not there, as far as others can tell. */
+    /* To other processes, its earlier events seem to be missing. */
     ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/d.jsonl"), 0), 0);
     int64_t begun_us = stopped_now_us();
     store = open_hasty();
@@ -366,7 +365,7 @@ START_TEST(an_open_waits_for_a_process_that_reads_a_log_slowly)
 }
 END_TEST
 
-/* A log that failed is void, and there is no room for another one. */
+/* A log that failed is void, and the disk has no room for another log. */
 static int open_no_new_log(void *arg, const char *file, int flags, mode_t mode)
 {
     if (strstr(file, "/commit/.new-") == NULL)
@@ -536,7 +535,8 @@ START_TEST(a_thread_does_not_wait_as_long_as_another_thread_for_the_same_session
 }
 END_TEST
 
-/* The disk is full, and says so only when it is told to: until then who makes a log waits. */
+/* A full disk that reports the failure only when the test says so; until then the creator of a log
+ * waits. */
 static _Atomic bool makes_log, may_fail;
 
 static int open_on_full_disk(void *arg, const char *file, int flags, mode_t mode)

@@ -83,7 +83,7 @@ START_TEST(a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock)
         ck_assert_int_eq(now_free, first_free);
         if (status == ANNAL_OK && disk.calls < at)
             break;
-        store = store_open(path); /* nobody keeps anything from us */
+        store = store_open(path); /* the failed open left no lock */
         ck_numbers(store, "s", 3);
         store_close(store);
     }
@@ -116,7 +116,7 @@ START_TEST(a_store_that_is_closed_before_its_writers_reports_their_number)
     annal_writer_close(writers[1]);
     ck_assert_int_eq(annal_store_close(store, &why), ANNAL_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(why.message, "1 of its writers is still open"));
-    annal__free(writers[0]); /* the test's, which is checked for leaks: nobody else may */
+    annal__free(writers[0]); /* the test frees it for the leak check; no other code may */
     store = store_open(path);
     ck_numbers(store, "s", 1);
     store_close(store);

@@ -83,7 +83,7 @@ START_TEST(running_writers_deleted_sessions_and_complete_journals_give_no_warnin
     store_close(open_to_read(path, &remarks));
     ck_assert_msg(remarks.count == 0, "%s", remarks.last);
     store_abandon(writer);
-    store_close(open_to_read(path, &remarks)); /* the log has it, and so has the journal */
+    store_close(open_to_read(path, &remarks)); /* both the log and the journal have the event */
     ck_assert_msg(remarks.count == 0, "%s", remarks.last);
 
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");

@@ -55,17 +55,16 @@ static void original_done(struct original *original)
     tmpdir_done(&original->dir);
 }
 
-/* A damaged copy, and what must come out. */
+/* A damaged copy, and the expected result. */
 struct variant {
     const struct original *original;
     char *bytes;
     size_t len;
-    /* Events first to last may be lost, all others come; a finding has one of these seqs. 0:
-     * header. */
+    /* Only events first to last may be lost; a finding has one of these seqs. 0: the header. */
     uint64_t first, last;
     /* A finding touches these bytes. */
     size_t from, to;
-    uint64_t end; /* the last event that can come */
+    uint64_t end; /* the last event that may be read */
     bool sound;   /* nothing is to be found */
     /* What was wrong, for the test to say: threads must not call Check. */
     char wrong[200];
@@ -146,7 +145,7 @@ struct variants {
     struct variant *all;
     size_t count, room;
     _Atomic size_t next;
-    const char *path; /* where stores may be made */
+    const char *path; /* directory for stores */
 };
 
 static struct variant *add(struct variants *variants, const struct original *original)
@@ -258,7 +257,7 @@ START_TEST(a_journal_truncated_anywhere_keeps_its_complete_events)
 }
 END_TEST
 
-/* The copy is made of these lines of the original. */
+/* Build the copy from these lines of the original. */
 static struct variant *add_lines(struct variants *variants, const struct original *original,
                                  const unsigned *lines, size_t count)
 {
@@ -290,7 +289,7 @@ START_TEST(a_dropped_doubled_or_swapped_line_is_found_and_the_others_are_read)
         v = add_lines(&variants, &original, lines, n);
         v->first = line;
         v->last = line + 1;
-        v->sound = line == EVENTS; /* nobody can tell: it looks as before the append */
+        v->sound = line == EVENTS; /* cannot be detected: the journal looks as before the append */
         v->end = v->sound ? EVENTS - 1 : EVENTS;
 
         n = 0;
@@ -316,7 +315,7 @@ START_TEST(a_dropped_doubled_or_swapped_line_is_found_and_the_others_are_read)
 }
 END_TEST
 
-/* Several bytes anywhere: what comes is never wrong, and something is found. */
+/* Several changed bytes anywhere: no wrong event is read, and the damage is found. */
 START_TEST(random_damage_never_gives_a_wrong_event)
 {
     struct original original = {0};

@@ -45,7 +45,7 @@ static struct wakeup_page *page_of(annal_store *of)
 static annal__news *listen_to(void)
 {
     annal__news *news = NULL;
-    annal__wakeup_announce(page_of(store), ANNAL_SLICE("before"), 1); /* so it is new to nobody */
+    annal__wakeup_announce(page_of(store), ANNAL_SLICE("before"), 1); /* it exists already */
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
 }
@@ -77,7 +77,7 @@ START_TEST(an_overwritten_or_damaged_entry_is_lost_and_never_read_as_another)
     ck_assert_int_eq(annal__wakeup_read(page, 0, &entry), WAKEUP_ENTRY);
     annal__wakeup_announce(page, ANNAL_SLICE("other"), 7);
     ck_assert_int_eq(annal__wakeup_read(page, 0, &entry), WAKEUP_LOST);
-    /* Every bit of a slot: what is heard is what was said, or nothing is. */
+    /* Flip every bit of a slot: a reader gets the announced entry or none. */
     unsigned char *bytes = (unsigned char *)&page->slots[5];
     for (size_t bit = 0; bit < sizeof page->slots[5] * 8; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
@@ -186,7 +186,7 @@ START_TEST(a_page_of_another_version_is_not_changed_and_everything_is_checked)
 }
 END_TEST
 
-/* Whether s has so many events for a listener, which may have to look for itself. */
+/* Check that a listener learns of last_seq in session s, by itself if necessary. */
 static void ck_hears(annal__news *news, uint64_t last_seq)
 {
     annal__news_item item = {.end_seq = 0};
@@ -265,7 +265,7 @@ static void *append_twice(void *arg)
     return NULL;
 }
 
-/* It counted those of its first second as if they had all been woken beside it. */
+/* The listener must not count the wakeups before its first second as its own. */
 START_TEST(a_new_listener_does_not_pause_for_earlier_wakeups_of_others)
 {
     pthread_t thread;
@@ -301,7 +301,7 @@ static void append_for_ever(void)
     }
 }
 
-/* What a listener knows of s: what it was told, and what it saw where it was told to look. */
+/* The last seq of s that a listener knows, from announcements and from its own checks. */
 static uint64_t know(annal__news *news, uint64_t known)
 {
     annal__news_item item;

@@ -162,7 +162,7 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
 }
 END_TEST
 
-/* 0: it goes on. 1: it closes the store. 2: it is killed. 3: the power fails. */
+/* 0: the process continues. 1: it closes the store. 2: it is killed. 3: the power fails. */
 START_TEST(content_in_the_log_of_a_stopped_process_is_reported_and_removed_later)
 {
     struct remarks remarks = {0};
@@ -214,7 +214,7 @@ static void *give_back_late(void *arg)
     return NULL;
 }
 
-/* One gives the session back when most of the limit is over; another one is stopped. */
+/* One process releases the session near the end of the limit; another process is stopped. */
 START_TEST(a_deletion_waits_for_all_others_within_one_limit)
 {
     pthread_t thread;
@@ -385,7 +385,8 @@ END_TEST
 
 /* ---- A disk that fails ---- */
 
-/* Of zeros as they are written over a log: how many writes fail, and syncs behind them. */
+/* Zeros that are written over a log: the number of failing writes, and of failing syncs after
+ * them. */
 static struct {
     _Atomic int writes, syncs;
     _Atomic bool written;

@@ -215,7 +215,7 @@ START_TEST(expected_seq_is_compared_with_the_last_seq_of_the_session)
     ck_assert_uint_eq(seq, 2);
     ck_status(ANNAL_ERR_CONFLICT, append(&f, &plain, 1, &one, &seq, err));
     ck_status(ANNAL_ERR_CONFLICT, append(&f, &plain, 1, &nine, &seq, err));
-    /* A retry finds its event although the session has moved on; the id is asked first. */
+    /* A retry finds its event although the session has grown: the id is checked first. */
     ck_ok(append(&f, &plain, 1, NULL, &seq, err));
     ck_ok(append(&f, &named, 1, &one, &seq, err));
     ck_assert_uint_eq(seq, 2);
@@ -274,7 +274,7 @@ START_TEST(a_retry_with_its_expected_seq_is_recognised_without_limit)
     ck_status(ANNAL_ERR_CONFLICT, append(&f, longer, 3, &one, &seq, err));
     ck_status(ANNAL_ERR_CONFLICT, append(&f, &plain, 1, &one, &seq, err));
     ck_assert_uint_eq(count(&f), 3);
-    /* Nobody is told what cannot be read. */
+    /* An unreadable journal gives no answer. */
     ck_assert_int_eq(
         rename(tmpdir_path(&f.dir, "store/events/s.jsonl"), tmpdir_path(&f.dir, "aside")), 0);
     ck_status(ANNAL_ERR_IO, append(&f, &first, 1, &zero, &seq, err));
@@ -310,7 +310,7 @@ END_TEST
 
 /* ---- Levels ---- */
 
-/* H1, H12: events of level os lie between others; nothing may end up behind a hole. */
+/* H1, H12: events of level os lie between others; no event may follow a hole. */
 START_TEST(levels_may_be_mixed_in_any_order)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_OS, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_SYNC};
@@ -322,7 +322,7 @@ START_TEST(levels_may_be_mixed_in_any_order)
             append_numbers(f.store, "s", number + 1, number + 2, levels[rest % 3]), number += 2;
         append_numbers(f.store, "s", 9, 9, ANNAL_LEVEL_SYNC);
         ck_numbers(f.store, "s", 9);
-        /* The power goes: of the journal nothing is left, the log has it all. */
+        /* The power fails: the journal is gone, and the log has everything. */
         store_abandon(f.store);
         ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/events/s.jsonl")), 0);
         static const uint8_t boot[16] = "next";
@@ -381,8 +381,8 @@ START_TEST(an_incomplete_write_of_level_os_is_undone)
 }
 END_TEST
 
-/* Of two events the first may be whole, so nothing is taken back: what is there shows at the next
- * open. */
+/* The first of two events may be complete, so nothing is undone: the next open shows what
+ * exists. */
 START_TEST(closing_the_store_reports_a_session_that_cannot_be_released)
 {
     struct fixture f;
@@ -675,7 +675,7 @@ START_TEST(a_session_whose_first_append_failed_starts_again_in_the_requested_for
             failed = plan.failed[0] != '\0';
             ck_assert(failed || first == ANNAL_OK);
             annal_status second = append_msgpack(&f, &two, &seq);
-            if (second == ANNAL_ERR_CLOSED) { /* without memory to go on it said that it stops */
+            if (second == ANNAL_ERR_CLOSED) { /* the store stopped for lack of memory */
                 (void)annal_store_close(f.store, NULL);
                 f.store = store_open(f.path);
                 second = append_msgpack(&f, &two, &seq);

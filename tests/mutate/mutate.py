@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mutate.py [--check] [--list] [--jobs N] [--part I/N] [NAME…]: whether the tests notice when the product is wrong.
+"""mutate.py [--check] [--list] [--jobs N] [--part I/N] [NAME…]: check that the tests notice mistakes in the product.
 
-Each mutation of mutations.txt is one small mistake: a sync that is left out, a field that is one off, a check that is skipped, a
-lock that is not taken, a status that is lost. In a copy of the tree in build/mutate/tree the mistake is made, the test programs are
-built, and the suites that are named with it run until one fails. The exit status is 1 if none does.
+Each mutation of mutations.txt is one small mistake: a sync that is left out, a field that is one off, a check that is
+skipped, a lock that is not taken, a status that is lost. The script makes the mistake in a copy of the tree in
+build/mutate/tree, builds the test programs, and runs the suites of the mutation until one fails. The exit status is 1
+if none does.
 
-A mutation with `long: PART` instead of `short: SUITES` is found only by that part of tests/check_long.sh: it is named in the output,
-and --long runs the part in the copy. --check only looks whether each mutation still fits the tree, in a moment: CTest runs that.
-CCACHE and TMPDIR are those of the environment; without TMPDIR the stores of the tests are in /dev/shm, where syncs cost nothing.
+Only a part of tests/check_long.sh finds a mutation with `long: PART` instead of `short: SUITES`: the output names it,
+and --long runs the part in the copy. --check only checks that each mutation still fits the tree: CTest runs that.
+CCACHE and TMPDIR are taken from the environment; without TMPDIR the stores of the tests are in /dev/shm, where syncs
+cost nothing.
 """
 import argparse, os, re, signal, subprocess, sys, time
 
@@ -16,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TREE = os.path.join(ROOT, "build", "mutate", "tree")
 KINDS = ("sync", "format", "check", "lock", "status")
-SCRIPTS = {"serve": "annal_command"}  # suites that are no program of C, and what they run
-HANGS_AFTER = 300  # seconds: no suite that is named takes a tenth of it
+SCRIPTS = {"serve": "annal_command"}  # suites that are not C programs, and what they run
+HANGS_AFTER = 300  # seconds: no suite in the list takes a tenth of it
 
 
 class Misfit(Exception):
@@ -76,7 +78,7 @@ def suites_of(mutations):
 
 
 def known_suites():
-    """What suites there are, as far as the source says; CTest knows it only after a configuration."""
+    """The names of all suites, read from the source; CTest knows them only after a configuration."""
     names = set()
     for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
         for name in files:
@@ -199,7 +201,7 @@ def try_long(mutation):
 
 
 def try_one(mutation, jobs, long_too):
-    """(whether it is found or left to a long part by name, what is said of it)"""
+    """(whether it is found or left to a long part, the line to print)"""
     if "long" in mutation and not long_too:
         return True, f"left to check-long {mutation['long']}"
     path = os.path.join(TREE, mutation["file"])

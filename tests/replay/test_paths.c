@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A state is the same bytes on whatever way one comes to it.
+ * A state has the same bytes, whichever path leads to it.
  *
- * Random histories of sessions and forks, which are appended to, closed and opened again, left by
- * processes that die, with snapshots that are taken, dropped and damaged, and an index that is
- * deleted. What each event was is kept in plain arrays, and applied to a new state one by one: that
- * is what every other way must give.
+ * Random histories of sessions and forks: processes append, close, open again and die; snapshots
+ * are taken, dropped and damaged; the index is deleted. The test keeps each event in plain arrays
+ * and applies them to a new state one by one. Every other path must give the same state.
  */
 #include "index/sys/snapshot_rows.h"
 #include "index/sys/state.h"
@@ -197,7 +196,7 @@ static void take_snapshots(void)
         ck_ok(annal_snapshot_take(world.f.index, session, &policy, &info, err));
 }
 
-/* One bit of a snapshot is another one. */
+/* Flip one bit of a snapshot. */
 static void damage_snapshot(void)
 {
     annal_slice session = annal_slice_of(some_session()->id), row = {0};

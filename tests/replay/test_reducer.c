@@ -252,7 +252,7 @@ START_TEST(copies_stay_below_their_limit_and_evenly_spread)
 }
 END_TEST
 
-/* Put rows of 20 bytes at 100, 200, ... and let all together take so many. */
+/* Put rows of 20 bytes at 100, 200, ..., with a limit for all together. */
 static void put_rows(unsigned count, uint64_t bytes_max)
 {
     uint64_t every = 0;

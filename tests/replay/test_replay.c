@@ -81,7 +81,7 @@ START_TEST(every_past_state_is_the_same_with_all_snapshots_with_some_and_with_no
 }
 END_TEST
 
-/* What is written meanwhile goes to a file, several times. */
+/* Written pages go to a temporary file several times. */
 START_TEST(a_long_fold_gives_the_same_as_one_in_memory)
 {
     append_turns(&f, "s", 1, 9000);
@@ -93,13 +93,13 @@ START_TEST(a_long_fold_gives_the_same_as_one_in_memory)
 }
 END_TEST
 
-/* Pages of the snapshot are fetched, and written over, again and again. */
+/* Pages of the snapshot are fetched and overwritten repeatedly. */
 START_TEST(a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory)
 {
     annal_replay_info info;
     append_turns(&f, "s", 1, 3000);
     take();
-    append_turns(&f, "s", 1000, 9000); /* some of the turns that are there, too */
+    append_turns(&f, "s", 1000, 9000); /* includes some turns of the first part */
     char *long_fold = replay(S, at_seq(12000), false, &info);
     char *in_memory = folded_json(&f, S, 12000);
     ck_assert_uint_eq(info.snapshot_seq, 3000);
@@ -191,7 +191,7 @@ static void import(const char *kind, const char *folder, const char *name)
     free(path);
 }
 
-/* At a few seqs of one session, with a snapshot every 50 events. */
+/* Compare a few seqs of one session, with a snapshot every 50 events. */
 static int sample(void *arg, annal_slice session, uint64_t bytes)
 {
     const annal_snapshot_policy every_50 = {.every_events = 50};

@@ -70,7 +70,7 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* That the next event is seq, and comes in time. */
+/* Check that the next event is seq and arrives in time. */
 static void ck_next(uint64_t seq, uint32_t timeout_ms)
 {
     annal_event event = {0};
@@ -320,7 +320,7 @@ START_TEST(a_tail_without_a_wakeup_page_polls)
 }
 END_TEST
 
-/* ---- A journal that is not what it was ---- */
+/* ---- A journal that was changed ---- */
 
 static const char *journal(void)
 {

@@ -78,7 +78,7 @@ START_TEST(a_cursor_starts_after_the_committed_events_and_repeats_the_rest)
     ck_ok(annal_tail_commit(tail, err));
     open_tail(&everything);
     ck_nothing();
-    fixture_append(&f, "c", "a.one", "{}"); /* it does not know this one */
+    fixture_append(&f, "c", "a.one", "{}"); /* the tail does not know this session */
     fixture_append(&f, "b", "a.one", "{}");
     open_tail(&everything);
     ck_given("c", 1);
@@ -284,7 +284,7 @@ START_TEST(cursors_are_listed_and_shown)
 }
 END_TEST
 
-/* Whatever stands in the file: it is read as it was written, or refused. */
+/* Any content of the file is either read as it was written or refused. */
 START_TEST(a_damaged_cursor_is_never_read_as_another_position)
 {
     size_t len;
@@ -321,16 +321,16 @@ START_TEST(a_damaged_cursor_is_never_read_as_another_position)
 }
 END_TEST
 
-/* ---- A reader that is killed, again and again ---- */
+/* ---- A reader that is killed repeatedly ---- */
 
 enum { KILL_SESSIONS = 4, KILL_EVENTS = 300 };
 
 /* What the readers wrote down, one after the other: it outlives them. */
 struct ledger {
-    _Atomic uint64_t next[KILL_SESSIONS];     /* the largest seq given so far, plus one */
+    _Atomic uint64_t next[KILL_SESSIONS];     /* the largest given seq plus one */
     _Atomic uint64_t promised[KILL_SESSIONS]; /* committed up to here: never given again */
     _Atomic uint64_t wrong;
-    _Atomic uint64_t again; /* how many came twice */
+    _Atomic uint64_t again; /* number of repeated events */
 };
 
 static void read_and_write_down(struct ledger *ledger, uint64_t seed)

@@ -63,7 +63,7 @@ static void append(size_t session)
     (void)append_as(session, "a.one", "{}", ANNAL_LEVEL_OS);
 }
 
-/* That the next event of a tail is this one, and comes in time. */
+/* Check that the next event of a tail is this event and arrives in time. */
 static void ck_given(annal_tail *of, const char *session, uint64_t seq)
 {
     annal_event event = {0};
@@ -222,7 +222,7 @@ START_TEST(a_tail_begins_at_a_time)
     fixture_append_at(&f, "c", "a.one", "{}", 97999999);
     open_tail(&(annal_tail_options){.from_us = 98000000});
     ck_given(tail, "a", 98);
-    ck_given(tail, "b", 3); /* behind the last that is older */
+    ck_given(tail, "b", 3); /* after the last older event */
     ck_given(tail, "a", 99);
     ck_given(tail, "a", 100);
     ck_nothing(tail);
@@ -336,7 +336,7 @@ START_TEST(a_tail_of_all_sessions_gives_only_the_own_events_of_a_fork)
         ck_given(tail, "s00", seq);
     ck_given(tail, "s01", 3);
     ck_nothing(tail);
-    /* One that is made while it looks, and a fork of a fork. */
+    /* A fork that is created while the tail runs, and a fork of a fork. */
     ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s01"), 3, ANNAL_SLICE("s02"), NULL, NULL, err));
     ck_nothing(tail);
     append(2);
@@ -443,7 +443,7 @@ static void *append_at_random(void *arg)
 
 static _Atomic bool model_done;
 
-/* Reads until everything is there: seqs without gap or repeat. */
+/* Read all events: seqs without gap or repeat. */
 static void *read_all(void *arg)
 {
     struct random rng;
@@ -504,7 +504,8 @@ START_TEST(no_interleaving_makes_a_tail_miss_or_repeat_an_event)
 }
 END_TEST
 
-/* One loop, a descriptor for each tail: half of one session each, half of all. */
+/* One loop with a descriptor for each tail: half of the tails follow one session, half all
+ * sessions. */
 START_TEST(an_event_loop_over_many_descriptors_gets_each_event_once)
 {
     enum { TAILS = 100, APPENDS = 200, SPREAD = 4 };

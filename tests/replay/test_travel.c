@@ -22,7 +22,7 @@ static uint64_t travel_seq(annal_travel *travel)
     return seq;
 }
 
-/* The state that is shown is the one after event seq. */
+/* Check that the travel shows the state after event seq. */
 static void ck_here(annal_travel *travel, uint64_t seq)
 {
     struct text text = {0};
@@ -87,7 +87,7 @@ START_TEST(every_move_in_a_long_session_shows_the_right_state)
     const int steps = (int)full_or(25, 10);
     append_turns(&f, "s", 1, events);
     annal_travel *travel = travel_open((annal_moment){0});
-    wander(travel, events, &random, steps); /* there are no snapshots */
+    wander(travel, events, &random, steps); /* without snapshots */
     ck_ok(annal__snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 350}, NULL,
                                    err));
     wander(travel, events, &random, steps);
@@ -95,7 +95,7 @@ START_TEST(every_move_in_a_long_session_shows_the_right_state)
 }
 END_TEST
 
-/* Through all keyframes, and past the window in front of which there are none. */
+/* Through all keyframes, and beyond the window, before which no keyframes exist. */
 START_TEST(many_steps_back_show_each_state)
 {
     append_turns(&f, "s", 1, 1500);

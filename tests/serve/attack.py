@@ -74,7 +74,7 @@ def make(document, rng):
 
 
 def raw(port, rng):
-    """What is no HTTP, or half of it."""
+    """Bytes that are not HTTP, or half a request."""
     texts = [b"GET / HTTP/1.1\r\n", b"GET " + b"/" * 20000, b"\0" * 1000, b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 500,
              b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"POST /v1/logs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -5\r\n\r\n",
              b"POST /v1/logs HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Streams that are cut, of a server that is killed, while others write: cuts.py ANNAL [CUTS]
+"""Cut streams, and kill the server, while other processes write: cuts.py ANNAL [CUTS]
 
-Nothing is missed, nothing comes twice, and nothing begins again: of one session, of several, and of all.
+No event is missed or repeated, and no stream starts again, whether it follows one session, several, or all.
 """
 
 import http.client
@@ -25,7 +25,7 @@ def write(server, names, stop):
 
 
 def read(server, query, last, most, seen):
-    """At most so many events; returns where the stream is."""
+    """Read at most so many events; returns the position of the stream."""
     stream = server.stream(query, last)
     for _ in range(most):
         kind, event = stream.next()

@@ -76,7 +76,7 @@ def drain(client):
 
 
 def end_under_clients(server, rounds):
-    """The server ends while it makes answers that are sent as they are made."""
+    """The server ends while it creates answers that it sends in pieces."""
     for number in range(rounds):
         clients = [server.send("/sessions/large/share") for _ in range(16)]
         readers = [threading.Thread(target=drain, args=(client,)) for client in clients]

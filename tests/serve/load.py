@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How the server bears many live streams: load.py ANNAL [STREAMS [APPENDS-A-SECOND [SECONDS]]]
+"""The server with many live streams: load.py ANNAL [STREAMS [APPENDS-A-SECOND [SECONDS]]]
 
-One stream a session, appends spread over all of them by HTTP, each timed from before it is sent to when its stream
-has it. Meanwhile another process appends to a session of its own, one event after the other. Rounds with the streams
-and without them take turns; both have the same appends. Prints what is asked of it beside what was measured; the exit
-status is 1 if that is not met. SPARE=2 in the environment: twice as much is allowed, for a machine that others use.
+Each session has one stream, and HTTP appends go to all sessions in turn; the time of each counts from its sending to
+its arrival in the stream. Another process appends to its own session, one event after the other. Rounds with streams
+and without them take turns, with the same appends. Prints each goal beside the measured value; the exit status is 1 if
+a goal is missed. SPARE=2 in the environment doubles the limits, for a shared machine.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ async def other(store, took, stop):
 
 
 async def round_of(load, writers, store, streams):
-    """What appends took: of the other process, and by HTTP."""
+    """The times of appends: by the other process, and by HTTP."""
     ready, stop, took, begun = asyncio.Semaphore(0), asyncio.Event(), [], time.monotonic()
     follows = [asyncio.create_task(load.follow(number, ready)) for number in range(streams)]
     for _ in follows:

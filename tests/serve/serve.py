@@ -42,7 +42,7 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
 def proc(path):
-    """What such a file says; of what has ended, nothing."""
+    """The content of such a file, or nothing if its process has ended."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -245,7 +245,7 @@ def test_a_request_with_too_many_parameters_is_answered():
 
 
 def raw_answer(server, request):
-    """All bytes that come back, and whether the server closed the connection within five seconds."""
+    """All received bytes, and whether the server closed the connection within five seconds."""
     answer = b""
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
         client.sendall(request)
@@ -403,7 +403,7 @@ def test_a_request_whose_client_left_before_its_turn_is_not_run():
         for first in clients:
             first.close()
         wait_for(lambda: not other.children())
-        other.get("/search?q=x") # its turn is after that of the upload
+        other.get("/search?q=x")  # its turn is after the upload
         other.get("/sessions/s", status=404)
         assert other.ask("/api/v1/bundle", method="PUT", body=bundle)[0] == 200
         other.get("/sessions/s")
@@ -554,7 +554,7 @@ def test_sql_reads_within_limits():
             while not any(asked.running() for asked in long):
                 time.sleep(0.01)
             server.get("/search?q=nothing")
-            assert not any(asked.done() for asked in long)  # nobody waits for them
+            assert not any(asked.done() for asked in long)  # no client waits for them
         told = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
         assert server.get("/schema")["tables"] == told
         assert server.get("/usage?by=model")["rows"] == []
@@ -1197,7 +1197,7 @@ def test_metrics_are_open_metrics():
 
 
 def test_metrics_say_how_far_shippers_are():
-    """Those whose targets are not there; each has its name, in which no password is shown."""
+    """Shippers with unreachable targets; each has a name without its password."""
     with Server() as server:
         post(server, "/sessions/s/events", '{"type":"a","data":1}')
         targets = {"postgresql://boss:se?cret@127.0.0.1:1/fleet?connect_timeout=1": "postgresql://127.0.0.1:1/fleet",

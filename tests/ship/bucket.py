@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """bucket.py ANNAL ROUNDS: a lake in a bucket, while shippers, the network and the server fail.
 
-After each fault the shipper goes on by itself; then the lake equals the journal: DuckDB reads each event once, as it was
-written. After the first fault of each kind, and every tenth, the command's own check says so, too; it reads the whole lake.
+After each fault the shipper continues by itself; then the lake equals the journal: DuckDB reads each event once and
+unchanged. After the first fault of each kind, and every tenth, the command's own check agrees; it reads the whole lake.
 """
 
 import json
@@ -72,7 +72,7 @@ class Scene:
         end(self.second)
 
     def compacted(self):
-        """A run removes what the one before replaced; the shipper may make new files meanwhile."""
+        """A run removes the files that the previous run replaced; the shipper may create new files in the meantime."""
         words = ["ship", "compact", URL, "--as", "h1", "--today", "--keep", "0", "--json"]
         while json.loads(self.annal.run(*words))["made"]:
             pass

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draw TITLE X-LABEL Y-LABEL <points >picture.svg: lines over two logarithmic axes, as those of
+ * draw TITLE X-LABEL Y-LABEL <points >picture.svg: lines over two logarithmic axes, as in
  * docs/performance. A point is a line "x y name".
  */
 #include "tests/bench/compare/svg.h"

@@ -10,7 +10,7 @@
 
 extern struct pg pg;       /* of the suite; its directory is "" where there is no PostgreSQL */
 extern const char *url;    /* of the database; NULL without a server */
-extern const char *second; /* the path of a second store, which is not there yet */
+extern const char *second; /* the path of a second store, which does not exist yet */
 
 /* Unchecked: once for the suite. */
 void fleet_start(void);

@@ -6,17 +6,17 @@
  *     fleet ship URL HOSTS SECONDS RATE...   events/s of all hosts; the next one after SECONDS
  *     fleet renew URL HOSTS SECONDS          leases of the sessions home-<host>
  *
- * (1) A host has what a real one has on its way: recorded events, those of one generated session,
- *     over and over, each time as another session, which is somewhere in the middle at first
- *     (fleet.py made its head). Events come at an even rate. A host ships what
- *     it has, one batch at a time, and then waits as ship.c does, so batches grow when the target
- *     is slow. When it is away, the host waits as ship.c does, and connects again.
- * (2) A moment after a batch a host makes rows of sessions and turns as rows.c does, but on its one
- *     connection: all that were not made when it began, then those of its later batches.
- * (3) The lag of a batch is the age of its oldest event when it was committed. All is counted in
- *     the second half of each step, so it is that of the rate and not of the change.
- * (4) Each rate prints one line of JSON. The first one that is not reached (events wait
- *     longer than LAG_MS_MAX, or a tenth of them is left over) is the last.
+ * (1) A host has the same data in transit as a real host: the recorded events of one generated
+ *     session, repeatedly, each time as a new session; the first session is in its middle (fleet.py
+ *     created its head). Events arrive at an even rate. A host ships its events, one batch at a
+ *     time, and then waits as ship.c does, so batches grow when the target is slow. When the target
+ *     is unreachable, the host waits as ship.c does, and connects again.
+ * (2) A moment after a batch a host builds rows of sessions and turns as rows.c does, but on its
+ *     only connection: all missing rows when it begins, then the rows of its later batches.
+ * (3) The lag of a batch is the age of its oldest event when it was committed. Only the second half
+ *     of each step counts, so the figures belong to the rate and not to the change.
+ * (4) Each rate prints one line of JSON. The program ends after the first rate that is not reached
+ *     (events wait longer than LAG_MS_MAX, or a tenth of them is left over).
  */
 #include "tests/bench/generate.h"
 
@@ -54,7 +54,7 @@ enum {
     BUCKETS = 2000 /* of 1 % each: up to 440 s */
 };
 
-/* Since begin_us all hosts together make so many events a second; they had made `made` before. */
+/* From begin_us on, all hosts together create `rate` events per second; before, they had `made`. */
 struct step {
     int64_t begin_us;
     double rate, made;
@@ -65,11 +65,11 @@ struct host {
     unsigned number;
     char store[24];
     struct ship_target *target;
-    uint64_t begun, sent; /* events: those of its first session that were shipped before, all */
+    uint64_t begun, sent; /* numbers of events: shipped before of its first session, and in total */
     uint64_t looked_at;
     int64_t next_us, look_us;
-    int64_t rows_us;  /* when to make rows; 0: they are made */
-    bool rows_wanted; /* since rows_last was asked for */
+    int64_t rows_us;  /* when to build rows; 0: they are built */
+    bool rows_wanted; /* requested since rows_last */
     uint64_t rows_last;
     unsigned tries;
     struct shipment shipments[HOST_SHIPMENTS];
@@ -174,7 +174,7 @@ static bool connect_host(struct host *host, annal_error *err)
     return true;
 }
 
-/* The target is away: as back_off() in ship.c. */
+/* The target is unreachable: as back_off() in ship.c. */
 static void back_off(struct host *host, annal_error *err)
 {
     if (err->status != ANNAL_ERR_BUSY && err->status != ANNAL_OK)
@@ -198,7 +198,7 @@ static annal_status count_head(void *arg, annal_slice session, const struct plac
     return ANNAL_OK;
 }
 
-/* How many events it has by now, and when it will have one more. */
+/* The number of its events so far, and the time of the next. */
 static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_next_us)
 {
     const struct step *step = atomic_load(&current);
@@ -211,7 +211,7 @@ static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_ne
     return (uint64_t)made;
 }
 
-/* The sessions of the next so many events. */
+/* The sessions of the next count events. */
 static size_t choose_shipments(struct host *host, uint64_t count, struct shipment **out)
 {
     size_t shipments = 0;
@@ -411,7 +411,7 @@ static bool run_step(struct step *step, const struct step *before, int seconds)
 static void run_ship(struct host *hosts, int seconds, char **rates, int count)
 {
     static struct step steps[64];
-    /* Until all are connected nothing is made. */
+    /* No events before all hosts are connected. */
     steps[0] = (struct step){.begin_us = annal__monotonic_us(), .rate = 1e-3};
     atomic_store(&current, &steps[0]);
     start_hosts(hosts, run_host);

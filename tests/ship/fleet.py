@@ -25,7 +25,7 @@ from servers import Annal, answers, end, free_port, start, wait_until
 PROGRAMS = "/usr/lib/postgresql"
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# 100 old sessions of each host, one that is going on, and a lease.
+# For each host, 100 old sessions, an active session, and a lease.
 PAST = """
 INSERT INTO annal._heads (store, session, seq, h, at, file, created_at)
     SELECT 'host' || lpad((n / 100)::text, 5, '0'), 'old-' || n, 1000, n, 1600000, md5(n::text), now()
@@ -137,7 +137,7 @@ def seconds_of(pid):
 
 
 def seconds_of_server(postmaster):
-    """Of all its processes, also those that have ended."""
+    """For all its processes, also those that have ended."""
     seconds = sum(map(int, stat_of(postmaster)[11:15])) / TICKS
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -154,7 +154,7 @@ def idle_seconds():
 
 
 class Watch(threading.Thread):
-    """What the servers do meanwhile: samples twice a second, and sums since take()."""
+    """The load of the servers: samples twice a second, and sums since take()."""
 
     def __init__(self, servers, load):
         super().__init__(daemon=True)
@@ -170,7 +170,7 @@ class Watch(threading.Thread):
                 "load_cpu": seconds_of(self.load)}
 
     def take(self):
-        """What was since the last call."""
+        """The figures since the last call."""
         now, before = self.sums(), getattr(self, "before", None)
         self.before, seen = now, getattr(self, "seen", [])
         self.seen = []
@@ -197,7 +197,7 @@ class Watch(threading.Thread):
 
 
 def limit_of(step, pool):
-    """In words, what was not there in the last step."""
+    """Describe what was missing in the last step."""
     cores = os.cpu_count()
     waits = ", ".join(f"{wait} {count:.1f}" for wait, count in list(step["waits"].items())[:3])
     return (f"PostgreSQL used {step['postgres_cpu_s']:.2f} of {cores} cores, the pooler {step['pooler_cpu_s']:.2f}, the hosts "
@@ -252,7 +252,7 @@ def ship(servers, options):
 
 
 def statements(servers):
-    """Where the time of the server goes, statement by statement."""
+    """The time of the server, by statement."""
     print("\nms planned   ms run   calls   statement")
     for planned, run, calls, text in servers.rows("""
             SELECT round((total_plan_time / calls)::numeric, 3), round((total_exec_time / calls)::numeric, 3), calls,
@@ -323,7 +323,7 @@ WHERE to_regclass('annal.events_' || to_char(day, 'YYYYMMDD')) IS NULL
 
 
 def partitions(servers, options):
-    """What a session of 1,000 events costs when there are more and more days, and a batch of one event. Half of five runs."""
+    """The cost of a session of 1,000 events, and of a batch of one event, while days are added: the median of five runs."""
     annal = Annal(f"{options.build}/tools/annal", f"{servers.dir}/days")
     url = f"postgresql://boss@127.0.0.1:{servers.port}/fleet"
     a_turn = '{"type":"turn.started","data":{}}\n'

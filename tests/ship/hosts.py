@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """hosts.py ANNAL HOSTS TASKS: hosts with stores of their own claim tasks, and are frozen for longer than their lease.
 
-Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary is killed
-once. In the end each task was done once, nothing comes after that in the tables, and every event that a host appended is in its
-store or in the tables. Then they claim tasks of one backlog, whose session they take in turns: each task is claimed once, by the
-host that was told so. At last they claim as many tasks of a backlog that they share, and their journals are the same.
+Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary
+is killed once. At the end each task was done once, the tables have no later event of it, and every event that a host
+appended is in its store or in the tables. Then the hosts claim tasks of one backlog, whose session they take in turns:
+each task is claimed once, by the host that got the answer. Finally they claim as many tasks of a backlog that they
+share, and their journals are equal.
 """
 
 import json
@@ -33,7 +34,7 @@ def psql(url, sql):
 
 
 class Fleet(PostgresPrograms):
-    """PostgreSQL with two standbys, one of which has each commit before it is answered, behind a pooler."""
+    """A pooler, and PostgreSQL with two standbys, one of which receives each commit before the answer."""
 
     def __init__(self):
         super().__init__()
@@ -87,7 +88,7 @@ class Fleet(PostgresPrograms):
 
 
 class Host:
-    """What runs in a process of its own until every task is done."""
+    """Runs in a process of its own until every task is done."""
 
     def __init__(self, program, directory, name, url, tasks):
         self.annal = Annal(program, f"{directory}/{name}")
@@ -153,7 +154,7 @@ class Claimant(Host):
 
 
 class Sharer(Host):
-    """Claims tasks of a backlog that all hosts share, and the lease of the run of each. What the command said is certain."""
+    """Claims tasks of a backlog that all hosts share, and the leases of their runs. The answer of the command is certain."""
 
     def run_all(self):
         self.run("pack", "enable", "agentweaver")
@@ -222,7 +223,7 @@ def check_leases(server, tasks):
 
 
 def check_journals(program, directory, hosts):
-    """Bytes that were decided and not written yet come with the next append."""
+    """The next append writes bytes that were decided and not written yet."""
     journals = set()
     for name in hosts:
         annal = Annal(program, f"{directory}/{name}")

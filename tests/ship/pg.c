@@ -22,7 +22,7 @@
 
 enum { WORDS_MAX = 24, NOBODY = 65534 };
 
-/* Where directories of servers are made. */
+/* The directory for the directories of servers. */
 static const char *disk;
 
 /* Where its programs are; "": nowhere. */
@@ -123,7 +123,7 @@ static bool answers(const struct pg *pg)
     return ready;
 }
 
-/* It refuses to start while processes of one that was killed are left. */
+/* A server refuses to start while processes of a killed server are left. */
 void pg_restart(struct pg *pg)
 {
     const char *const words[] = {"-D", "data",

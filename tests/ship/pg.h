@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct pg {
-    char dir[64]; /* "": there is no server */
+    char dir[64]; /* "": no server */
     pid_t pid;
     const char *clock; /* of libfaketime, "+1h"; NULL: the system's */
 };
@@ -18,12 +18,12 @@ struct pg {
 /* In the environment of this process: programs that it starts have this clock. NULL: no more. */
 void clock_set(const char *offset);
 
-/* From now on servers are on a small file system that nobody else sees, and that ends with this
- * process. False if this user may not make one. */
+/* From now on servers use a small file system that no other process sees and that ends with this
+ * process. False if this user may not create a file system. */
 bool pg_make_small_disk(void);
 
-/* In a directory of its own in $ANNAL_TEST_SERVERS, or in /tmp. False if there is no PostgreSQL on
- * this machine; what is missing was said. */
+/* Start a server in a new directory in $ANNAL_TEST_SERVERS, or in /tmp. False if this machine has
+ * no PostgreSQL; prints what is missing. */
 bool pg_start(struct pg *pg);
 
 /* A hot standby of it, in a directory of its own. */

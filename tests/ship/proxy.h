@@ -11,7 +11,7 @@
 
 enum proxy_mode {
     PROXY_PASS,
-    PROXY_CUT,   /* every connection is closed, and new ones are as soon as they come */
+    PROXY_CUT,   /* every connection is closed, and so is each new connection */
     PROXY_STALL, /* connections stay, and nothing passes */
     PROXY_SLOW   /* a few bytes at a time */
 };
@@ -25,7 +25,7 @@ struct proxy {
 void proxy_start(struct proxy *proxy, const char *socket_path);
 void proxy_set(struct proxy *proxy, enum proxy_mode mode);
 
-/* Once so many bytes more have passed, all connections are closed, once. */
+/* After `bytes` more bytes, close all connections once. */
 void proxy_cut_after(struct proxy *proxy, uint64_t bytes);
 void proxy_stop(struct proxy *proxy);
 

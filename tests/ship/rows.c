@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of sessions and turns, which are made some time after the batch that brought their
- * events. */
+/* Rows of sessions and turns, which are built some time after the batch with their events. */
 #include "tests/ship/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -55,7 +54,7 @@ static void end(pid_t pid)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Session s1 has a row, and then events whose rows nobody made: their shipper was killed. */
+/* Session s1 has a row, and then events without rows: their shipper was killed. */
 static void leave_unmade(void)
 {
     DONE_WITH(&cli, events, "append", "s1");
@@ -113,7 +112,7 @@ START_TEST(rows_are_built_from_events_before_these_are_dropped)
 }
 END_TEST
 
-/* Retention does not wait until no batches come. */
+/* Retention works while batches arrive. */
 START_TEST(a_drop_does_not_build_rows_of_other_events)
 {
     NEEDS_SERVER();
@@ -125,7 +124,8 @@ START_TEST(a_drop_does_not_build_rows_of_other_events)
 }
 END_TEST
 
-/* Waits until another connection waits for a lock, if this one has locked a table of events. */
+/* Wait until another connection waits for a lock, if this connection has locked a table of
+ * events. */
 static const char wait_with_lock[] =
     "CREATE OR REPLACE FUNCTION annal._fold_before(day date) RETURNS void LANGUAGE plpgsql AS $$ "
     "BEGIN"
@@ -199,7 +199,7 @@ START_TEST(two_simultaneous_drops_remove_events_once)
 }
 END_TEST
 
-/* The batches of the same sessions that come while another process makes rows. */
+/* Batches of the same sessions arrive while another process builds rows. */
 START_TEST(batches_do_not_wait_for_the_process_that_builds_rows)
 {
     NEEDS_SERVER();
@@ -217,7 +217,7 @@ START_TEST(batches_do_not_wait_for_the_process_that_builds_rows)
 }
 END_TEST
 
-/* Somebody forgot a transaction. */
+/* A transaction was left open. */
 START_TEST(a_stuck_builder_of_rows_blocks_others_for_a_limited_time)
 {
     NEEDS_SERVER();

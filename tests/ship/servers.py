@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of shipping share: the command, servers that end with the test, and a network that fails."""
+"""Shared code of the shipping tests: the command, servers that end with the test, and a failing network."""
 
 import ctypes
 import glob
@@ -86,7 +86,7 @@ class Annal:
 
 
 class Proxy(threading.Thread):
-    """A network that fails, between a port of its own and that of a server."""
+    """A failing network, between its own port and the port of a server."""
 
     def __init__(self, server):
         super().__init__(daemon=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""speed.py ANNAL [PART…]: what is asked of the speed of shipping, beside what was measured.
+"""speed.py ANNAL [PART…]: the goals for the speed of shipping, beside the measured values.
 
     long     a session of 300,000 events to PostgreSQL, beside a bare COPY of the rows
     dense    20,000 sessions of 13 events, 12 of which may change a row of sessions or turns, beside the same; one begins
@@ -9,8 +9,8 @@
     lag      5,000 events a second for 20 s: how long after the append an event is in PostgreSQL
     appends  four agents append every 10 ms and wait for the answer, with a shipper beside them and without
 
-PostgreSQL runs here, too, without fsync. What is compared takes turns; a figure is the median of the rounds. SPARE=2 in
-the environment: twice as much is allowed, for a machine that others use. The exit status is 1 if something is not met.
+PostgreSQL runs here, too, without fsync. Compared cases take turns; a figure is the median of the rounds. SPARE=2 in
+the environment doubles the limits, for a shared machine. The exit status is 1 if a goal is missed.
 """
 
 import json
@@ -76,7 +76,7 @@ def dense_sessions(annal):
 
 
 def beside_copy(program, name, make):
-    """Both into the same empty tables. The store is in memory, where 20,000 sessions are made quickly."""
+    """Both into the same empty tables. The store is in memory, where 20,000 sessions are created quickly."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         annal, server = Annal(program, directory + "/store"), Postgres()
         try:

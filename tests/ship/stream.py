@@ -225,19 +225,19 @@ def check_repeats(scene):
 
 
 def try_gap(scene):
-    """An event that the stream lost: the tail that follows had it, and one that begins says what is missing."""
+    """The stream lost an event: a running tail has received it, and a new tail reports the gap."""
     scene.annal.append("gap", 1, 3)
     scene.last["gap"], scene.seen["gap"] = 3, 0
     scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
     wait_until("the tail has the session", lambda: scene.has_caught_up("gap"))
     last = scene.cluster.request("STREAM.INFO.ANNAL")["state"]["last_seq"]
-    for seq in range(last - 20, last + 1):  # it may be there twice
+    for seq in range(last - 20, last + 1):  # it may exist twice
         headers = base64.b64decode(scene.cluster.request("STREAM.MSG.GET.ANNAL", {"seq": seq})["message"]["hdrs"])
         if b"Annal-Session: gap\r" in headers and b"Annal-Seq: 2\r" in headers:
             scene.cluster.request("STREAM.MSG.DELETE.ANNAL", {"seq": seq})
 
     def is_said():
-        """Of three copies of the stream, the one that the tail is given may lose it a moment later."""
+        """The tail reads one of three copies of the stream, and that copy may lose the event a moment later."""
         nonlocal answer
         out, err, status = tail(scene, "gap")
         answer = ([json.loads(line)["seq"] for line in out.splitlines()], err, status)
@@ -301,7 +301,7 @@ def tail(scene, *words):
 
 
 def try_strange_messages(scene):
-    """What is not an event, or cannot be one, is left out, and this is said once."""
+    """Messages that are not events, or cannot be, are skipped with one warning."""
     good = '{"type":"t"}'
     bad = [({"Part": "1/2305843009213693952"}, good), ({"Part": "0/1"}, good), ({"Part": "2/1"}, good), ({"Part": "1"}, good),
            ({"Part": "-1/1"}, good), ({"Part": "1/10001"}, good), ({"Seq": "0"}, good), ({"Seq": "-1"}, good),
@@ -338,7 +338,7 @@ def try_many_parts(scene):
 
 
 def try_long_name(scene):
-    """Of a store: HOST:PATH, unless --as says another one."""
+    """The name of a store: HOST:PATH, unless --as gives another."""
     path = f"{scene.directory}/" + "/".join([chr(ord("a") + i) * 200 for i in range(5)])
     os.makedirs(path)
     annal = Annal(scene.annal.program, path + "/store")

@@ -55,7 +55,7 @@ static void ck_same_journals(const char *session)
 
 /* ---- What is shared ---- */
 
-/* Neither store ships or pulls anything, and nobody shares the session. */
+/* Neither store ships or pulls anything, and no user shares the session. */
 START_TEST(a_pack_shares_a_session_from_its_first_event_on)
 {
     NEEDS_SERVER();
@@ -240,7 +240,7 @@ START_TEST(a_released_session_is_shared_again)
 }
 END_TEST
 
-/* Guards are not asked about a part of the session. */
+/* Guards do not decide by a part of the session. */
 START_TEST(a_store_with_a_part_of_a_session_does_not_decide_by_it)
 {
     NEEDS_SERVER();
@@ -336,7 +336,7 @@ START_TEST(a_fork_of_a_shared_session_is_shared)
 }
 END_TEST
 
-/* The COMMIT was done, its answer is lost, and the session was released meanwhile. */
+/* The COMMIT succeeded, its answer was lost, and then the session was released. */
 START_TEST(an_event_decided_before_a_release_stays)
 {
     NEEDS_SERVER();
@@ -395,7 +395,8 @@ START_TEST(one_of_eight_claims_of_a_task_wins)
 }
 END_TEST
 
-/* Nobody guards these, so each gets its place, also beside other processes of the same store. */
+/* No guard refuses these events, so each is appended, also beside other processes of the same
+ * store. */
 START_TEST(each_of_eight_processes_appends_its_events)
 {
     NEEDS_SERVER();
@@ -423,7 +424,7 @@ START_TEST(each_of_eight_processes_appends_its_events)
 }
 END_TEST
 
-/* AT-A1, A-10: each change of a run's status is a compare and set, whichever host makes it. */
+/* AT-A1, A-10: each change of a run's status is a compare-and-set, on every host. */
 START_TEST(the_status_of_a_run_is_one_for_all_hosts)
 {
     NEEDS_SERVER();
@@ -446,7 +447,7 @@ START_TEST(the_status_of_a_run_is_one_for_all_hosts)
 }
 END_TEST
 
-/* A run needs its project, which another host has: it is brought. */
+/* A run needs its project, which is on another host: it is downloaded. */
 START_TEST(a_run_sees_its_project_from_another_host)
 {
     NEEDS_SERVER();
@@ -520,7 +521,8 @@ START_TEST(the_lease_of_a_run_has_one_owner_on_all_hosts)
 }
 END_TEST
 
-/* AT-A11, AT-A16, AT-A17: events of both hosts have one order, without a gap, in both. */
+/* AT-A11, AT-A16, AT-A17: the events of both hosts have the same order in both stores, without a
+ * gap. */
 START_TEST(the_events_of_a_run_have_one_order)
 {
     NEEDS_SERVER();
@@ -539,7 +541,7 @@ START_TEST(the_events_of_a_run_have_one_order)
 }
 END_TEST
 
-/* AT-A19: revisions are numbered for both hosts, and nobody changes or removes one. */
+/* AT-A19: revisions are numbered for both hosts, and no host changes or removes a revision. */
 START_TEST(revisions_are_numbered_and_stay)
 {
     NEEDS_SERVER();

@@ -90,11 +90,12 @@ static struct scene {
     struct writing *writing;
     pid_t writer, shipper, second, pooler;
     char url[200];
-    char socket[120]; /* a link to that of the server or the pooler */
+    char socket[120]; /* a link to the socket of the server or the pooler */
     bool has_dump;    /* in the directory of the server */
 } scene;
 
-/* With --json it ends when nobody reads its output any more: also when this process fails. */
+/* With --json the shipper ends when its output has no reader any more, also after a failure of this
+ * process. */
 static pid_t start_shipper(const char *batch)
 {
     int in, out;
@@ -320,7 +321,8 @@ static void fill_the_disk(void)
     pg_restart(&scene.pg);
 }
 
-/* Of the server, so that days of arrival come twice and out of order, and of a shipper. */
+/* Set the clock of the server, so that days of arrival repeat out of order, and the clock of a
+ * shipper. */
 static void set_a_clock(void)
 {
     static const char *const offsets[] = {"-1h", "+1h", "+25h", NULL};

@@ -55,7 +55,7 @@ START_TEST(a_session_has_one_home_at_a_time)
     move();
     H2("home", "take", "s1");
     cli_assert_refused(&cli, 1, "session 's1' is at home in store 'h1' (epoch 1)");
-    H1("home", "take", "s1"); /* its own is made longer */
+    H1("home", "take", "s1"); /* extends its own lease */
     cli_assert_done(&cli);
     H1("home", "release", "s1");
     ck_assert_str_eq(cli.out, "session 's1' has no home now: any store may take it\n");
@@ -195,7 +195,7 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_its_events)
 }
 END_TEST
 
-/* What is not late yet, because nobody appended in its place, is not copied. */
+/* An event that is not late yet, because no other store has appended at its seq, is not copied. */
 START_TEST(events_that_the_home_can_still_ship_are_not_late)
 {
     NEEDS_SERVER();
@@ -272,7 +272,7 @@ START_TEST(a_copy_of_a_store_with_an_older_epoch_is_fenced)
 }
 END_TEST
 
-/* h2 shipped a copy of the session before anybody had it. */
+/* h2 shipped a copy of the session before any store was its home. */
 START_TEST(a_store_with_its_own_head_must_have_the_longest_history)
 {
     NEEDS_SERVER();
@@ -288,12 +288,12 @@ START_TEST(a_store_with_its_own_head_must_have_the_longest_history)
     H2("home", "take", "s1");
     cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
     append("3", 0);
-    H1("ship"); /* nobody has taken it */
+    H1("ship"); /* no store is its home */
     cli_assert_done(&cli);
     H1("home", "take", "s1");
     ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 1)\n");
     ASK(heads, "h1 3, h2 1");
-    /* The target comes back from a backup, of a moment when the home was another one's. */
+    /* The target is restored from a backup of a moment when another store was the home. */
     fleet_do("UPDATE annal._homes SET epoch = 1, store = 'h2', until = '-infinity',"
              " was = 'h1'");
     H1("home", "take", "s1");
@@ -481,7 +481,7 @@ START_TEST(a_take_that_timed_out_does_not_succeed_later)
     H2("home", "take", "s1", "--timeout", "1");
     cli_assert_refused(&cli, 3, "ship to");
     PQfinish(other);
-    fleet_do("UPDATE annal._homes SET until = until"); /* after whoever waits */
+    fleet_do("UPDATE annal._homes SET until = until"); /* after all waiting transactions */
     ASK("SELECT count(store) FROM annal._homes", "0");
 }
 END_TEST

@@ -272,8 +272,8 @@ START_TEST(no_link_in_a_lake_is_followed)
 }
 END_TEST
 
-/* c0 is the root, and each session has `by` forks, of one event; the file with their events is not
- * there. */
+/* c0 is the root, and each session has `by` forks with one event; the file with their events is
+ * missing. */
 static void put_forks(int count, int by)
 {
     struct buf text = {0};
@@ -369,7 +369,7 @@ static int make_row(void *arg, const annal_value **out_values)
     return 0;
 }
 
-/* A Parquet file of few bytes, the file of the only manifest, which says it has one event. */
+/* A small Parquet file, named by the only manifest, which claims one event. */
 static void put_parquet(struct making making, int last_seq)
 {
     static const struct parquet_column columns[] = {
@@ -419,7 +419,8 @@ START_TEST(a_small_file_that_claims_a_huge_content_is_not_unpacked)
 }
 END_TEST
 
-/* Two sessions that are said to be forks of each other, and one that is a fork of itself. */
+/* Two sessions that claim to be forks of each other, and a session that claims to be a fork of
+ * itself. */
 START_TEST(forks_in_a_circle_are_damage)
 {
     put_text("00000001.json", GOOD_1
@@ -468,7 +469,7 @@ END_TEST
 /* ---- A bucket, and a server of a store ---- */
 
 struct answer {
-    const char *head, *body; /* and so often more, which makes it a long one */
+    const char *head, *body; /* the body is repeated `times` times */
     int times;
 };
 
@@ -511,7 +512,7 @@ static void swap_staging(void)
     globfree(&found);
 }
 
-static const char *manifest; /* of a bucket that has one; NULL: each answer is the same */
+static const char *manifest; /* the manifest of the bucket; NULL: each answer is the same */
 
 /* A bucket with one manifest, whose file has any length. */
 static const struct answer *answer_for(char *request, ssize_t len, const struct answer *answer)
@@ -674,7 +675,7 @@ START_TEST(a_server_may_send_only_the_requested_session)
 }
 END_TEST
 
-/* What is imported is the file that was written, not the one that has its name by then. */
+/* The import reads the file that was written, not another file that has its name by then. */
 START_TEST(a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers)
 {
     char server[60];
@@ -799,7 +800,7 @@ START_TEST(no_false_answer_of_a_database_reaches_a_store)
 }
 END_TEST
 
-/* The session itself is sound; it is said to have 100,001 forks. */
+/* The session itself is sound; the server claims that it has 100,001 forks. */
 START_TEST(a_tree_of_very_many_sessions_is_not_pulled)
 {
     NEEDS_SERVER();

@@ -383,7 +383,7 @@ START_TEST(a_compacted_lake_has_the_same_events_in_fewer_files)
 }
 END_TEST
 
-/* Without it they are all read, as in a lake that never had one. */
+/* Without the checkpoint all manifests are read, as in a lake that never had a checkpoint. */
 START_TEST(a_lake_with_a_checkpoint_is_opened_without_its_earlier_manifests)
 {
     if (!begin(__func__))
@@ -506,8 +506,8 @@ static annal_status expect_next(void *arg, const annal_event *event, annal_error
     return ANNAL_OK;
 }
 
-/* Also if the files have its events in another order: the second one was away while the others were
- * merged. */
+/* Also if the files have its events in another order: the second file was missing while the others
+ * were merged. */
 START_TEST(a_session_larger_than_memory_is_read_from_a_lake_in_order)
 {
     if (!begin(__func__))

@@ -75,7 +75,7 @@ START_TEST(documented_queries_of_packs_give_the_same_answers_at_the_target)
 }
 END_TEST
 
-/* Also a name that is taken there, and a column that comes later. */
+/* Also with a name that exists at the target, and with a column that is added later. */
 START_TEST(values_of_every_kind_arrive)
 {
     NEEDS_SERVER();
@@ -282,7 +282,7 @@ START_TEST(a_target_of_version_13_gets_tables_of_packs)
              "DROP TABLE annal._pack_rows, annal._pack_sessions, annal._pack_tables CASCADE");
     SENT(1);
     ASK(COUNTS, "h1 s1 s1 1");
-    fleet_do("UPDATE annal._schema SET version = 13"); /* and again where they are */
+    fleet_do("UPDATE annal._schema SET version = 13"); /* and again if they exist */
     SENT(0);
     ASK(COUNTS, "h1 s1 s1 1");
 }

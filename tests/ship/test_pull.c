@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal pull: sessions that were shipped come to another store. */
+/* annal pull: shipped sessions are downloaded to another store. */
 #include "tests/ship/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -178,7 +178,7 @@ START_TEST(artifacts_are_pulled_once_by_their_hash)
 }
 END_TEST
 
-/* Its event is shipped, and no batch will have it again. */
+/* Its event is shipped, and no later batch will contain it. */
 START_TEST(an_artifact_that_cannot_be_read_is_named)
 {
     NEEDS_SERVER();
@@ -195,7 +195,7 @@ START_TEST(an_artifact_that_cannot_be_read_is_named)
 }
 END_TEST
 
-/* Of three artifacts one is named by both sessions. */
+/* Both sessions name one of the three artifacts. */
 START_TEST(artifacts_are_removed_with_the_last_event_that_names_them)
 {
     NEEDS_SERVER();

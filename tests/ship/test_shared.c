@@ -70,13 +70,13 @@ START_TEST(one_of_two_stores_gets_a_task)
     H1("backlog", "claim", "shop", "t1", "--user", "h1");
     CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--user", "h2", "--store", second);
     cli_assert_refused(&cli, 1, "there is a run of that name already");
-    H2("backlog", "claim", "shop", "--user", "h2"); /* the next that nobody has */
+    H2("backlog", "claim", "shop", "--user", "h2"); /* the next unclaimed task */
     CLI(&cli, NULL, "backlog", "claim", "shop", "--user", "h1");
     cli_assert_refused(&cli, 1, "the task is not ready");
     ASK(CLAIMS, "t1 h1, t2 h2");
     ASK("SELECT count(*) || ' ' || max(seq) FROM annal._events", "6 6");
     ASK("SELECT store || ' ' || seq FROM annal._heads", "* 6");
-    fleet_same_journals("proj_shop"); /* the claim that was refused brought the other */
+    fleet_same_journals("proj_shop"); /* the refused claim downloaded the other claim */
     H1("ship", url, "--as", "h1");
     H1("ship", "status", url, "--as", "h1");
     ck_assert_ptr_nonnull(strstr(cli.out, "shared"));
@@ -87,7 +87,7 @@ START_TEST(one_of_two_stores_gets_a_task)
 }
 END_TEST
 
-/* Also events that no pack guards, and not a program that knows nobody who decides. */
+/* Also events that no pack guards; and a program without a decider is refused. */
 START_TEST(no_undecided_event_is_appended)
 {
     NEEDS_SERVER();
@@ -145,7 +145,7 @@ START_TEST(a_shared_session_does_not_lag_and_passes_the_check)
 }
 END_TEST
 
-/* In whatever question about the session: that is no answer, and so no conflict. */
+/* In every query about the session: silence is not an answer, and so not a conflict. */
 START_TEST(a_silent_target_counts_as_unreachable)
 {
     NEEDS_SERVER();
@@ -161,7 +161,7 @@ START_TEST(a_silent_target_counts_as_unreachable)
 }
 END_TEST
 
-/* The grants are those of docs/ship.md. */
+/* The grants in docs/ship.md. */
 START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
 {
     NEEDS_SERVER();
@@ -175,7 +175,7 @@ START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
     H3("pack", "enable", "agentweaver");
     H3("home", "join", as_agent);
     H3("backlog", "claim", "shop", "t1");
-    H3("project", "create", "mill"); /* nobody shared it before */
+    H3("project", "create", "mill"); /* the session was not shared before */
     DONE_WITH(&cli, "{\"type\":\"note\",\"data\":1}\n", "append", "s1", "--store", third);
     H3("ship", as_agent, "--as", "h3");
     H3("home", "share", "s1", as_agent);
@@ -194,8 +194,7 @@ START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
 }
 END_TEST
 
-/* A backup from before a claim: its event comes back from the store that has it
- * (docs/cluster.md). */
+/* A backup from before a claim: the store that has the event sends it again (docs/cluster.md). */
 START_TEST(events_lost_by_a_restored_target_are_sent_again)
 {
     NEEDS_SERVER();

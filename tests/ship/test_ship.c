@@ -259,7 +259,7 @@ static annal_status note_lag(void *arg, const struct ship_lag *lag)
     return ANNAL_OK;
 }
 
-/* The lag counts it, too, when the first half is sent and this one waits for a lock. */
+/* The lag includes it, too, when the first half is sent and the second half waits for a lock. */
 static void look_at_second_half(void)
 {
     annal_error err = {0};
@@ -530,7 +530,7 @@ START_TEST(a_reader_of_the_views_can_read_the_events_of_a_session)
 }
 END_TEST
 
-/* The first batches of a day come at the same moment, from all hosts. */
+/* The first batches of a day arrive at the same moment, from all hosts. */
 START_TEST(the_partition_of_a_day_is_created_once_for_all_waiting_batches)
 {
     NEEDS_SERVER();
@@ -808,7 +808,7 @@ static void wait_for_stopped(const annal_store *store, uint64_t want)
     ck_assert_uint_eq(stopped, want);
 }
 
-/* It is not in the lag, so nobody would notice. */
+/* The lag does not include it, so it would not be noticed. */
 START_TEST(a_stopped_session_is_counted_until_it_continues)
 {
     NEEDS_SERVER();
@@ -881,7 +881,7 @@ START_TEST(a_missing_target_is_reported_in_time)
 }
 END_TEST
 
-/* And it ends when nobody reads that. */
+/* The shipper ends when its output has no reader. */
 START_TEST(an_unreachable_target_is_retried_and_the_lag_is_printed)
 {
     int in, out, status = -1;

@@ -26,12 +26,13 @@ char *loaded_json(struct fixture *fixture, annal_slice session, uint64_t at_most
                   uint64_t *out_seq);
 
 /*
- * That the newest snapshot up to at_most stands at seq, and is what folding gives. seq 0: there is
- * none.
+ * Check that the newest snapshot up to at_most is at seq and equals the folded state. seq 0: there
+ * must be no snapshot.
  */
 void ck_newest(struct fixture *fixture, annal_slice session, uint64_t at_most, uint64_t seq);
 
-/* The seqs of the session's snapshots, "1000 2000 "; a ! behind those with a problem. free() it. */
+/* The seqs of the session's snapshots, "1000 2000 "; a ! follows the seq of a snapshot with a
+ * problem. free() it. */
 char *listed(struct fixture *fixture, annal_slice session);
 #define ck_listed(f, session, text)                                                                \
     do {                                                                                           \
@@ -40,7 +41,7 @@ char *listed(struct fixture *fixture, annal_slice session);
         free(listed_);                                                                             \
     } while (0)
 
-/* The row of a snapshot as bytes; annal_free() it. And put it back, as it is or otherwise. */
+/* Get the row of a snapshot as bytes; annal_free() it. Put it back, unchanged or changed. */
 annal_slice row_get(struct fixture *fixture, uint64_t seq);
 void row_put(struct fixture *fixture, uint64_t seq, annal_slice row);
 

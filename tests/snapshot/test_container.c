@@ -140,7 +140,7 @@ START_TEST(an_image_against_a_base_costs_about_its_changed_bytes)
     ck_assert_uint_lt(row.len, SNAPSHOT_HEADER_BYTES + 10 * 200);
     ck_image(row, base, image);
 
-    struct buf out = {0}; /* over a base with one other byte, or none, there is no image */
+    struct buf out = {0}; /* with a base that differs in one byte, or none, there is no image */
     ((char *)(uintptr_t)base.ptr)[70 * PAGE + 4000] ^= 1;
     ck_assert(!unpack_image(row, base, &out));
     ck_assert(!unpack_image(row, (annal_slice){0}, &out));
@@ -266,7 +266,7 @@ START_TEST(a_page_against_several_bases_costs_only_its_new_bytes)
     bool added = false;
     annal_slice base = image_of(2, 1);
     char page[PAGE], out[PAGE], prefix[2 * PAGE];
-    memcpy(page, base.ptr + 1000, PAGE); /* the end of one, and the beginning of the next */
+    memcpy(page, base.ptr + 1000, PAGE); /* the end of one page and the beginning of the next */
     const struct packer_base bases[] = {{base.ptr + PAGE, 8, 3}, {base.ptr, 7, 1}};
     header.base_seq = 900;
     header.raw_bytes = 10 * PAGE;

@@ -142,7 +142,7 @@ static annal_status run_once(void)
     return task->run(task->arg, NULL);
 }
 
-/* Runs until the first snapshot is there: on a slow machine one is too short for that. */
+/* Run until the first snapshot is taken: on a slow machine one run is too short for that. */
 static void run_until_taken(void)
 {
     char *seqs = listed(&f, S);
@@ -351,7 +351,8 @@ static int64_t wall_of_test(void *arg)
 static const annal_snapshot_policy every_ten = {
     .every_events = 10, .every_bytes = UINT64_MAX, .every_ms = UINT64_MAX};
 
-/* Look for so long, an hour later than the last time if it is later; what it says, in a text. */
+/* Search for up to us microseconds, an hour after the last search if `later`; returns the result as
+ * text. */
 static char *looked(int64_t us, bool later)
 {
     struct text seen = {0};

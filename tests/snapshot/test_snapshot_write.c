@@ -37,7 +37,7 @@ START_TEST(snapshots_are_at_the_boundaries_of_the_policy)
 }
 END_TEST
 
-/* Agents note a checkpoint every so often; when a snapshot is due is not their matter. */
+/* Agents may note checkpoints; these do not decide when a snapshot is due. */
 START_TEST(checkpoint_hints_do_not_change_when_a_snapshot_is_due)
 {
     for (unsigned i = 0; i < 9; i++) {
@@ -194,7 +194,7 @@ START_TEST(a_too_large_snapshot_is_refused_and_retried_at_growing_distances)
         status = annal__snapshot_write_step(&writer, NULL);
     ck_assert_int_eq(status, ANNAL_END);
     ck_assert_uint_eq(writer.patience, 256);
-    ck_assert_uint_ge(writer.refused_seq, 900); /* 640 events after the one before */
+    ck_assert_uint_ge(writer.refused_seq, 900); /* 640 events after the previous attempt */
     annal__snapshot_write_done(&writer);
     ck_assert_int_eq(annal_snapshot_take(f.index, S, &tight, &info, NULL), ANNAL_ERR_LIMIT);
     ck_listed(&f, S, "");
@@ -204,7 +204,7 @@ END_TEST
 
 static const annal_snapshot_policy every_100 = {.every_events = 100};
 
-/* Event 100 has a snapshot; those of 200 and 300 are due. */
+/* Event 100 has a snapshot; snapshots at 200 and 300 are due. */
 static void begin_behind_one_snapshot(struct snapshot_writer *writer)
 {
     append_turns(&f, "s", 1, 150);
@@ -237,7 +237,8 @@ START_TEST(snapshots_taken_by_another_process_in_the_meantime_stay)
 }
 END_TEST
 
-/* A is on its way when somebody rebuilds the index, which drops what A would store against. */
+/* Writer A works while another process rebuilds the index, which drops the snapshot that A would
+ * store against. */
 START_TEST(no_snapshot_is_stored_against_a_deleted_snapshot)
 {
     struct snapshot_writer a;

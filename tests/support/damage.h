@@ -19,7 +19,7 @@ enum damage_kind {
     DAMAGE_CUT,    /* the file ends earlier */
     DAMAGE_ZERO,   /* one block of 512 bytes is zeros; the last one may be shorter */
     DAMAGE_SWAP,   /* two large blocks changed places */
-    DAMAGE_DOUBLE, /* a large block is written over another one */
+    DAMAGE_DOUBLE, /* a large block overwrites another */
     DAMAGE_KINDS
 };
 
@@ -40,11 +40,11 @@ struct damage {
     size_t next;
 };
 
-/* Every step is 1 for flip, cut and zero, and 0 for those of large blocks; the caller may change
- * that. */
+/* Every step is 1 for flip, cut and zero, and 0 for the kinds with large blocks; the caller may
+ * change the steps. */
 void damage_init(struct damage *damage, const char *sound, size_t len);
 
-/* false: there are no more. What would change nothing is left out. */
+/* Go to the next damage; false if there is no other. Skips damage that changes nothing. */
 bool damage_next(struct damage *damage);
 
 /* Whether it hit bytes [from, to) of the sound file. */

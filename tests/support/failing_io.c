@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Ways to fail that are no errno. */
+/* Ways to fail other than an errno. */
 enum { SHORT = -1, TORN = -2, BROKEN_OFF = -3, NO_SPACE = -4 };
 
 #define WAYS_MOST 7
@@ -38,8 +38,8 @@ enum call {
 };
 
 /*
- * What fits which call. EINTR stands where the kernel may say it of a file and the seam does not
- * hide it; for good it would keep a loop going for ever, so then it is EIO.
+ * The failures that fit each call. EINTR is listed where the kernel may return it for a file and
+ * the seam does not hide it. A permanent EINTR would never end a loop, so it becomes EIO.
  */
 static const struct {
     const char *name;
@@ -102,7 +102,8 @@ static int choose_way(struct failing_io *disk, enum call call, bool first)
     return way;
 }
 
-/* Count a call. 0: it does not fail; an errno, which is set, or one of the ways that are none. */
+/* Count a call. Returns 0 if it does not fail, else an errno, which is set, or another way to
+ * fail. */
 static int fails(struct failing_io *disk, enum call call)
 {
     bool counted = disk->by_table || table[call].counted;
@@ -142,7 +143,7 @@ static int f_open(void *arg, const char *path, int flags, mode_t mode)
     return annal__system_io.open(NULL, path, disk->lazy ? flags & ~O_DIRECT : flags, mode);
 }
 
-/* The kernel takes the descriptor away in any case. */
+/* Even when close() fails, the kernel closes the descriptor. */
 static int f_close(void *arg, int fd)
 {
     int way = fails(arg, CLOSE);

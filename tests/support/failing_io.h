@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's I/O, except that one call fails: the fail_at-th (from 1) of those that are counted.
- * With fail_at 0 nothing fails and calls tells how many there were.
+ * The system's I/O, except that one call fails: the fail_at-th (from 1) of the counted calls. With
+ * fail_at 0 no call fails, and `calls` is their number.
  *
  *     struct failing_io disk;
  *     failing_io_init(&disk);
  *     disk.fail_at = 3;
  *     annal__publish_file(&disk.io, …);
  *
- * With by_table every function of the seam is counted, and the call fails in one of the ways that
- * fit it: way 0, 1, …, of which afterwards `ways` says how many there are. A way is an errno, or a
- * count that is short, or the first half of a write before the disk is full, or a listing that
- * breaks off.
+ * With by_table every function of the seam is counted, and the call fails in one way of its list:
+ * way 0, 1, …; afterwards `ways` is the length of the list. A way is an errno, a short count, the
+ * first half of a write before the disk is full, or an incomplete listing.
  */
 #ifndef TESTS_SUPPORT_FAILING_IO_H
 #define TESTS_SUPPORT_FAILING_IO_H
@@ -23,8 +22,9 @@
 struct failing_io {
     struct io io; /* its arg is this struct: do not copy */
     /*
-     * counted so far: open, pread, pwrite, fdatasync, fsync, ftruncate, reserve, rename,
-     * mkdir, flock */
+     * counted calls: open, pread, pwrite, fdatasync, fsync, ftruncate, reserve, rename, mkdir,
+     * flock
+     */
     _Atomic unsigned calls;
     unsigned fail_at; /* which of them fails */
     int with_errno;   /* ENOSPC unless set */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap, and what else of the C library may fail, except that one call fails: the fail_at-th of
- * a family.
+ * The heap and other functions of the C library that may fail, except that one call fails: the
+ * fail_at-th of a family.
  *
- * For programs that are linked with FAULTS (tests/CMakeLists.txt), where the linker puts these
- * functions in the place of malloc() and its kin. While nothing is armed they only count the blocks
- * that live.
+ * For programs that are linked with FAULTS (tests/CMakeLists.txt), where the linker replaces
+ * malloc() and the others by these functions. Unless a failure is armed, they only count the
+ * allocated blocks.
  */
 #ifndef TESTS_SUPPORT_FAILING_LIBC_H
 #define TESTS_SUPPORT_FAILING_LIBC_H
@@ -21,7 +21,7 @@ enum libc_family {
 
 struct failing_libc {
     enum libc_family family;
-    _Atomic unsigned calls; /* of this family so far */
+    _Atomic unsigned calls; /* counted calls of this family */
     unsigned fail_at;
     bool for_good;
     char failed[64]; /* what failed first; empty: nothing yet */
@@ -30,7 +30,8 @@ struct failing_libc {
 /* From now on; NULL: nothing fails. One at a time in a process. */
 void failing_libc_arm(struct failing_libc *plan);
 
-/* A kernel that accepts this advice to madvise(2) and does nothing; -1: any advice, 0: as it is. */
+/* Simulate a kernel that accepts this advice to madvise(2) and does nothing; -1: any advice, 0: no
+ * simulation. */
 void failing_libc_ignore_advice(int advice);
 
 /* Blocks that were given out and not taken back. */

@@ -52,7 +52,8 @@ annal_slice event_data(char *out, size_t room, uint64_t number, size_t pad)
 {
     int length = snprintf(out, room, "{\"number\":%" PRIu64 ",\"text\":\"", number);
     size_t at = (size_t)length;
-    /* Threads and processes that will be killed come here too: Check is told of a failure only. */
+    /* Threads and processes that will be killed call this too, so it calls Check only on a
+     * failure. */
     if (at + pad + 2 > room)
         ck_abort_msg("no room for data of %zu bytes", at + pad + 2);
     for (size_t i = 0; i < pad; i++)

@@ -28,7 +28,7 @@
         ck_assert(got_status_ >= 0 || err_.message[0] != '\0');                                    \
     } while (0)
 
-/* A store that is made if need be, without a keeper; failures fail the test. */
+/* Open a store without a keeper, and create it if necessary; failures fail the test. */
 annal_store *store_open(const char *path);
 annal_store *store_open_seams(const char *path, const struct seams *seams);
 
@@ -54,13 +54,14 @@ void append_numbers(annal_store *store, const char *session, uint64_t first, uin
                     annal_level level);
 
 /*
- * Read a session from its first event: seqs without a gap, every event proven, no damage; each is
- * handed to fn (may be NULL). Also verifies. Returns the last seq, 0 when there is no such session.
+ * Read a session from its first event: seqs without a gap, every event proven, no damage; call fn
+ * (may be NULL) with each event. Also verifies. Returns the last seq, or 0 if there is no such
+ * session.
  */
 typedef void (*event_fn)(void *arg, const annal_event *event);
 uint64_t read_session(annal_store *store, const char *session, event_fn fn, void *arg);
 
-/* The number in an event's data, and that its text is the one that belongs to it. */
+/* The number in an event's data. Checks that the text belongs to it. */
 uint64_t event_number(const annal_event *event);
 
 /* That the session holds exactly numbers 1 to last, in order. */

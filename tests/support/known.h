@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of a session as they were, to compare with what is read later. */
+/* The events of a session, kept for comparison with a later read. */
 #ifndef TESTS_SUPPORT_KNOWN_H
 #define TESTS_SUPPORT_KNOWN_H
 
@@ -15,14 +15,14 @@ struct known {
 void known_read(struct known *known, annal_store *store, const char *session);
 void known_done(struct known *known);
 
-/* Whether the event is the one of this seq: times, names, data, all of it. Its place is not looked
- * at. */
+/* Whether the event equals the known event of its seq: times, names, data. The offset is not
+ * compared. */
 bool known_same(const struct known *known, const annal_event *event);
 
 /*
- * Read a session that may be damaged. A wrong event fails the test, as does one that comes out of
- * order; what names the case. came[n] tells whether event n + 1 came; the return value is how many
- * did.
+ * Read a session that may be damaged. A wrong event fails the test, and so does an event out of
+ * order; what names the case. came[n] tells whether event n + 1 was read; the return value is the
+ * number of events read.
  */
 struct known_walk {
     bool *came;

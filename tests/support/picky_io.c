@@ -72,7 +72,7 @@ static void lose(struct picky_file *file, int fd)
     free(zeros);
 }
 
-/* Told once: the sync behind it succeeds, of what is left. */
+/* The error is reported once: a later sync succeeds, without the lost bytes. */
 static int p_write_back(void *arg, int fd, uint64_t offset, size_t len)
 {
     struct picky_file *file = file_of(arg, fd);

@@ -7,8 +7,8 @@
  *     picky_io_init(&disk);
  *     picky_io_fail(&disk, PICKY_SYNC, "commit/00.log", EIO, 1);
  *
- * A sync or write-back that fails loses what was written since the last one, as the kernel does
- * then: those bytes read as zeros from then on. Not for disks that many threads make picky.
+ * A failed sync or writeback loses the bytes written since the last success, as the kernel may:
+ * they read as zeros from then on. Do not inject failures from several threads.
  */
 #ifndef TESTS_SUPPORT_PICKY_IO_H
 #define TESTS_SUPPORT_PICKY_IO_H
@@ -32,8 +32,8 @@ struct picky_rule {
     enum picky_call call;
     const char *word;
     int with_errno;
-    int times; /* still to fail; below 0: for ever */
-    int after; /* so many calls go well first */
+    int times; /* remaining failures; below 0: without end */
+    int after; /* number of calls that succeed first */
 };
 
 struct picky_file {
@@ -45,13 +45,12 @@ struct picky_io {
     struct io io; /* its arg is this struct: do not copy */
     struct picky_rule rules[PICKY_RULES];
     struct picky_file files[PICKY_FILES]; /* by descriptor */
-    unsigned failed;                      /* calls so far */
+    unsigned failed;                      /* number of failed calls */
 };
 
 void picky_io_init(struct picky_io *disk);
 
-/* Fail the calls of this kind on files whose path contains word, so many times; below 0 for
- * ever. */
+/* Fail `times` calls of this kind on files whose path contains word; below 0: all of them. */
 struct picky_rule *picky_io_fail(struct picky_io *disk, enum picky_call call, const char *word,
                                  int with_errno, int times);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that come again: the seed is the one given, or ANNAL_TEST_SEED; it is printed. */
+/* Reproducible random numbers: the seed is the given number or ANNAL_TEST_SEED, and is printed. */
 #ifndef TESTS_SUPPORT_RANDOM_H
 #define TESTS_SUPPORT_RANDOM_H
 

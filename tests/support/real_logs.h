@@ -6,8 +6,8 @@
 #ifndef TESTS_SUPPORT_REAL_LOGS_H
 #define TESTS_SUPPORT_REAL_LOGS_H
 
-/* The folder of one kind ("codex"); free() it. NULL when there is none: said on stdout, skip the
- * test. */
+/* The folder with the real logs of a kind ("codex"); free() it. NULL if it is missing, which is
+ * printed: skip the test. */
 char *real_logs(const char *kind);
 
 #endif

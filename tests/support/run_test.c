@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Run one test for CTest, and leave nothing of it behind.
+ * Run one test for CTest, and clean up after it.
  *
  *     run_test SECONDS PROGRAM [ARGUMENT…]
  *     run_test --clean
  *
- * (1) The test has a directory of its own in $TMPDIR, which becomes its $TMPDIR, and another one
- *     in /tmp, $ANNAL_TEST_SERVERS. Both are removed when the test passes; a test that fails
- *     leaves them to be looked at. This program holds a lock on each directory. Each run of CTest
- *     begins with --clean, which removes directories that no process has locked: those of this
- *     build at once, those of other builds when they are an hour old.
+ * (1) The test has a directory of its own in $TMPDIR, which becomes its $TMPDIR, and another one in
+ *     /tmp, $ANNAL_TEST_SERVERS. Both are removed when the test passes; a test that fails keeps
+ *     them for inspection. This program holds a lock on each directory. Each run of CTest begins
+ *     with --clean, which removes directories that no process has locked: those of this build at
+ *     once, those of other builds when they are an hour old.
  * (2) The test and all its descendants die with this program, which is two processes: the outer
- *     one, which CTest started, and its child, the keeper. The keeper adopts orphans. When the
+ *     process, which CTest started, and its child, the keeper. The keeper adopts orphans. When the
  *     test ends, the keeper kills the descendants that still run. It does the same when the outer
  *     process dies; the outer process does it when the keeper dies.
  * (3) The test writes into a pipe of the keeper, which copies the output. No descendant of the

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 /*
- * What was freed is not used again until so much more has been freed. The sanitizer's own 256 MB
- * make each of some thousand children touch new memory, which is half of what the tests cost.
+ * Freed memory is not reused until 8 MB more have been freed. The sanitizer's own 256 MB make each
+ * of some thousand children touch new memory, which is half of what the tests cost.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

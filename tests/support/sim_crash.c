@@ -11,7 +11,7 @@
 
 enum policy { KEEP_NOTHING, KEEP_NEWEST, KEEP_SOME, KEEP_MOST, KEEP_LITTLE, POLICIES };
 
-/* One of so many options, of which 0 is the oldest. */
+/* Choose one of `options`, of which 0 is the oldest. */
 static uint32_t choose(struct sim_choices *choices, uint32_t options)
 {
     if (options < 2)
@@ -115,7 +115,7 @@ static size_t versions_at(const struct writes *writes, size_t at, const struct s
     return differs && sector * SIM_SECTOR < image->size ? end - at : 0;
 }
 
-/* A cut in the middle of a sector leaves nothing behind it. */
+/* A truncation in the middle of a sector leaves no bytes after it. */
 static void trim(struct sim_image **image)
 {
     uint64_t size = (*image)->size;
@@ -257,7 +257,7 @@ struct sim_disk *sim_disk_crash(struct sim_disk *disk, struct sim_choices *choic
     return left;
 }
 
-/* At most so many outcomes; counting stops above most. */
+/* The number of outcomes; counting stops above most. */
 static double count_outcomes(const struct sim_disk *disk, uint64_t most)
 {
     double outcomes = 1;

@@ -197,7 +197,7 @@ struct sim_process *sim_process_of(const char *path)
 
 /* ---- Operations that change something ---- */
 
-/* Ask the hook. What it returns is the errno of the call. */
+/* Call the hook, which returns the errno of the operation. */
 static int operate(struct sim_process *process, struct sim_op op)
 {
     struct sim_disk *disk = process->disk;
@@ -418,7 +418,7 @@ static void make_names_durable(struct sim_disk *disk, const struct sim_inode *di
         bool now = (change.kind == SIM_RENAME ? change.to_dir : change.dir) == dir->number;
         if (now)
             sim_names_apply(disk, &change);
-        /* Where the file was before does not come back. */
+        /* The earlier name of the file does not reappear. */
         for (size_t j = 0; now && j < kept; j++) {
             if (disk->names[j].inode == change.inode) {
                 memmove(&disk->names[j], &disk->names[j + 1], (kept - j - 1) * sizeof *disk->names);

@@ -2,28 +2,29 @@
 /*
  * A disk in memory that loses power.
  *
- * A process sees a page cache, as on any system; what the disk itself has is kept apart, and
- * changes only when something is synced:
+ * A process sees a page cache, as on any system. The content of the disk itself is kept apart from
+ * it, and changes only with a sync:
  *
  *   data    fdatasync(file) and fsync(file) keep the bytes and the size of that file, nothing else
  *   names   fsync(directory) keeps its entries, not the bytes of the files that they name
  *
- * sim_disk_crash() cuts the power. What was synced is there afterwards; of the rest:
+ * sim_disk_crash() cuts the power. Synced data survives; for all other data:
  *
  * (1) Data is kept in sectors of 512 bytes, each by itself, in any file: a sector that was written
  *     n times since the last sync holds the old bytes or any of the n versions.
  * (2) Changes of a file's size are kept up to one of them, in order. Sectors beyond the size that
- *     was kept are gone; sectors within it that were not kept read as zeros. A sector that was cut
- *     off comes back neither with its old bytes nor, while the cut was not kept, with newer ones.
+ *     was kept are gone; sectors within it that were not kept read as zeros. A truncated sector
+ *     reappears neither with its old bytes nor, while the truncation was not kept, with newer
+ *     bytes.
  * (3) Changes of names (create, mkdir, rename, unlink) are kept or not each by itself, in any
  *     directory. A rename is one change: the file has its old name or its new one, never both and
  *     never none, also between two directories; it is durable when the directory of the new name
  *     was synced.
  * (4) Memory that is mapped with map_shared is written back at any time: lost, kept, or garbage.
- * (5) The boot id is another one; descriptors, locks and the page cache are gone.
+ * (5) The boot id changes; descriptors, locks and the page cache are lost.
  *
  * This is harsher than ext4, XFS or Btrfs, whose journals keep the order of names, and most sizes.
- * It is what POSIX lets a disk do, but for (3), where all of them keep a rename whole.
+ * POSIX allows a disk to do all of this. Only (3) is weaker: all of these keep a rename atomic.
  *
  * sim_disk_kill() ends the processes and not the machine: the page cache stays, locks go, same
  * boot.
@@ -80,7 +81,7 @@ struct sim_process {
 };
 
 struct sim_disk {
-    struct clock clock; /* goes on by a little with every look; its arg is this struct */
+    struct clock clock; /* advances a little with every read; its arg is this struct */
     int64_t now_us;
     int64_t tick_us; /* how much a look at the clock takes; more makes waiting short */
     uint8_t boot[16];
@@ -115,7 +116,7 @@ struct sim_process *sim_process_new(struct sim_disk *disk);
  */
 void sim_process_kill(struct sim_process *process);
 size_t sim_process_open_files(const struct sim_process *process);
-void sim_process_close_first(struct sim_process *process); /* the one that was opened first */
+void sim_process_close_first(struct sim_process *process); /* the oldest descriptor */
 void sim_process_close_last(struct sim_process *process);
 void sim_process_close_all(struct sim_process *process);
 
@@ -137,7 +138,7 @@ struct sim_process *sim_process_of(const char *path);
  */
 struct sim_choices {
     struct sim_disk *disk;
-    bool all;        /* every outcome comes once; else `most` outcomes, drawn from the seed */
+    bool all;        /* go through every outcome; else `most` outcomes, drawn from the seed */
     uint64_t number; /* of this outcome, from 1 */
     uint64_t most;
     uint64_t seed;
@@ -145,7 +146,7 @@ struct sim_choices {
     int policy, unit_policy;
     uint32_t digits[64];
     uint32_t radices[64];
-    size_t digit; /* the one that is chosen next */
+    size_t digit; /* the next digit to choose */
     size_t count; /* of digits that are set */
 };
 
@@ -153,7 +154,7 @@ void sim_choices_init(struct sim_choices *choices, struct sim_disk *disk, uint64
                       uint64_t most);
 bool sim_choices_next(struct sim_choices *choices);
 
-/* Stand at one of the outcomes, to repeat it; false when there are not so many. */
+/* Go to one outcome, to repeat it; false if there are fewer outcomes. */
 bool sim_choices_goto(struct sim_choices *choices, uint64_t number);
 
 /* What is left after a power cut. */
@@ -175,9 +176,9 @@ struct sim_disk *sim_disk_kill(struct sim_disk *disk, const struct sim_op *in_fl
 uint64_t sim_disk_hash(struct sim_disk *disk, const char *directory);
 
 /*
- * Writing a file back failed, and whoever had it open was told, or is dead: its dirty pages are
- * called clean, and the disk does not have them. A descriptor that is opened from now on never
- * hears of it.
+ * The writeback of a file failed, and each process that had it open got the error or is dead: its
+ * dirty pages count as clean, and the disk does not have them. A descriptor that is opened from now
+ * on never reports it.
  */
 void sim_disk_lose_writes(struct sim_process *process, const char *path);
 

@@ -9,14 +9,14 @@
 #define SIM_NAME_BYTES 120
 #define SIM_ROOT_INODE 1u
 
-/* Bytes that nobody changes any more. NULL stands for zeros. */
+/* Immutable bytes. NULL means zeros. */
 struct sim_sector {
     unsigned references;
     uint64_t hash;
     uint8_t bytes[SIM_SECTOR];
 };
 
-/* A file's bytes: shared until somebody writes. */
+/* A file's bytes: shared until a process writes. */
 struct sim_image {
     unsigned references;
     uint64_t size;
@@ -54,7 +54,7 @@ struct sim_inode {
     struct sim_image *durable;
     struct sim_change *changes;
     size_t change_count, change_room;
-    bool was_cut; /* one of the changes makes it shorter */
+    bool was_cut; /* one of the changes shortens the file */
 
     bool was_mapped;
     int map_fd; /* -1: never mapped; else the memory that its maps share */

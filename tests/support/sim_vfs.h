@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite on a simulated disk: a VFS that opens what lies below the root of a sim_process there, and
- * leaves everything else (databases in memory, temporary files) to the system's.
+ * uses the system's VFS for everything else (databases in memory, temporary files).
  *
- * Its sectors are those of the disk: 512 bytes, each written whole or not at all, and a write
- * changes no byte beside it (SQLITE_IOCAP_POWERSAFE_OVERWRITE). A new WAL or rollback journal has
- * its directory synced with its first sync, as SQLite's own VFS does. The shared memory of a WAL is
- * a file of the disk, and is emptied by the first who opens it.
+ * It has the sectors of the disk: 512 bytes, each written whole or not at all, and a write changes
+ * no byte beside it (SQLITE_IOCAP_POWERSAFE_OVERWRITE). A new WAL or rollback journal has its
+ * directory synced with its first sync, as SQLite's own VFS does. The shared memory of a WAL is a
+ * file of the disk, and is emptied by the first process that opens it.
  */
 #ifndef TESTS_SUPPORT_SIM_VFS_H
 #define TESTS_SUPPORT_SIM_VFS_H

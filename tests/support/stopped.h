@@ -26,7 +26,8 @@ void stopped_start(struct stopped *stopped, void (*fn)(void *arg), void *arg);
 /* One that has the flocks of these files; NULL is the last. */
 void stopped_start_locked(struct stopped *stopped, const char *const *paths);
 
-/* One that has the lock under which SQLite makes the index of a WAL; path is that of the -shm. */
+/* The same, with the lock under which SQLite builds the index of a WAL; path is the path of the
+ * -shm. */
 void stopped_start_making_wal_index(struct stopped *stopped, const char *path);
 
 /* Kill it, if there is one. */

@@ -122,7 +122,7 @@ unsigned grep_tree(const char *tree, const char *bytes, char *name, size_t name_
         char opened[32];
         int fd = open(path, O_RDONLY);
         if (fd < 0)
-            continue; /* a keeper has renamed its new log meanwhile */
+            continue; /* a keeper has renamed its new log in the meantime */
         snprintf(opened, sizeof opened, "/proc/self/fd/%d", fd);
         char *all = file_read(opened, &len);
         close(fd);

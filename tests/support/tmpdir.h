@@ -7,7 +7,7 @@
  *     … tmpdir_path(&dir, "events/a.jsonl") …
  *     tmpdir_done(&dir);
  *
- * A test that fails leaves its directory behind to be looked at: run_test.c.
+ * A test that fails keeps its directory for inspection: run_test.c.
  */
 #ifndef TESTS_SUPPORT_TMPDIR_H
 #define TESTS_SUPPORT_TMPDIR_H
@@ -37,14 +37,14 @@ char *file_read(const char *path, size_t *out_len);
 void file_write(const char *path, const void *bytes, size_t len);
 
 /*
- * How many names of a directory have part in them; "": all but those that begin with a dot. None
- * when it is not there.
+ * The number of names in a directory that contain part; "": all names that do not begin with a dot.
+ * 0 if the directory is missing.
  */
 unsigned count_names(const char *path, const char *part);
 
 /*
- * How many files of a directory, and of those in it, hold these bytes; name (may be NULL) becomes
- * the path of one of them.
+ * The number of files in a directory and its subdirectories that contain these bytes; name (may be
+ * NULL) becomes the path of one of them.
  */
 unsigned grep_tree(const char *tree, const char *bytes, char *name, size_t name_bytes);
 

@@ -27,7 +27,7 @@ struct bench {
     struct report report;
 };
 
-/* Whether a list of names with commas has this one. */
+/* Whether a comma-separated list of names contains this name. */
 bool bench_names(const char *list, const char *name);
 
 /*
@@ -40,7 +40,7 @@ int bench_turn(struct bench *bench, const struct workload *workload,
 /* The growth curves that are wanted, drawn into options.out. As bench_turn(). */
 int growth_run(struct bench *bench);
 
-/* The name of a curve; NULL behind the last one. */
+/* The name of a curve; NULL after the last curve. */
 const char *growth_name(size_t number);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A contender: something that keeps events, behind the smallest interface that all of them have.
+ * A contender: a program or library that stores events, with the smallest interface that all of
+ * them have.
  *
- * A run has one supervisor, which starts a server if there is one, and one or more processes, which
- * open the store and write it from one or more threads, each with sessions of its own. What fails
- * ends the process through bench_fail(); the run is then reported as failed.
+ * A run has one supervisor, which starts the server, if any, and one or more processes, which open
+ * the store and write it from one or more threads, each with sessions of its own. A failure ends
+ * the process through bench_fail(); the run is then reported as failed.
  */
 #ifndef TESTS_BENCH_COMPARE_CONTENDER_H
 #define TESTS_BENCH_COMPARE_CONTENDER_H
@@ -19,9 +20,9 @@ struct place {
     const char *dir; /* empty at first; on the disk that is measured */
     const struct payloads *payloads;
     unsigned sessions, processes, threads;
-    uint64_t bytes_expected; /* of payload in each process, about; for files that are made before */
+    uint64_t bytes_expected; /* payload in each process, about; for allocated files */
     bool asked;              /* by type and time; an index for that is part of the store */
-    bool followed;           /* somebody follows; writers must tell, if that is theirs to do */
+    bool followed;           /* a process follows; writers notify it, if that is necessary */
     pid_t server;            /* set by start() */
 };
 
@@ -52,13 +53,13 @@ struct contender {
     void (*writer_close)(void *writer);
     void (*append)(void *writer, const struct bench_event *events, size_t count);
 
-    /* Return when what is made from the events in the background is there too; may be NULL. */
+    /* Wait for everything that is built from the events in the background; may be NULL. */
     void (*settle)(void *handle);
 
     /* Up to count events of a session from from_seq on, in order. NULL: only from the first on. */
     void (*read)(void *handle, unsigned session, uint64_t from_seq, uint64_t count,
                  bench_event_fn fn, void *arg);
-    const char *no_range; /* why a place in the middle is not asked for; NULL: it is */
+    const char *no_range; /* why ranges are not measured; NULL: they are */
 
     /* All events of a type with from_us <= ts < to_us, of all sessions; and how many of a type
      * there are. Both NULL: it has no index for that. */
@@ -66,7 +67,7 @@ struct contender {
                       bench_event_fn fn, void *arg);
     uint64_t (*count_type)(void *handle, annal_slice type);
 
-    /* Follow one session from now on. NULL: it has no way. False: nothing came in time. */
+    /* Follow one session from now on. NULL: not supported. False: no event arrived in time. */
     void *(*tail_open)(void *handle, unsigned session);
     bool (*tail_next)(void *tail, unsigned timeout_ms, bench_event_fn fn, void *arg);
     void (*tail_close)(void *tail);
@@ -78,7 +79,7 @@ extern const struct contender *const contenders[];
 
 _Noreturn void bench_fail(const char *format, ...) ANNAL_PRINTF(1, 2);
 
-/* Memory that is there, or bench_fail(). */
+/* Allocate memory, or bench_fail(). */
 void *bench_alloc(size_t bytes);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Annal. "annal" as its command runs it: index and snapshots follow in the background;
- * "annal-journals" the journals alone. One event is appended at level sync; of many, each stretch
- * of one session is an append at level batch, and one annal_sync() makes all of them durable.
+ * "annal-journals" the journals alone. One event is appended at level sync. Of many events, each
+ * stretch of one session is an append at level batch, and one annal_sync() makes all of them
+ * durable.
  */
 #include "snapshot/sys/snapshot.h"
 #include "tests/bench/compare/contender.h"

@@ -206,7 +206,7 @@ static void *jsonl_tail_open(void *handle, unsigned session)
     struct jsonl_tail *tail = bench_alloc(sizeof *tail);
     *tail = (struct jsonl_tail){.jsonl = handle, .session = session};
     path_of(handle, session, path);
-    tail->file = fopen(path, "a+e"); /* made, if it is not there yet */
+    tail->file = fopen(path, "a+e"); /* create it if it is missing */
     tail->notify = inotify_init1(IN_CLOEXEC);
     if (tail->file == NULL || inotify_add_watch(tail->notify, path, IN_MODIFY) < 0)
         bench_fail("jsonl: follow %s: %m", path);

@@ -16,7 +16,7 @@ struct tree {
 };
 
 struct key {
-    uint32_t session; /* both big-endian: the order of bytes is that of numbers */
+    uint32_t session; /* both big-endian: bytes sort like numbers */
     uint32_t seq_high, seq_low;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NATS JetStream: one stream in files, a subject for each session. Servers before 2.10 sync their
- * files every two minutes and cannot be told otherwise, so its answer is not a promise for a power
- * cut. Places in a stream are numbers of the stream, not of a subject: there is no range.
+ * files every two minutes, without a setting, so an answer promises nothing for a power cut.
+ * Positions in a stream are numbers of the stream, not of a subject, so ranges of a session are not
+ * supported.
  */
 #include "tests/bench/compare/server.h"
 
@@ -259,7 +260,7 @@ static void nats_read(void *handle, unsigned session, uint64_t from_seq, uint64_
     if (from_seq != 1)
         bench_fail("nats: it reads from the first event only");
     subscribe(&tail, handle, session, false);
-    /* To the end: the library does not bear that a subscription goes while messages come. */
+    /* Read to the end: the library does not allow a subscription to end while messages arrive. */
     for (; count > 0 && pending > 0; count--)
         if (!receive(&tail, WAIT_MS, fn, arg, &pending))
             bench_fail("nats: an event did not come");

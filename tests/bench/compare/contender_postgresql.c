@@ -340,7 +340,7 @@ static bool postgresql_tail_next(void *arg_tail, unsigned timeout_ms, bench_even
             tail->next_seq++;
             return true;
         }
-        /* What was told while it selected has been read already. */
+        /* Events that were announced during the SELECT have been read already. */
         if ((told = PQnotifies(conn)) != NULL) {
             PQfreemem(told);
             continue;

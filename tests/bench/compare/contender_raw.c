@@ -42,7 +42,7 @@ struct raw {
     bool leading;
     const struct payloads *payloads;
     char path[4096];
-    struct found *found; /* by session and seq, once somebody reads */
+    struct found *found; /* by session and seq, filled by the first read */
     size_t found_count, found_room;
     char *bytes; /* what was read last */
     size_t room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RocksDB with its defaults; each write is synced, and those of several threads share syncs. */
+/* RocksDB with its defaults; each write is synced, and writes of several threads share syncs. */
 #include "tests/bench/compare/contender.h"
 
 #include <endian.h>
@@ -16,7 +16,7 @@ struct rocks {
 };
 
 struct key {
-    uint32_t session; /* all big-endian: the order of bytes is that of numbers */
+    uint32_t session; /* all big-endian: bytes sort like numbers */
     uint32_t seq_high, seq_low;
 };
 

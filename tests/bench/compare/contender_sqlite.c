@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of SQLite, in WAL mode, with what is asked for as its key. synchronous=FULL syncs the
+ * One table of SQLite, in WAL mode, whose key is what queries ask for. synchronous=FULL syncs the
  * WAL with each transaction, NORMAL only when it is moved into the database.
  */
 #include "tests/bench/compare/contender.h"

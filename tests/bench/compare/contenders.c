@@ -9,7 +9,7 @@ extern const struct contender contender_raw, contender_raw_cached, contender_jso
     contender_annal_journals, contender_lmdb, contender_rocksdb, contender_redis, contender_nats,
     contender_postgresql;
 
-/* In the place of one whose library was not there when this was built. */
+/* Stands for a contender whose library was missing at build time. */
 #define MISSING(symbol, title, package)                                                            \
     static bool symbol##_missing(char why[BENCH_WHY_BYTES])                                        \
     {                                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Annal is to reach beside its peers. Rates of different machines cannot be compared, so most
- * goals are ratios of one run.
+ * The goals of Annal beside its peers. Rates of different machines cannot be compared, so most
+ * goals are ratios within one run.
  */
 #include "tests/bench/compare/report.h"
 

@@ -277,7 +277,7 @@ int growth_run(struct bench *bench)
     }
     for (size_t i = 0, ran = 0; i < CURVES && failed >= 0; i++) {
         int more = 0;
-        if (curves[i].set != NULL) /* else it is another view of the one before */
+        if (curves[i].set != NULL) /* else it is another view of the previous curve */
             ran = i;
         if (ran == i && (wanted(bench, i) || (is_viewed_again(i) && wanted(bench, i + 1))))
             more = run_curve(bench, i);

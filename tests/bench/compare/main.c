@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annal-bench: Annal beside what one would choose instead, in one run, on this machine.
+ * annal-bench: Annal beside its alternatives, in one run, on this machine.
  *
- * Each contender does each workload some times in turn, so that the neighbours of a shared machine
- * disturb all alike. What it wrote is read back and compared.
+ * Contenders take turns in each workload several times, so that other programs on a shared machine
+ * disturb all of them equally. Their events are read back and compared.
  */
 #include "tests/bench/compare/bench.h"
 
@@ -38,7 +38,7 @@ static const char usage[] =
 #define QUICK_READS                                                                                \
     .quick_events = 10000, .tiny_events = 2000, .quick_seconds = 0.4, .tiny_sessions = 2
 
-/* Of events and seconds: those of a whole run, of --quick, and of --tiny. */
+/* Numbers of events and seconds for a whole run, for --quick, and for --tiny. */
 struct plan {
     struct workload workload;
     uint64_t quick_events, tiny_events;
@@ -136,7 +136,7 @@ static struct plan plans[] = {
 
 #define SESSIONS_MAX 10000u
 
-/* ---- What was asked for ---- */
+/* ---- The requested workloads and contenders ---- */
 
 static bool is_workload(const char *name, size_t len)
 {
@@ -158,7 +158,7 @@ static bool is_contender(const char *name, size_t len)
     return false;
 }
 
-/* Whether the list has names of this kind, and only names of one of the two. */
+/* Read a list that has only names of workloads and contenders; report which of the two it has. */
 static bool read_only_list(const char *list, bool *out_workloads, bool *out_contenders)
 {
     for (const char *at = list; at != NULL && *at != '\0';) {

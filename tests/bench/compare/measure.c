@@ -99,7 +99,8 @@ uint64_t cpu_self_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* Call fn for pid and for all below it. Its children are those of its first thread. */
+/* Sum fn over pid and its descendants. The children of a process are in the list of its first
+ * thread. */
 static uint64_t sum_tree(pid_t pid, uint64_t (*fn)(pid_t))
 {
     char path[64];
@@ -222,7 +223,7 @@ static uint64_t memory_info(const char *name)
 uint64_t fill_page_cache(const char *dir, double seconds_most, const volatile sig_atomic_t *stop)
 {
     static char step[FILL_STEP_BYTES];
-    static off_t at; /* goes on where the last call ended: what stands before is cached already */
+    static off_t at; /* continues after the last call, whose bytes are cached already */
     char path[4096];
     off_t size = (off_t)memory_info("MemTotal") * 2;
     snprintf(path, sizeof path, "%s/holes", dir);

@@ -44,10 +44,9 @@ uint64_t disk_bytes(const char *dir);
 void remove_tree(const char *dir);
 
 /*
- * Take all free memory for clean page cache, by reading holes of a file in dir: a machine that
- * gives free memory back to its host pays for it anew when a page is first used, and that would
- * slow whoever runs first. Gives up after so many seconds, or when *stop is set. Returns what is
- * free then.
+ * Fill all free memory with clean page cache, by reading holes of a file in dir: a machine that
+ * returns free memory to its host pays again for each page that is used first, and that would slow
+ * the first run. Gives up after seconds_most, or when *stop is set. Returns the free memory then.
  */
 uint64_t fill_page_cache(const char *dir, double seconds_most, const volatile sig_atomic_t *stop);
 

@@ -20,7 +20,7 @@
 #define SERIAL_BYTES  16
 #define PAYLOAD_LEAST 64
 
-/* So large a share of all events is not above so many bytes. */
+/* The share of all events that have at most so many bytes. */
 static const struct {
     double share;
     double bytes;
@@ -50,7 +50,7 @@ struct card {
 };
 
 struct payloads {
-    size_t map_bytes; /* of this struct and all behind it */
+    size_t map_bytes; /* size of this struct and all data after it */
     uint64_t seed;
     unsigned cards, sessions;
     double mean_bytes;

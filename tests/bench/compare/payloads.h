@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every contender is given: events of the sizes that real agents write.
+ * The input of every contender: events of the sizes that real agents write.
  *
- * A deck of some ten thousand payloads is made once, from a seed, in memory that all processes of a
- * run share. Event seq of a session is a card of the deck, chosen by a hash of the two, with its
- * own serial number in it: no two events are the same, and each can be made again when it is read
- * back. Sizes: median 1 KB, p90 5 KB, p99 42 KB, one in 16,384 above 1 MB; compressible like text.
+ * A deck of some ten thousand payloads is built once, from a seed, in memory that all processes of
+ * a run share. Event seq of a session is a card of the deck, chosen by a hash of the two, with its
+ * own serial number in it: no two events are the same, and each can be built again for comparison.
+ * Sizes: median 1 KB, p90 5 KB, p99 42 KB, one in 16,384 above 1 MB; compressible like text.
  */
 #ifndef TESTS_BENCH_COMPARE_PAYLOADS_H
 #define TESTS_BENCH_COMPARE_PAYLOADS_H
@@ -60,7 +60,7 @@ uint64_t batch_make(struct batch *batch, const struct payloads *payloads,
                     const struct batch_key *keys, size_t count);
 void batch_done(struct batch *batch);
 
-/* Whether an event that was read back is the one that was written. */
+/* Whether an event that was read back equals the event that was written. */
 bool payloads_same(const struct payloads *payloads, const struct bench_event *event);
 
 #endif

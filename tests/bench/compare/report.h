@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came out, as JSON with every figure of every run, and as Markdown with medians and
- * ratios. */
+/* The results, as JSON with every figure of every run, and as Markdown with medians and ratios. */
 #ifndef TESTS_BENCH_COMPARE_REPORT_H
 #define TESTS_BENCH_COMPARE_REPORT_H
 
@@ -30,7 +29,7 @@ struct report {
 bool report_add(struct report *report, const struct report_row *row);
 void report_done(struct report *report);
 
-/* Figures of a row; 0 where there is none. */
+/* Figures of a row; 0 if it has no such figure. */
 typedef double (*figure_fn)(const struct report_row *row);
 double row_rate(const struct report_row *row);         /* events a second */
 double row_settled_rate(const struct report_row *row); /* until index and tables had caught up */
@@ -38,7 +37,7 @@ double row_p50_us(const struct report_row *row);
 double row_p99_us(const struct report_row *row);
 double row_cpu_us(const struct report_row *row); /* of an event */
 
-/* The median of the runs of one contender on one workload; 0: none ran. */
+/* The median of the runs of one contender on one workload; 0 if none ran. */
 double report_middle(const struct report *report, const struct workload *workload,
                      const struct contender *contender, figure_fn figure);
 
@@ -46,7 +45,7 @@ double report_middle(const struct report *report, const struct workload *workloa
 enum whom { LIMITS, PEERS };
 double report_best(const struct report *report, const struct workload *workload, enum whom whom);
 
-/* What is asked for, and whether it was reached; nothing if no row of it ran. goals.c. */
+/* Print the goals, and whether they were reached; omits goals without a row. goals.c. */
 void report_goals(const struct report *report, FILE *out);
 
 void report_json(const struct report *report, FILE *out);

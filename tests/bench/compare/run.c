@@ -23,7 +23,7 @@ volatile sig_atomic_t run_interrupted;
 
 static struct shared *failing; /* whose run this process belongs to */
 
-/* Whoever sees `failed` may end the others at once, so the reason is there before. */
+/* The reason is written first: a process that sees `failed` may end the others at once. */
 ANNAL_PRINTF(2, 0)
 static void tell_why(struct shared *shared, const char *format, va_list arguments)
 {

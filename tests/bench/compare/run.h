@@ -15,7 +15,7 @@ enum workload_kind {
     WORKLOAD_APPEND,
     WORKLOAD_REPLAY, /* every session from its first event */
     WORKLOAD_RANGE,  /* 50 events at a random place */
-    WORKLOAD_WINDOW, /* those of one type in a hundredth of the time */
+    WORKLOAD_WINDOW, /* events of one type in a hundredth of the time */
     WORKLOAD_COUNT,  /* how many of a type there are; each question counts as an event */
     WORKLOAD_FOLLOW  /* from the begin of an append to the eyes of another process */
 };
@@ -26,23 +26,23 @@ struct workload {
     enum workload_kind kind;
     unsigned processes, threads; /* of each process */
     unsigned sessions;
-    size_t batch;    /* events of one durable point */
-    size_t stretch;  /* of them, side by side, of one session */
-    uint64_t events; /* in all; 0: as many as seconds allow. Of the reading ones: that are there */
+    size_t batch;    /* events for each durable point */
+    size_t stretch;  /* consecutive events of one session */
+    uint64_t events; /* total; 0: as many as fit in `seconds`. For reads: existing events */
     double seconds;
     uint64_t preload;   /* events that the first session has before the clock runs */
     size_t fixed_bytes; /* of each payload; 0: the mix */
-    bool settled;       /* also the time until what is made in the background is there */
+    bool settled;       /* also measure the end of the background work */
 };
 
 struct run_result {
-    char error[300];        /* empty: it ran, and all was read back as it was written */
+    char error[300];        /* empty: it ran, and all events were read back unchanged */
     bool skipped;           /* error says why */
     bool checked;           /* to its end */
     uint64_t events, bytes; /* of payload */
     double seconds;
     double settled_seconds; /* from the same begin; 0: not asked for */
-    struct times times;     /* of one call */
+    struct times times;     /* duration of each call */
     uint64_t cpu_us;        /* of the writers, or the readers */
     uint64_t cpu_settled_us;
     uint64_t server_cpu_us;
@@ -54,7 +54,7 @@ struct run_result {
     uint64_t free_bytes;   /* of memory, before the run */
 };
 
-/* Runs in dir, which is made and removed. */
+/* Run in dir, which is created and removed. */
 void run(const struct contender *contender, const struct workload *workload,
          const struct payloads *payloads, const char *dir, struct run_result *out);
 

@@ -25,7 +25,7 @@ struct run_process {
 
 struct shared {
     struct run_result result;
-    _Atomic int telling; /* somebody failed, and says why; only the first one does */
+    _Atomic int telling; /* a process failed and writes the reason; only the first failure does */
     _Atomic int failed;  /* what it says stands in result.error */
     _Atomic enum run_phase phase;
     _Atomic unsigned ready, go;
@@ -46,7 +46,7 @@ struct job {
 /* Say that this process is ready, and wait until all are. */
 void job_wait(struct job *job);
 
-/* The parts of a run, each the whole life of one process. */
+/* The parts of a run; each is the main function of a process. */
 void job_append(struct job *job, unsigned process);
 void job_read(struct job *job);
 void job_follow(struct job *job);

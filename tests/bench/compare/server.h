@@ -30,7 +30,7 @@ void server_check(struct place *place, const char *name);
 /* Ask it to end, and wait for that; after half a minute it is killed. */
 void server_stop(struct place *place, int with_signal);
 
-/* A port of this machine that nobody listens on. */
+/* A port of this machine without a listener. */
 unsigned server_port(void);
 
 /* Give a directory to a user. */

@@ -61,7 +61,7 @@ static bool append_once(struct appender *appender, void *writer, uint64_t events
     return workload->events != 0 || after < appender->deadline_ns;
 }
 
-/* One event for each session, before the clock runs: what is made once is made here. */
+/* Append one event to each session before the clock runs, so that one-time work is done. */
 static void warm_up(struct appender *appender, void *writer)
 {
     const struct workload *workload = appender->job->workload;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process appends now and then, another one follows. */
+/* One process appends now and then; another follows. */
 #include "tests/bench/compare/run_shared.h"
 
 #include <time.h>

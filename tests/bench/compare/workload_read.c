@@ -84,7 +84,7 @@ static void read_at_random(struct job *job, void *handle, uint64_t deadline_ns)
 
 /* ---- By type and time ---- */
 
-#define WINDOWS 100 /* the time in which all events lie has so many */
+#define WINDOWS 100 /* number of windows in the time that all events span */
 
 static struct batch_key any_event(const struct job *job, struct random *random)
 {
