@@ -173,8 +173,7 @@ START_TEST(a_phrase_that_is_nowhere_is_searched_for_as_its_words)
 {
     CLI(&cli, NULL, "search", "pull request");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    ck_assert_str_eq(cli.err,
-                     "annal: nothing was found as a phrase: these events have all its words\n");
+    ck_assert_str_eq(cli.err, "annal: found no such phrase: these events contain all its words\n");
     ASSERT_OUT("the [pull] of the moon, by [request]");
     CLI(&cli, NULL, "search", "pull kubernetes");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -266,7 +265,7 @@ START_TEST(on_a_terminal_events_are_few_and_no_records_unless_asked_for)
                 i == 1 ? "import.record" : "n", i);
     DONE_WITH(&cli, lines, "append", "many");
     assert_screen((const char *[]){"cat", "many", NULL},
-                  "annal: 1 import.record are left out; --all prints them", "<1>");
+                  "annal: 1 import.record events are left out; --all prints them", "<1>");
     assert_screen((const char *[]){"tail", "many", NULL}, "<15>", "<14>");
     assert_screen((const char *[]){"query", NULL}, "these are the newest 20 events", "<4>");
     DONE(&cli, "cat", "many");

@@ -40,7 +40,7 @@ START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
     file_write(good, notes, strlen(notes));
     DONE(&cli, "pack", "check", good);
     ck_assert_str_eq(cli.out,
-                     "pack notes, version 1, database notes.db: its statements are sound\n");
+                     "pack notes, version 1, database notes.db: its statements are correct\n");
     CLI(&cli, NULL, "pack", "check", good, "--json");
     ck_assert_str_eq(cli.out, "{\"name\":\"notes\",\"version\":1,\"database\":\"notes.db\"}\n");
     file_write(
@@ -246,14 +246,14 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_str_eq(cli.out,
                      "{\"name\":\"keys\",\"version\":1,\"findings\":0,\"foreign_keys\":2}\n");
-    ck_assert_str_eq(cli.err, "annal: b: 2 rows name rows of a that are not there\n");
+    ck_assert_str_eq(cli.err, "annal: b: 2 rows name rows of a that are missing\n");
     drop("notes", notes);
     DONE(&cli, "pack", "check", "notes");
     CLI(&cli, "{}\n", "append", "s2", "--type", "note.added");
     CLI(&cli, NULL, "pack", "check", "notes");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_str_eq(cli.out,
-                     "pack notes, version 1: 1 finding, 0 foreign keys that lead nowhere\n");
+                     "pack notes, version 1: 1 finding, 0 foreign keys without a target\n");
     DONE(&cli, "pack", "check", "core");
     CLI(&cli, NULL, "pack", "check", "nothing");
     cli_assert_refused(&cli, EXIT_REFUSED, "'nothing' is neither a pack");
@@ -277,7 +277,7 @@ START_TEST(rebuild_makes_the_tables_anew)
     drop("notes", notes);
     CLI(&cli, NULL, "sql", "SELECT 1");
     DONE(&cli, "pack", "rebuild", "notes");
-    ck_assert_str_eq(cli.out, "pack notes: its tables are rebuilt from 2 events\n");
+    ck_assert_str_eq(cli.out, "pack notes: tables rebuilt from 2 events\n");
     CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes");
     ck_assert_str_eq(cli.out, "{\"n\":2}\n");
     CLI(&cli, NULL, "pack", "rebuild", "nothing");

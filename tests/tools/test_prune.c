@@ -178,7 +178,8 @@ START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
     cli_journal_write(&cli, "child", fork, sizeof fork - 1);
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "session 'older' left the tables, its journal stays: "));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "session 'older' was removed from the tables, but its journal stays: "));
     ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0,\"linked\":0}");
     ask("SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
         "WHERE action = 'prune'",
@@ -210,7 +211,7 @@ START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
     }
     ask("SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
     CLI(&cli, NULL, "prune", "--keep-n", "0");
-    ASSERT_OUT(&cli, "1 old session(s) stay: messages of teams point at them\n");
+    ASSERT_OUT(&cli, "1 old session(s) stay: messages of teams refer to them\n");
 }
 END_TEST
 

@@ -97,9 +97,8 @@ START_TEST(a_search_prints_where_words_stand)
     assert_holds("      2  08:00:00");
     ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");
-    cli_assert_refused(
-        &cli, EXIT_REFUSED,
-        "nothing was found in 2 sessions; the store has 4 events with text; --all also");
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "found nothing in 2 sessions; the store has 4 events with text; --all also");
     CLI(&cli, NULL, "search", "zebra", "--role", "user", "--all");
     cli_assert_refused(&cli, EXIT_REFUSED, "events with text; restricted by --role\n");
     CLI(&cli, NULL, "delete", "old", "--yes");
@@ -119,7 +118,7 @@ START_TEST(a_search_with_wrong_options_says_what_is_right)
 {
     begin();
     CLI(&cli, NULL, "search");
-    cli_assert_refused(&cli, EXIT_USAGE, "search for what?");
+    cli_assert_refused(&cli, EXIT_USAGE, "search needs words");
     CLI(&cli, NULL, "search", "a", "--match", "b");
     cli_assert_refused(&cli, EXIT_USAGE, "--match");
     CLI(&cli, NULL, "search", "a", "--off");
@@ -540,16 +539,16 @@ START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
     } changes[] = {
         {"DELETE FROM event_index WHERE session_id = 'old' AND seq = 2", "old: event 2 at byte "},
         {"UPDATE event_index SET type = 'x' WHERE session_id = 'old' AND seq = 3",
-         "the row of the index is not what the journal says"},
+         "the row of the index differs from the journal"},
         {"INSERT INTO event_index (session_id, seq, type, timestamp) VALUES ('old', 0, 'x', '')",
          "a row for an event that the journal does not have"},
         {"UPDATE sessions SET title = 'Other' WHERE id = 'old'",
-         "the row in sessions is not what the events give"},
+         "the row in sessions differs from a fold of the events"},
         {"UPDATE sessions SET total_tokens = 1 WHERE id = 'old'",
-         "the row in sessions is not what the events give"},
+         "the row in sessions differs from a fold of the events"},
         {"INSERT INTO turns (id, session_id, sequence, status, created_at)"
          " VALUES ('old:x', 'old', 1, 'x', '')",
-         "the rows in turns are not what the events give"},
+         "the rows in turns differ from a fold of the events"},
     };
     begin();
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {

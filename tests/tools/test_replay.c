@@ -356,7 +356,7 @@ START_TEST(tail_keeps_its_place_under_a_name)
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"name\":\"bill\",\"committed_at\":\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":3,\"state\":\"free\"}\n"));
     CLI(&cli, NULL, "doctor");
-    ck_assert_ptr_nonnull(strstr(cli.out, "1 of readers of tails"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 for readers of tails"));
     DONE(&cli, "cursor", "drop", "bill");
     CLI(&cli, NULL, "cursor", "drop", "bill");
     cli_assert_refused(&cli, EXIT_REFUSED, "bill");

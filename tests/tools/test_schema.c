@@ -55,7 +55,7 @@ START_TEST(what_people_type_in_the_shell_of_sqlite_works_in_sql)
     CLI(&cli, NULL, "sql", ".schema sessions");
     ASSERT_OUT("total_tokens ");
     CLI(&cli, NULL, "sql", ".mode box");
-    cli_assert_refused(&cli, EXIT_USAGE, "there are .tables and .schema TABLE");
+    cli_assert_refused(&cli, EXIT_USAGE, "only .tables and .schema TABLE work here");
 }
 END_TEST
 

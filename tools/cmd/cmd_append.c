@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Append: events from standard input, a seq for each on standard output.
+ * Append events from standard input, and print the seq of each on standard output.
  *
- * Lines that can be read without waiting are made durable together. As soon as the input would have
- * to be waited for, everything read so far is synced and acknowledged, so one event is never held
- * back for the next. What becomes of a line: appender.h, in four rules.
+ * Lines that can be read without waiting are synced together. Before the command has to wait for
+ * input, it syncs and acknowledges everything that it has read, so an event is never held back for
+ * the next event. The four rules in appender.h say how each line is answered.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -30,7 +30,7 @@ struct append {
     const annal_decider *decider;
     annal_format format;
     struct buf input;
-    size_t searched; /* of it, without finding a line break */
+    size_t searched; /* bytes searched for a line break without success */
     struct buf answers;
 };
 
@@ -60,7 +60,7 @@ static int fail_line(struct append *append, annal_error *err)
     return fail_error(err);
 }
 
-/* The store is opened, and made, for the first good line: bad input leaves nothing behind. */
+/* Open the store, or create it, at the first good line: bad input creates nothing. */
 static int open_writer(struct append *append, const annal_draft *first)
 {
     struct appender *appender = &append->appender;
@@ -95,7 +95,7 @@ static int open_writer(struct append *append, const annal_draft *first)
     return 0;
 }
 
-/* Make durable what was appended, then say so. */
+/* Sync what was appended, then acknowledge it. */
 static int acknowledge(struct append *append)
 {
     annal_error err = {0};
@@ -104,13 +104,13 @@ static int acknowledge(struct append *append)
     if (appender_acknowledge(&append->appender, &append->answers, &err) < 0) {
         (void)fail_error(&err);
         exit_status = EXIT_STORAGE;
-        /* It tells of the loss once too, and nobody else writes here: its close need not say it
-         * again. */
+        /* The sync reported the loss already, and this command is the only writer here: do not let
+         * the close report it again. */
         if (annal_sync(append->appender.store, NULL) < 0)
             exit_status = EXIT_STORAGE;
     }
     out_slice(annal__buf_slice(&append->answers));
-    (void)out_flush(); /* whether anybody still listens changes nothing: main() looks at the end */
+    (void)out_flush(); /* main() checks at the end whether the output is still read */
     return exit_status;
 }
 
@@ -131,7 +131,7 @@ static int append_line(struct append *append, annal_slice line)
     return appender_is_full(appender) ? acknowledge(append) : 0;
 }
 
-/* The whole lines of the input, and at its end also one without a line break. */
+/* Take the complete lines of the input, and at its end also a line without a line break. */
 static int append_lines(struct append *append, bool at_end)
 {
     size_t used = 0;
@@ -225,26 +225,27 @@ static const struct field fields[] = {
 const struct command cmd_append = {
     .name = "append",
     .summary = "append events to a session",
-    .about = "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
-             "you like \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
-             "durable. data is kept byte for byte. With an id an event can be appended again\n"
-             "without doing harm: the answer is its first seq.\n"
-             "\n"
-             "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}: the\n"
-             "event was not written and will not be; {\"unknown\":\"why\"}: storage failed\n"
-             "during the append; append the event again with the same id to learn its seq.\n"
-             "The first line without a seq ends the command, with exit status 1 (3 if storage\n"
-             "failed or the result is unknown); the lines before it were appended. A missing\n"
-             "store or session is created.\n"
-             "\n"
-             "Packs that are on (annal pack) check the events that they guard: a refusal is\n"
-             "the pack's sentence. Fields that a pack fills may be left out.\n"
-             "\n"
-             "A session keeps the format in which it was created. As msgpack it takes less\n"
-             "room; every command reads both, and 'annal cat' prints both as JSON.\n"
-             "\n"
-             "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
-             "within 10 ms; os survives the end of the process, not of the machine.",
+    .about =
+        "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and\n"
+        "optionally \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
+        "durable. data is kept byte for byte. An event with an id may be appended again:\n"
+        "the answer is the seq of the first append.\n"
+        "\n"
+        "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}: the\n"
+        "event was not written and will not be; {\"unknown\":\"why\"}: storage failed\n"
+        "during the append; append the event again with the same id to learn its seq.\n"
+        "The first line without a seq ends the command, with exit status 1 (3 if storage\n"
+        "failed or the result is unknown); the lines before it were appended. A missing\n"
+        "store or session is created.\n"
+        "\n"
+        "Enabled packs (annal pack) check the events that they guard: a refusal is the\n"
+        "pack's sentence. Fields that a pack fills may be left out.\n"
+        "\n"
+        "A session keeps the format in which it was created. As msgpack it takes less\n"
+        "room; every command reads both, and 'annal cat' prints both as JSON.\n"
+        "\n"
+        "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
+        "within 10 ms; os survives the end of the process, not of the machine.",
     .examples =
         "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
         "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"

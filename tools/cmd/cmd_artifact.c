@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal artifact: content beside the journals, stored, read, listed and swept. */
+/* annal artifact: store, print, list and sweep content beside the journals. */
 #include "journal/sys/artifact.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -69,7 +69,7 @@ static int put_file(struct verb_call *call)
     return exit_status;
 }
 
-/* The hold keeps sweeps away until the event names what was stored. */
+/* The hold stops sweeps until the event refers to the stored content. */
 static int put(const struct args *args)
 {
     struct verb_call call;
@@ -104,7 +104,7 @@ static int get(const struct args *args)
     annal_slice session = annal_slice_of(args_get(args, "SESSION"));
     annal_slice sha256 = annal_slice_of(args_get(args, "SHA256"));
     int exit_status = store_open(args, OPEN_READ, 0, &store);
-    /* Proved before the first byte is printed: nobody can take a byte back. */
+    /* Check the hash before the first byte is printed: printed bytes cannot be taken back. */
     if (exit_status == 0 &&
         (annal_artifact_read(store, session, sha256, NULL, NULL, NULL, &err) < 0 ||
          annal_artifact_read(store, session, sha256, print_piece, NULL, NULL, &err) < 0))
@@ -193,27 +193,28 @@ static int sweep(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field put_fields[] = {
-    OPERAND("SESSION", FIELD_SESSION, NULL, "whose it is"),
-    OPERAND("FILE", FIELD_TEXT, NULL, "the content; - reads standard input"),
+    OPERAND("SESSION", FIELD_SESSION, NULL, "session of the artifact"),
+    OPERAND("FILE", FIELD_TEXT, NULL, "file with the content (-: standard input)"),
     OPTION("media-type", "TYPE", FIELD_TEXT, "media_type", "media type, such as application/pdf"),
-    OPTION("name", "NAME", FIELD_TEXT, "name", "what to call it (the file's own)"), FIELDS_END};
+    OPTION("name", "NAME", FIELD_TEXT, "name", "name of the artifact (default: name of the file)"),
+    FIELDS_END};
 
 static const struct field get_fields[] = {
-    OPERAND("SESSION", FIELD_SESSION, NULL, "whose it is"),
-    OPERAND("SHA256", FIELD_TEXT, NULL, "its hash, 64 hex digits"), FIELDS_END};
+    OPERAND("SESSION", FIELD_SESSION, NULL, "session of the artifact"),
+    OPERAND("SHA256", FIELD_TEXT, NULL, "hash of the content, 64 hex digits"), FIELDS_END};
 
 static const struct field ls_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose artifacts (all)"), FIELDS_END};
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "session of the artifacts (all)"), FIELDS_END};
 
 static const struct field sweep_fields[] = {
-    OPTION("older-than", "AGE", FIELD_AGE, NULL, "only what was stored longer ago (1d)"),
-    FLAG("dry-run", NULL, "remove nothing, say what would go"), FIELDS_END};
+    OPTION("older-than", "AGE", FIELD_AGE, NULL, "minimum age of the artifact (1d)"),
+    FLAG("dry-run", NULL, "list what would be removed, remove nothing"), FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "put",
      .summary = "store a file beside a session, and append artifact.stored",
      .about = "Stores the content in artifacts/SESSION/ under its SHA-256, compressed and\n"
-              "durable, before the event is appended that names it.",
+              "durable, before it appends the event that refers to it.",
      .examples = "  annal artifact put sess_1 report.pdf --media-type application/pdf\n"
                  "  make 2>&1 | annal artifact put sess_1 - --name build.log\n",
      .fields = put_fields,
@@ -222,16 +223,16 @@ static const struct command verbs[] = {
      .said = "stored {bytes} bytes as {sha256}",
      .run = put},
     {.name = "get",
-     .summary = "print an artifact, proved by its hash",
-     .about = "Prints the content on standard output. It is proved before the first byte is\n"
-              "printed; exit status 1 when it is not what was stored.",
+     .summary = "print an artifact, checked against its hash",
+     .about = "Prints the content on standard output. The hash is checked before the first byte\n"
+              "is printed; the exit status is 1 if the content differs from what was stored.",
      .examples = "  annal artifact get sess_1 \\\n"
                  "    ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n",
      .fields = get_fields,
      .run = get},
     {.name = "ls",
      .summary = "list artifacts",
-     .about = "Lists the artifacts of SESSION, or of all sessions, as files: what they take on\n"
+     .about = "Lists the artifacts of SESSION, or of all sessions, as files, with their size on\n"
               "the disk.",
      .examples = "  annal artifact ls\n  annal artifact ls sess_1 --json\n",
      .fields = ls_fields,
@@ -239,7 +240,8 @@ static const struct command verbs[] = {
     {.name = "sweep",
      .summary = "remove the artifacts that no event names",
      .about = "Reads every journal, and removes the artifacts whose hash is in no event. If a\n"
-              "journal is damaged nothing is removed, because it may have named any artifact.",
+              "journal is damaged nothing is removed, because a lost event may refer to any\n"
+              "artifact.",
      .examples = "  annal artifact sweep --dry-run\n  annal artifact sweep --older-than 2h\n",
      .fields = sweep_fields,
      .run = sweep},

@@ -77,8 +77,8 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND("DIR", FIELD_TEXT, NULL, "where the backup is, or is to be"),
-    FLAG("check", NULL, "prove that the backup in DIR is what was written"), FIELDS_END};
+    OPERAND("DIR", FIELD_TEXT, NULL, "directory of the backup"),
+    FLAG("check", NULL, "compare the backup in DIR with its manifest"), FIELDS_END};
 
 const struct command cmd_backup = {
     .name = "backup",
@@ -123,14 +123,13 @@ static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "
 const struct command cmd_restore = {
     .name = "restore",
     .summary = "make a store from a backup",
-    .about = "Makes the store (--store, or the default one) from the backup in DIR. It must\n"
-             "not exist yet: restore never overwrites a store. Every file is compared with\n"
-             "the manifest. The store is built beside its place and renamed when it is\n"
-             "complete; an interrupted restore leaves STORE.restoring-*, which can be\n"
-             "deleted. Index, snapshots and the tables of packs are rebuilt when they are\n"
-             "first used.\n"
+    .about = "Creates the store (--store, or the default store) from the backup in DIR. The\n"
+             "store must not exist: restore never overwrites one. Every file is compared with\n"
+             "the manifest. The store is built beside its final path and renamed when it is\n"
+             "complete; an interrupted restore leaves STORE.restoring-*, which can be deleted.\n"
+             "Index, snapshots and the tables of packs are rebuilt when they are first used.\n"
              "\n"
-             "The exit status is 1 when there is a store, or the backup is damaged.",
+             "The exit status is 1 if the store exists or the backup is damaged.",
     .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",
     .fields = restore_fields,
     .run = run_restore};

@@ -11,13 +11,13 @@
 
 #include <inttypes.h>
 
-/* What of a session is asked for, and how it is printed. */
+/* The events to print, and how to print them. */
 struct range {
     bool for_people;
     uint64_t from_seq;
     bool has_last;
-    uint64_t last;       /* only so many of its last events */
-    bool leaves_records; /* import.record is left out */
+    uint64_t last;       /* number of last events to print */
+    bool leaves_records; /* omit import.record */
 };
 
 static annal_status open_cursor(annal_store *store, annal_slice session, const struct range *range,
@@ -29,7 +29,7 @@ static annal_status open_cursor(annal_store *store, annal_slice session, const s
     return status;
 }
 
-/* As a line for people; of data that is too long only the size. */
+/* Print an event as a line for people; data that is too long is printed as its size. */
 static annal_status print_line(annal_cursor *cursor, annal_slice session, annal_event *event,
                                uint64_t data_bytes, struct event_lines *lines, annal_error *err)
 {
@@ -77,7 +77,7 @@ static int print_all(annal_store *store, annal_slice session, const struct range
     }
     annal_cursor_close(cursor);
     if (left > 0)
-        say("%" PRIu64 " import.record are left out; --all prints them", left);
+        say("%" PRIu64 " import.record events are left out; --all prints them", left);
     return status < 0 ? fail_error(&err) : exit_status;
 }
 
@@ -100,8 +100,8 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
     OPTION("from", "N", FIELD_COUNT, NULL, "begin with event N"),
-    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "the last N events only", .without = "from"),
-    FLAG("all", NULL, "on a terminal, import.record too"),
+    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "only the last N events", .without = "from"),
+    FLAG("all", NULL, "include import.record on a terminal"),
     RAW_OPTION,
     FIELDS_END};
 

@@ -61,11 +61,11 @@ static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, 
 
 const struct command cmd_checkpoint = {
     .name = "checkpoint",
-    .summary = "move the WAL of each database into it",
-    .about = "Runs PRAGMA wal_checkpoint on sessions.db and on the databases of the packs\n"
-             "that are on, and prints what SQLite answers: busy (a reader was in the way),\n"
-             "how many pages the log has, and how many of them are in the database now.\n"
-             "TRUNCATE empties the -wal file when no process reads.\n"
+    .summary = "move the WAL of each database into the database",
+    .about = "Runs PRAGMA wal_checkpoint on sessions.db and on the databases of the enabled\n"
+             "packs, and prints the answer of SQLite: busy (a reader was in the way), the\n"
+             "number of pages in the log, and how many of them are in the database now.\n"
+             "TRUNCATE empties the -wal file if no process is reading.\n"
              "\n"
              "Only this command and the writers of Annal may checkpoint, under a lock: in\n"
              "SQLite before 3.51.3 two connections that write and checkpoint at once can\n"

@@ -10,7 +10,7 @@
 
 static const struct field fields[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
                                       OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
-                                                  "of the new journal", .required = true,
+                                                  "format of the new journal", .required = true,
                                                   .choices = JOURNAL_FORMATS),
                                       FIELDS_END};
 
@@ -48,7 +48,7 @@ static void print_result(const struct convert *convert, const annal_convert_resu
                human_bytes(after, result->bytes_after));
 }
 
-/* What was made from the old journal does not count any more; what is next asked makes it anew. */
+/* Discard what was derived from the old journal. The next query rebuilds it. */
 static void forget(struct convert *convert, annal_slice session)
 {
     annal_error err = {0};
@@ -96,12 +96,12 @@ static int run(const struct args *args)
 
 const struct command cmd_convert = {
     .name = "convert",
-    .summary = "give sessions a journal of the other format",
+    .summary = "convert the journals of sessions to another format",
     .about = "Copies every event of each SESSION into a journal of the other format, reads the\n"
-             "copy back, compares it event by event, and only then puts it in the place of\n"
-             "the old one: seq, time, type, id, cause and the value of data are the same.\n"
-             "A damaged session is refused; 'annal repair' copies what is sound of it. The\n"
-             "exit status is 1 when a SESSION was not converted; the others are all the same.",
+             "copy back, compares it event by event, and only then replaces the old journal:\n"
+             "seq, time, type, id, cause and the value of data are the same. A damaged session\n"
+             "is refused; 'annal repair' copies its sound events. The exit status is 1 if a\n"
+             "SESSION was not converted; the others are converted anyway.",
     .examples = "  annal convert sess_1 --format msgpack\n"
                 "  annal convert sess_1 sess_2 --format jsonl\n",
     .fields = fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal cursor: the named cursors of tails. */
+/* annal cursor: list, show and drop the named cursors of tails. */
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -107,31 +107,31 @@ static int drop(const struct args *args)
 
 static const struct field no_fields[] = {FIELDS_END};
 
-static const struct field cursor_fields[] = {OPERAND("CURSOR", FIELD_TEXT, NULL, "its name"),
-                                             FIELDS_END};
+static const struct field cursor_fields[] = {
+    OPERAND("CURSOR", FIELD_TEXT, NULL, "name of the cursor"), FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "list",
      .summary = "list the named cursors",
-     .about = "Lists the positions that tails with --cursor keep in the store: when each was\n"
-              "last committed, the number of its sessions, and whether a tail uses it now.",
+     .about = "Lists the positions that tails with --cursor keep in the store: the time of the\n"
+              "last commit, the number of sessions, and whether a tail is using the cursor.",
      .examples = "  annal cursor list\n",
      .fields = no_fields,
      .run = list},
     {.name = "show",
-     .summary = "show the place of a cursor in each session",
-     .about = "Prints, for each session of the cursor, the seq of the last event that was\n"
-              "processed, and how many were appended since.",
+     .summary = "show the position of a cursor in each session",
+     .about = "Prints, for each session of the cursor, the seq of the last processed event and\n"
+              "the number of events appended since.",
      .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",
      .fields = cursor_fields,
      .run = show},
     {.name = "drop",
-     .summary = "forget a cursor",
-     .about = "The next tail with this name begins as a new one. Refused while a tail uses it.",
+     .summary = "delete a cursor",
+     .about = "The next tail with this name starts a new cursor. Refused while a tail uses it.",
      .examples = "  annal cursor drop billing\n",
      .fields = cursor_fields,
      .run = drop},
     {0}};
 
 const struct noun noun_cursor = {
-    .name = "cursor", .summary = "where the readers of tails were", .verbs = verbs};
+    .name = "cursor", .summary = "positions of the readers of tails", .verbs = verbs};

@@ -13,11 +13,12 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-static const struct field fields[] = {OPERAND("SESSION", FIELD_IDS, NULL, "the sessions"),
-                                      FLAG("yes", NULL, "do not ask, even on a terminal"),
-                                      FIELDS_END};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_IDS, NULL, "the sessions"),
+    FLAG("yes", NULL, "delete without asking, even on a terminal"), FIELDS_END};
 
-/* Only a terminal can answer; elsewhere whoever wrote the command line meant it. */
+/* Ask only on a terminal. Elsewhere there is no one to answer, and the command line counts as a
+ * yes. */
 static bool is_wanted(const struct args *args)
 {
     char answer[16];
@@ -34,7 +35,7 @@ static bool is_wanted(const struct args *args)
 static void print_deleted(bool json, const annal_session_info *info)
 {
     char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
-    uint64_t count = info->last_seq - info->fork_seq; /* its own: what it shares stays */
+    uint64_t count = info->last_seq - info->fork_seq; /* its own events; the shared ones remain */
     if (json)
         printf("{\"session_id\":\"%s\",\"deleted\":true,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"file\":\"%s\"}\n",
@@ -44,7 +45,8 @@ static void print_deleted(bool json, const annal_session_info *info)
                count == 1 ? "" : "s", human_bytes(bytes, info->bytes));
 }
 
-/* An annal_delete_fn. A session that is not deleted is told by whoever asked. */
+/* Report a deleted session, as an annal_delete_fn. The caller reports a session that is not
+ * deleted. */
 static void tell(void *arg, const annal_delete_note *note)
 {
     const bool *json = arg;
@@ -105,13 +107,13 @@ const struct command cmd_delete = {
     .name = "delete",
     .summary = "delete sessions permanently",
     .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
-             "its artifacts, and prints what it deleted. On a terminal it asks first. A\n"
-             "session that another process is writing is taken from it, as for an append. A\n"
-             "later append begins the session again, with seq 1. The exit status is 1 when a\n"
-             "SESSION does not exist or is not released in time; the others are deleted all\n"
-             "the same. No content of the session remains in any file of the store: processes\n"
-             "that have the store open overwrite their commit logs, and a message names\n"
-             "content that a stopped process still holds.",
+             "its artifacts, and prints what it deleted. On a terminal it asks first. If\n"
+             "another process is writing the session, the command takes the session over, as\n"
+             "an append does. A later append creates the session again, from seq 1. The exit\n"
+             "status is 1 if a SESSION does not exist or is not released in time; the others\n"
+             "are deleted anyway. No content of the session remains in any file of the store:\n"
+             "processes that have the store open overwrite their commit logs, and a message\n"
+             "names content that a stopped process still holds.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .fields = fields,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Diff: what changed in a session's state between two moments, as rows for people, as one JSON
+ * Print what changed in a session's state between two moments: as rows for people, as one JSON
  * object a row, or as a JSON patch.
  */
 #include "index/sys/pack.h"
@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60 /* of a value, for people */, COMPARE_ROWS = 50 };
+enum { SHOWN_BYTES = 60 /* shown of a value, for people */, COMPARE_ROWS = 50 };
 
 struct diff {
     const struct args *args;
@@ -26,11 +26,11 @@ struct diff {
     annal_moment moments[2];
     annal_store *store;
     annal_index *index;
-    annal_pack *pack; /* of --pack; NULL: core */
+    annal_pack *pack; /* the pack of --pack; NULL: core */
     annal_state *states[2];
     annal_replay_info infos[2];
     uint64_t counts[ANNAL_ROW_DELETED + 1];
-    annal_error err; /* of writing them */
+    annal_error err; /* failure of writing the changes */
 };
 
 /* ---- For people ---- */
@@ -38,7 +38,7 @@ struct diff {
 static void print_text(annal_slice text)
 {
     size_t len = text.len;
-    if (len > SHOWN_BYTES) /* not in the middle of a character */
+    if (len > SHOWN_BYTES) /* do not cut inside a character */
         for (len = SHOWN_BYTES; len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80;)
             len--;
     fputc('"', stdout);
@@ -206,7 +206,7 @@ static int find_pack(struct diff *diff)
                                                                        : EXIT_DONE;
 }
 
-/* Only the session is caught up: the other operands are moments. */
+/* Catch up only the session: the other operands are moments. */
 static int open_index(struct diff *diff)
 {
     struct session_list list = {0};
@@ -219,7 +219,7 @@ static int open_index(struct diff *diff)
     return exit_status;
 }
 
-/* Two sessions: SESSION and A are their ids. */
+/* Compare two sessions: SESSION and A are their ids. */
 static int compare_sessions(const struct args *given)
 {
     static const struct field sessions[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, ""),
@@ -279,25 +279,25 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPERAND("A", FIELD_TEXT, NULL, "a seq, a time, an age such as 2h; or another session"),
-    OPERAND_MAYBE("B", FIELD_MOMENT, NULL, "another such moment"),
-    OPTION_WITH("patch", NULL, FIELD_FLAG, NULL, "a JSON patch (RFC 6902) that makes B from A",
+    OPERAND("A", FIELD_TEXT, NULL, "a seq, a time or an age such as 2h; or another session"),
+    OPERAND_MAYBE("B", FIELD_MOMENT, NULL, "the second moment"),
+    OPTION_WITH("patch", NULL, FIELD_FLAG, NULL, "a JSON patch (RFC 6902) from A to B",
                 .without = "json"),
-    OPTION("pack", "NAME", FIELD_TEXT, NULL, "the tables of this pack (core)"),
+    OPTION("pack", "NAME", FIELD_TEXT, NULL, "pack whose tables are compared (core)"),
     FIELDS_END};
 
 const struct command cmd_diff = {
     .name = "diff",
-    .summary = "what changed in a session between two moments, or differs in two",
+    .summary = "what changed between two moments, or differs between two sessions",
     .about = "Compares the session's tables at two moments of its past, each a seq or a time\n"
              "as for 'annal replay --at', and prints the rows that differ: + inserted, ~\n"
-             "updated with each column that changed, - deleted. With --json one object a row,\n"
-             "{\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and after\n"
-             "have the columns that differ. --patch prints one JSON patch that makes 'annal\n"
-             "replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.\n"
+             "updated with each column that changed, - deleted. With --json each row is an\n"
+             "object, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and after\n"
+             "contain the columns that differ. --patch prints one JSON patch that turns 'annal\n"
+             "replay SESSION --at A --json' into 'annal replay SESSION --at B --json'.\n"
              "\n"
-             "With two sessions it compares these: what they used and how long they took, the\n"
-             "tools of both, and the first calls that differ.",
+             "With two sessions it compares what they used, how long they took and which tools\n"
+             "they called, and prints the first calls that differ.",
     .examples = "  annal diff sess_1 1200 1300\n"
                 "  annal diff sess_1 2h 0s --json | jq -r 'select(.table == \"turns\").key.id'\n"
                 "  annal diff sess_1 0 1200 --patch\n"

@@ -37,13 +37,13 @@ struct doctor {
     const struct args *args;
     annal_store *store;
     uint64_t warnings;
-    bool living; /* some process writes now */
+    bool living; /* a process is writing the store */
     uint64_t sessions, bytes, damaged, torn, cursors;
-    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* of the damaged ones */
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* ids of damaged sessions */
 };
 
-/* One line: what was looked at, what was found, and, when advice is not NULL, that it is not
- * well. */
+/* Print one line: what was checked and what was found. If advice is not NULL, the line is a
+ * warning. */
 static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
                  ...) ANNAL_PRINTF(4, 5);
 
@@ -81,9 +81,9 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
     }
 }
 
-/* ---- The place ---- */
+/* ---- The directory ---- */
 
-/* What locks/version says; a store without it is of version 1. */
+/* Read the version from locks/version; a store without this file has version 1. */
 static int store_version(const char *store)
 {
     struct buf path = {0};
@@ -107,15 +107,14 @@ static void check_place(struct doctor *doctor)
     struct statfs fs;
     char free_text[HUMAN_BYTES], kept_text[HUMAN_BYTES];
     if (stat(path, &info) != 0 || statfs(path, &fs) != 0) {
-        tell(doctor, "store", "look at it as the user who owns it", "%s cannot be looked at", path);
+        tell(doctor, "store", "run the command as the user who owns it", "%s cannot be read", path);
         return;
     }
-    bool shared = (info.st_mode & S_IWGRP) != 0; /* on purpose */
+    bool shared = (info.st_mode & S_IWGRP) != 0; /* set on purpose */
     tell(doctor, "store",
          !shared && (info.st_mode & 077) != 0 ? "chmod 700 keeps other users out"
-         : shared && (info.st_mode & 07) != 0
-             ? "chmod o-rwx keeps those out who are not in its group"
-             : NULL,
+         : shared && (info.st_mode & 07) != 0 ? "chmod o-rwx keeps users outside its group out"
+                                              : NULL,
          "%s, version %d, mode %04o%s", path, store_version(path), (unsigned)info.st_mode & 07777,
          annal__store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
 
@@ -123,10 +122,10 @@ static void check_place(struct doctor *doctor)
     const char *name = filesystem_name(type);
     const char *advice = NULL;
     if (name != NULL && (strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0))
-        advice = "it is memory: nothing in this store survives a restart; put it on a disk";
+        advice = "it is in memory: nothing in this store survives a restart; move it to a disk";
     else if (name != NULL && (strcmp(name, "Btrfs") == 0 || strcmp(name, "ZFS") == 0 ||
                               strcmp(name, "bcachefs") == 0))
-        advice = "it copies on write, so syncs cost more; ext4 or XFS is quicker";
+        advice = "it copies on write, which makes syncs slower; ext4 or XFS is faster";
     if (name != NULL)
         tell(doctor, "filesystem", advice, "%s", name);
     else
@@ -142,8 +141,8 @@ static void check_place(struct doctor *doctor)
          human_bytes(free_text, free_bytes), human_bytes(kept_text, kept));
     if (fs.f_files > 0 && fs.f_ffree < LITTLE_INODES)
         tell(doctor, "inodes",
-             "remove files: without a free inode no journal and no commit log can be "
-             "created, whatever space is free",
+             "remove files: without a free inode no journal and no commit log can be created, "
+             "however much space is free",
              "%" PRIu64 " of %" PRIu64 " free", (uint64_t)fs.f_ffree, (uint64_t)fs.f_files);
 }
 
@@ -159,8 +158,8 @@ static int check_log(void *arg, const annal__log_info *log)
                  log->pid, log->sessions, log->sessions == 1 ? "" : "s");
     doctor->living = doctor->living || log->living;
     if (log->what != NULL)
-        advice = "keep a copy; what it alone held is lost. Once the log is moved away, all other "
-                 "sessions work again";
+        advice = "copy the log and move it to another directory: events found only in it are lost, "
+                 "and all other sessions work again";
     else if (!log->living && log->unreleased > 0 && !annal__store_is_read_only(doctor->store))
         advice = "it could not be redone: 'annal verify' shows which session is damaged; its "
                  "sessions accept no more events until the log is moved to another directory";
@@ -181,7 +180,8 @@ static void check_lineage(struct doctor *doctor, const annal_session_info *info)
     if (info->fork_session[0] != '\0' &&
         annal__session_lineage_check(doctor->store, annal_slice_of(info->session), NULL, &why) ==
             ANNAL_ERR_CORRUPT)
-        tell(doctor, "fork", "its own events are read, those before it are not", "%s", why.message);
+        tell(doctor, "fork", "the fork's own events are readable, the events before them are not",
+             "%s", why.message);
 }
 
 static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
@@ -232,10 +232,10 @@ static annal_status check_journals(struct doctor *doctor, annal_error *err)
     if (doctor->torn > 0)
         tell(doctor, "journal ends", NULL, "%s end%s with a piece of an event: %s",
              human_count(sessions, doctor->torn), doctor->torn == 1 ? "s" : "",
-             doctor->living ? "being written" : "the trace of a crash, which the next append cuts");
+             doctor->living ? "being written" : "left by a crash; the next append removes it");
     if (doctor->damaged > 0)
         tell(doctor, "journal ends",
-             "they take no more events: 'annal repair SESSION --to NEW' copies what is sound",
+             "appends to them are refused: 'annal repair SESSION --to NEW' copies the sound events",
              "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
              doctor->damaged > NAMED_SESSIONS ? " …" : "");
     return annal__store_strays(doctor->store, check_stray, doctor, err);
@@ -246,7 +246,8 @@ static int check_cursor(void *arg, const annal_tail_cursor *cursor)
     struct doctor *doctor = arg;
     doctor->cursors++;
     if (cursor->damaged)
-        tell(doctor, "cursor", "'annal cursor drop' forgets it; its reader then begins again",
+        tell(doctor, "cursor",
+             "'annal cursor drop' deletes it; its reader then starts from the beginning",
              "'%.*s' is damaged", ANNAL_FMT(cursor->name));
     return 0;
 }
@@ -255,7 +256,7 @@ static annal_status check_cursors(struct doctor *doctor, annal_error *err)
 {
     annal_status status = annal_tail_cursors(doctor->store, check_cursor, doctor, err);
     if (status == ANNAL_OK && doctor->cursors > 0)
-        tell(doctor, "cursors", NULL, "%" PRIu64 " of readers of tails", doctor->cursors);
+        tell(doctor, "cursors", NULL, "%" PRIu64 " for readers of tails", doctor->cursors);
     return status;
 }
 
@@ -276,7 +277,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Only where the packs that know are on. */
+/* Only where the packs that record processes are enabled. */
 static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     struct run_counts counts;
@@ -287,7 +288,7 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
         return status;
     bool dead = counts.stale > 0 || counts.orphaned > 0;
     tell(doctor, "runs",
-         dead ? "'annal doctor --transition-stale --dry-run' says which of them are dead"
+         dead ? "'annal doctor --transition-stale --dry-run' lists the dead ones"
          : counts.unresponsive > 0 ? "'annal team runs --health unresponsive' lists them"
                                    : NULL,
          "%" PRIu64 " sessions run, %" PRIu64 " of them stale, %" PRIu64 " orphaned, %" PRIu64
@@ -296,23 +297,24 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
     return ANNAL_OK;
 }
 
-/* What annal ls shows as HEALTH. */
+/* Report the findings that annal ls shows as HEALTH. */
 static annal_status check_findings(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     char total[HUMAN_BYTES], sessions[HUMAN_BYTES], others[HUMAN_BYTES + 20] = "";
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)] = "";
     struct session_findings findings = {0};
     annal_status status = annal_index_catch_up(index, (annal_slice){0}, NULL, NULL);
-    if (status < 0) /* as far as it is */
+    if (status < 0) /* the counts are incomplete */
         status = ANNAL_OK;
     status = session_findings_ask(index, (annal_slice){0}, true, &findings, err);
     for (size_t i = 0; i < findings.count && i < NAMED_SESSIONS; i++)
         snprintf(named + strlen(named), sizeof named - strlen(named), "%s%s", i > 0 ? " " : "",
                  findings.healths[i].session);
     if (findings.others > 0)
-        snprintf(others, sizeof others, ", %s of packs", human_count(total, findings.others));
+        snprintf(others, sizeof others, ", %s by packs", human_count(total, findings.others));
     if (status == ANNAL_OK && findings.total > 0)
-        tell(doctor, "findings", "'annal show SESSION' lists them, 'annal verify' reads all again",
+        tell(doctor, "findings",
+             "'annal show SESSION' lists them, 'annal verify' checks everything again",
              "%s in %s session%s%s%s%s%s", human_count(total, findings.total),
              human_count(sessions, findings.count), findings.count == 1 ? "" : "s", others,
              findings.count > 0 ? ": " : "", named, findings.count > NAMED_SESSIONS ? " …" : "");
@@ -345,7 +347,8 @@ static int add_overdue(void *arg, const annal__snapshot_overdue *one)
     return 0;
 }
 
-/* No warning: answers are the same without, and the next process that appends takes them. */
+/* This is not a warning: the answers are the same without them, and the next process that appends
+ * takes them. */
 static annal_status check_snapshots(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
@@ -374,13 +377,12 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
-        tell(doctor, "index", NULL, "it was missing, and is built from the journals");
+        tell(doctor, "index", NULL, "it was missing, and was built from the journals");
     } else if (status == ANNAL_OK) {
         status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &lag, err);
         if (status == ANNAL_OK)
             tell(doctor, "index", NULL,
-                 lag.sessions == 0 ? "%s, knows everything"
-                                   : "%s, behind by %s, sessions: %" PRIu64,
+                 lag.sessions == 0 ? "%s, up to date" : "%s, lags by %s, sessions: %" PRIu64,
                  human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
                  lag.sessions);
     }
@@ -397,7 +399,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     return status;
 }
 
-/* ---- What was left lying ---- */
+/* ---- Leftovers ---- */
 
 struct leftovers {
     uint64_t count;
@@ -410,7 +412,7 @@ static bool is_temporary(const char *name)
            strstr(name, ".tmp-") != NULL;
 }
 
-/* Files of a directory: those that look temporary and are old, or all. */
+/* Count the files of a directory: all, or those that look temporary and are old. */
 static struct leftovers count_files(const struct doctor *doctor, const char *directory, bool all)
 {
     struct leftovers found = {0};
@@ -453,7 +455,7 @@ static void check_leftovers(struct doctor *doctor)
         old.bytes += here.bytes;
     }
     tell(doctor, "leftovers",
-         old.count > 0 ? "temporary files that a process left when it died; they may be removed"
+         old.count > 0 ? "a process left these temporary files when it died; they may be removed"
                        : NULL,
          "%s older than an hour, %s", human_count(text, old.count), human_bytes(bytes, old.bytes));
 }
@@ -470,12 +472,12 @@ static void check_history(struct doctor *doctor)
     annal_time_format(metrics.since_us, since);
     const char *advice = NULL;
     if (metrics.stopped > 0 || metrics.unknown > 0)
-        advice = "the disk failed under appends: look at the kernel's log (dmesg)";
+        advice = "the disk failed during appends: look at the kernel's log (dmesg)";
     else if (metrics.slow_syncs > 0)
         advice = "syncs took longer than a second: the disk was busy or is failing";
     tell(doctor, "history", advice,
          "since %s: %" PRIu64 " appends unknown, %" PRIu64 " stores stopped, %" PRIu64
-         " sessions behind, %" PRIu64 " slow syncs, %" PRIu64 " logs recovered",
+         " sessions lagging, %" PRIu64 " slow syncs, %" PRIu64 " logs recovered",
          since, metrics.unknown, metrics.stopped, metrics.behind, metrics.slow_syncs,
          metrics.recoveries);
 }
@@ -519,13 +521,13 @@ static void print_probe(struct doctor *doctor, const struct disk_probe *probe)
         return;
     }
     tell(doctor, "disk",
-         probe->suspicious ? "see docs/limits.md: a sync that returned is believed" : NULL, "%s",
+         probe->suspicious ? "see docs/limits.md: Annal trusts a sync that returned" : NULL, "%s",
          probe->conclusion);
     printf("\n  %-42s %12s %12s\n", "", "half below", "99 % below");
     print_cost("write 4 KiB into memory", &probe->plain);
-    print_cost("write 4 KiB over old ones and sync", &probe->overwrite);
+    print_cost("overwrite 4 KiB and sync", &probe->overwrite);
     print_cost("write 4 KiB at the end and sync", &probe->growing);
-    print_cost("write 4 KiB past the cache and sync", &probe->direct);
+    print_cost("write 4 KiB around the cache and sync", &probe->direct);
     printf("\n  about %.0f durable appends a second by one writer that waits for each;\n"
            "  writers that append at the same time share syncs\n",
            rate);
@@ -542,7 +544,7 @@ static int check_disk(struct doctor *doctor)
     return EXIT_DONE;
 }
 
-/* ---- The whole ---- */
+/* ---- The command ---- */
 
 static int examine(struct doctor *doctor)
 {
@@ -576,36 +578,37 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    FLAG("disk", NULL, "measure what a sync costs here, and whether it is done"),
+    FLAG("disk", NULL, "cost of a sync here, and whether the disk ignores it"),
     FLAG("transition-stale", NULL, "end running sessions whose process is proven dead"),
     OPTION_WITH("stale-hours", "H", FIELD_AMOUNT, NULL, "minimum hours without an event (6.0)",
                 .most = 1000000, .with = "transition-stale"),
-    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say which, and end none",
+    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "list the sessions, end none",
                 .with = "transition-stale"),
     FIELDS_END};
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .summary = "say whether the store is well, and what to do",
+    .summary = "check the health of the store, and say what to do",
     .about = "Checks the file system of the store, the space left, the commit logs and their\n"
              "owners, the ends of the journals, journals that were copied or renamed, the\n"
-             "index, snapshots that are overdue, files that were left lying, and what failed\n"
-             "since counting began. Each line is ok or a warning, with what to do. 'annal\n"
-             "verify' reads everything; this takes a moment.\n"
+             "index, overdue snapshots, leftover files, and the failures since counting began.\n"
+             "Each line is ok or a warning, with what to do. 'annal verify' reads everything;\n"
+             "this takes a moment.\n"
              "\n"
-             "--disk writes to nameless files in the store's directory for two seconds, says\n"
+             "--disk writes to nameless files in the store's directory for two seconds, prints\n"
              "what a sync costs and so how many appends a second to expect, and warns of a\n"
              "disk that seems to ignore syncs. Only a power cut can prove that a disk keeps\n"
              "synced data.\n"
              "\n"
              "--transition-stale (packs lionagi and teams) ends sessions whose process died\n"
-             "without saying so, as failed: sessions that are running, that appended nothing\n"
-             "for longer than their kind allows (6 hours, or 12 for flow, fanout and\n"
+             "without recording the end, as failed: sessions that are running, that appended\n"
+             "nothing for longer than their kind allows (6 hours, or 12 for flow, fanout and\n"
              "show-play) and --stale-hours, and whose process, as recorded in session.created\n"
-             "or session.opened, is proven dead. All others are left alone, and said why.\n"
+             "or session.opened, is proven dead. All others stay unchanged, with the reason\n"
+             "printed.\n"
              "\n"
-             "Exit status: 0 all is well, 1 there are warnings; with --transition-stale 0 some\n"
-             "were ended, 1 none was.",
+             "Exit status: 0 if all is well, 1 if there are warnings; with --transition-stale\n"
+             "0 if some sessions were ended, 1 if none.",
     .examples = "  annal doctor\n"
                 "  annal doctor --disk\n"
                 "  annal doctor --json | jq 'select(.advice)'\n"

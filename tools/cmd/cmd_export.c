@@ -21,7 +21,7 @@ static const struct format {
                {"bundle", NULL},
                {"html", NULL}};
 
-/* A bundle is of all its sessions at once. */
+/* A bundle contains all its sessions at once. */
 static bool is_bundle(const struct format *format)
 {
     return format == &formats[3];
@@ -32,7 +32,7 @@ static bool is_html(const struct format *format)
     return format == &formats[4];
 }
 
-/* Up to which event: all that proves itself now, or --at. */
+/* Find the last event to export: the last sound event, or --at. */
 static int find_end(const struct args *args, struct export *export, annal_session_info *info)
 {
     annal_error err = {0};
@@ -110,12 +110,12 @@ static int run(const struct args *args)
             fail_usage("--at and --full cannot be used with a bundle, which holds whole journals");
     if (exit_status == EXIT_DONE && is_html(format) &&
         (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
-        exit_status = fail_usage("html is of exactly one SESSION, without --at and --full");
+        exit_status = fail_usage("--format html needs exactly one SESSION, and no --at or --full");
     if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format))
-        exit_status = fail_usage("--tree belongs to --format html");
+        exit_status = fail_usage("--tree needs --format html");
     if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
-        exit_status = fail_usage("a bundle is binary: write it to a file with --to FILE");
+        exit_status = fail_usage("a bundle is binary: use --to FILE to write it to a file");
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
@@ -128,43 +128,43 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "what to write (jsonl)",
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (jsonl)",
                 .choices = "jsonl|markdown|otlp|bundle|html"),
-    OPTION("to", "FILE", FIELD_TEXT, NULL, "write FILE, which appears when it is complete"),
-    OPTION("at", "SEQ", FIELD_COUNT, NULL, "the session up to event SEQ"),
-    FLAG("full", NULL, "markdown: cut no result, leave no event out"),
-    FLAG("tree", NULL, "html: with the sub-agents and forks below the session"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "output file, which appears when it is complete"),
+    OPTION("at", "SEQ", FIELD_COUNT, NULL, "last event to export"),
+    FLAG("full", NULL, "markdown: every event, and results in full"),
+    FLAG("tree", NULL, "html: include the sub-agents and forks of the session"),
     RAW_OPTION,
     FIELDS_END};
 
 const struct command cmd_export = {
     .name = "export",
     .summary = "write a session for other programs, or for people",
-    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read\n"
-             "them: ts, type, id and cause if the event has such members, and data. Line N is\n"
-             "event N. Of several sessions each line begins with \"session\".\n"
+    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
+             "ts, type, id and cause if the event has such members, and data. Line N is event\n"
+             "N. With several sessions each line begins with \"session\".\n"
              "\n"
-             "markdown is a transcript: what is known of the session, then who said what, what\n"
-             "tools were called with and returned, what failed, and what never ended. Long\n"
-             "results are cut and say so. Nothing in an event can break the page.\n"
+             "markdown is a transcript: the facts of the session, then who said what, the\n"
+             "arguments and results of tools, failures, and what never ended. Long results are\n"
+             "cut and say so. Nothing in an event can break the page.\n"
              "\n"
              "otlp is a trace for each session, one line of OTLP JSON, by the conventions of\n"
              "OpenTelemetry for generative AI: spans of the agent, its turns, requests to the\n"
              "model with messages and tokens, and tools. What never ended has status ERROR and\n"
              "annal.incomplete. Ids are hashes of the session's id and the event's seq.\n"
              "\n"
-             "bundle is one file, tar under zstd, that 'annal import bundle' takes over into\n"
-             "another store with proof that it is the same: a manifest, the journals byte for\n"
-             "byte, the ancestors of forks, and the artifacts of these sessions. The same\n"
-             "store gives the same bytes. A damaged session is refused.\n"
+             "bundle is one file, tar under zstd, that 'annal import bundle' imports into\n"
+             "another store and proves to be the same: a manifest, the journals byte for byte,\n"
+             "the ancestors of forks, and the artifacts of these sessions. The same store\n"
+             "gives the same bytes. A damaged session is refused.\n"
              "\n"
-             "html is one file that shows the session in any browser, without a server, as\n"
-             "the page of 'annal serve' does: the conversation, and what was known at each\n"
-             "moment. It holds every event.\n"
+             "html is one file that shows the session in any browser, without a server, as the\n"
+             "page of 'annal serve' does: the conversation, and the state at each moment. It\n"
+             "contains every event.\n"
              "\n"
              "Without SESSION all sessions of the store are written. A fork is written as one\n"
-             "history, with what it shares. The exit status is 1 if events are damaged: they\n"
-             "are reported on standard error, all others are written.",
+             "history, with its shared events. The exit status is 1 if events are damaged:\n"
+             "they are reported on standard error, and all others are written.",
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
                 "  annal export sess_1 --at 120 | annal append sess_2\n"
                 "  annal export sess_1 --format bundle --to sess_1.annal\n"

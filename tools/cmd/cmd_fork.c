@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-/* So that what asks the tables next finds it there; if that fails now, it is done then. */
+/* Index the new session now, so that the next query finds it. If that fails, the next query does
+ * it. */
 static void tell_index(annal_store *store, annal_slice child)
 {
     annal_index *index = NULL;
@@ -56,20 +57,20 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPERAND("NEW", FIELD_ID, NULL, "the new one"),
-    OPTION_WITH("at", "SEQ", FIELD_COUNT, NULL, "the last event that both have (the last there is)",
+    OPERAND("NEW", FIELD_ID, NULL, "the new session"),
+    OPTION_WITH("at", "SEQ", FIELD_COUNT, NULL, "last shared event (default: the last event)",
                 .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
-                "format of its journal (default: as SESSION)", .choices = JOURNAL_FORMATS),
+                "format of the new journal (default: as SESSION)", .choices = JOURNAL_FORMATS),
     FIELDS_END};
 
 const struct command cmd_fork = {
     .name = "fork",
     .summary = "continue from any event of a session, in a new session",
-    .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and\n"
+    .about = "Creates the session NEW, which shares the history of SESSION up to event SEQ and\n"
              "continues on its own. No event is copied: reading, queries, replay and tails of\n"
-             "NEW begin in the journal of SESSION. What a fork needs is neither deleted nor\n"
-             "converted. A fork may be forked again, at any event.",
+             "NEW begin in the journal of SESSION. Events that a fork needs cannot be deleted\n"
+             "or converted. A fork may be forked again, at any event.",
     .examples = "  annal fork sess_1 --at 120 sess_1b\n"
                 "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",
     .fields = fields,

@@ -14,7 +14,7 @@ static void print_option(const struct option *option)
     printf("  %-22s %s\n", left, option->help);
 }
 
-/* "one of a, b, c" below its help, in lines that fit. */
+/* Print "one of a, b, c" below the help of an option, in lines that fit. */
 static void print_choices(const char *choices)
 {
     int column = 0;
@@ -33,7 +33,7 @@ static void print_choices(const char *choices)
         printf("\n");
 }
 
-/* "TEAM [TEXT]", and the options that must be given: "--from NAME". */
+/* Print "TEAM [TEXT]", and the required options: "--from NAME". */
 static void print_fields(const struct field *field)
 {
     for (; field != NULL && field->kind != FIELD_END; field++) {
@@ -94,10 +94,10 @@ void help_print_noun(const struct noun *noun)
     for (const struct command *verb = noun->verbs; verb->name != NULL; verb++)
         printf("  %-14s %s\n", verb->name, verb->summary);
     if (noun->of_user)
-        printf("\nOf the pack %s, which is a file in this store.\n", noun->pack);
+        printf("\nFrom the pack %s, which is a file in this store.\n", noun->pack);
     else if (noun->pack != NULL)
         printf("\nThe store runs the pack %s: 'annal pack enable %s'.\n", noun->pack, noun->pack);
-    printf("\n'annal help %s VERB' tells more.\n", noun->name);
+    printf("\n'annal help %s VERB' explains a verb.\n", noun->name);
 }
 
 static void print_nouns(void)
@@ -137,7 +137,7 @@ void help_print_all(void)
            "'annal help VERB' explains a verb.\n");
 }
 
-/* What the operands name; 0 or an exit status. */
+/* Find what the operands name. 0 or an exit status. */
 static int find(const struct args *args, const struct noun **out_noun,
                 const struct command **out_verb)
 {
@@ -178,14 +178,14 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("NAME", FIELD_TEXT, NULL, "a verb, or a noun such as pack"),
     OPERAND_MAYBE("VERB", FIELD_TEXT, NULL, "a verb of that noun"),
-    FLAG("words", NULL, "the words that may follow, one a line, for completion"),
-    FLAG("man", NULL, "the verbs of two words as a manual page, annal-verbs(1)"), FIELDS_END};
+    FLAG("words", NULL, "words for completion, one a line"),
+    FLAG("man", NULL, "manual page of the verbs of two words, annal-verbs(1)"), FIELDS_END};
 
 const struct command cmd_help = {
     .name = "help",
     .summary = "explain the command, or one verb",
     .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help\n"
-             "VERB'. Some verbs are of two words.",
+             "VERB'. Some verbs have two words.",
     .examples = "  annal help\n  annal help append\n  annal help pack check\n",
     .fields = fields,
     .no_store = true,

@@ -23,13 +23,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An importer is a few pages of SQL. */
+/* An importer has a few pages of SQL. */
 #define SQL_BYTES_MAX ((size_t)16 << 20)
 
 struct work {
     const struct args *args;
     annal_store *store;
-    struct importer importer;     /* kind NULL: each log says itself which */
+    struct importer importer;     /* kind NULL: detected for each log */
     annal_import_option *options; /* --map */
     annal_limits limits;
     size_t option_count;
@@ -40,11 +40,11 @@ struct work {
     annal_import *detector;
     struct table *table;
     struct progress progress;
-    const char *path; /* of the log under way */
-    const char *kind; /* and what it is */
-    uint64_t bytes;   /* of the logs that are done */
+    const char *path; /* path of the current log */
+    const char *kind; /* and its kind */
+    uint64_t bytes;   /* bytes of the finished logs */
     uint64_t files, same, lines, skipped, unfinished, unreadable, events, unknown, left_out;
-    struct buf damaged; /* which logs have lines that are unreadable, for people */
+    struct buf damaged; /* names of the logs with unreadable lines, for people */
 };
 
 /* ---- Which importer ---- */
@@ -74,15 +74,15 @@ static int fail_kind(const char *kind)
     struct buf kinds = {0};
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
         (void)annal__buf_printf(&kinds, "%s, ", importer_texts[i].kind);
-    int exit_status = fail_usage("importer '%s' does not exist, only %.*sauto, or a file NAME.sql",
+    int exit_status = fail_usage("importer '%s' does not exist: use %.*sauto, or a file NAME.sql",
                                  kind, (int)kinds.len, kinds.ptr);
     annal__buf_done(&kinds);
     return exit_status;
 }
 
 /*
- * KIND is a built-in importer, auto (none is chosen), or the path of a SQL file: "mine.sql" is of
- * kind "mine".
+ * Find the importer. KIND is a built-in importer, auto (each log is detected), or the path of a SQL
+ * file: "mine.sql" has kind "mine".
  */
 static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
                            struct importer *out_importer)
@@ -100,7 +100,7 @@ static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
     return read_importer(kind, sql, out_importer);
 }
 
-/* ---- What became of them ---- */
+/* ---- Results ---- */
 
 static void print_json(const struct work *work, const struct import_report *report)
 {
@@ -177,7 +177,7 @@ static void print_totals(const struct work *work)
 {
     char files[HUMAN_BYTES], lines[HUMAN_BYTES], skipped[HUMAN_BYTES], events[HUMAN_BYTES];
     if (work->same > 0)
-        printf("%s file%s did not change since the last import (--recheck reads all)\n",
+        printf("%s file%s did not change since the last import (--recheck reads them)\n",
                human_count(files, work->same), work->same == 1 ? "" : "s");
     printf("%s file%s, %s line%s, %s of them skipped: %s event%s added\n",
            human_count(files, work->files), work->files == 1 ? "" : "s",
@@ -189,7 +189,7 @@ static void print_totals(const struct work *work)
                human_count(files, work->left_out), work->left_out == 1 ? "" : "s",
                work->left_out == 1 ? "y" : "ies", work->left_out == 1 ? "is" : "are");
     if (work->unknown > 0)
-        printf("%s file%s hold%s no log of %s, and %s left out\n",
+        printf("%s file%s contain%s no log of %s, and %s left out\n",
                human_count(files, work->unknown), work->unknown == 1 ? "" : "s",
                work->unknown == 1 ? "s" : "",
                work->importer.kind != NULL ? work->importer.kind : "a known kind",
@@ -214,7 +214,7 @@ static void show_progress(void *arg, uint64_t bytes_done)
     progress_set(&work->progress, work->bytes + bytes_done, slash != NULL ? slash + 1 : work->path);
 }
 
-/* A file that has the name of a log of this kind, and another content, is left out. */
+/* Leave out a file that has the name of a log of this kind, but other content. */
 static annal_status leave_other(struct work *work, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
@@ -231,7 +231,7 @@ static annal_status leave_other(struct work *work, const struct log *log, struct
     return status;
 }
 
-/* The importer for a log. One that nobody knows is left out, with a remark. */
+/* Find the importer for a log. A log of an unknown kind is left out, with a message. */
 static annal_status importer_of(struct work *work, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
@@ -250,7 +250,7 @@ static annal_status importer_of(struct work *work, const struct log *log, struct
     return status;
 }
 
-/* Kept until the table of all files is printed. */
+/* Keep the report of a damaged log until the table of all files is printed. */
 static void note_unreadable(struct work *work, const struct import_report *report)
 {
     char lines[HUMAN_BYTES], first[HUMAN_BYTES];
@@ -272,7 +272,7 @@ static void print_report(struct work *work, const struct import_report *report)
     count(work, report);
 }
 
-/* What a failure ends: the log alone, unless it is one of the store. */
+/* Decide what a failure ends: only this log, or all if the store failed. */
 static int import_log(struct work *work, const struct log *log, bool *out_end)
 {
     struct import_report report = {0};
@@ -357,9 +357,9 @@ static bool is_of_agent(const char *path)
 }
 
 /*
- * A conversation before its copies, because the first that is imported has the records: sub-agents,
- * which are below it or named so, come after it, and so does the log that continues it, which is
- * larger.
+ * Sort a conversation before its copies, because the first imported log gets the records.
+ * Sub-agents, whose path or name shows the parent, follow it, and so does the larger log that
+ * continues it.
  */
 static int compare_logs(const void *left, const void *right)
 {
@@ -400,7 +400,7 @@ static int import_logs(struct work *work, const struct logs *logs)
 
 /* ---- Following ---- */
 
-/* For people the first pass is a table, and what comes later stands in the totals. */
+/* For people the first pass is a table; later events appear in the totals. */
 static void print_taken(void *arg, const char *path, const char *kind,
                         const struct import_report *report)
 {
@@ -421,7 +421,7 @@ static void print_first_pass(void *arg, size_t logs)
     char count[HUMAN_BYTES];
     end_table(work);
     (void)out_flush();
-    say("follows %s log%s; Ctrl-C ends it", human_count(count, logs), logs == 1 ? "" : "s");
+    say("following %s log%s; Ctrl-C ends it", human_count(count, logs), logs == 1 ? "" : "s");
 }
 
 static int follow(struct work *work, int signals)
@@ -466,14 +466,14 @@ static int follow(struct work *work, int signals)
 
 /* ---- The command line ---- */
 
-/* --map NAME=VALUE, as the importer's options. */
+/* Turn --map NAME=VALUE into the importer's options. */
 static int read_map(struct work *work)
 {
     int at = 0;
     for (const char *text; (text = args_next(work->args, "map", &at)) != NULL;) {
         const char *equal = strchr(text, '=');
         if (equal == NULL || equal == text)
-            return fail_usage("--map %s: it is NAME=VALUE, such as session=$.sid", text);
+            return fail_usage("--map needs NAME=VALUE, such as session=$.sid, not '%s'", text);
         annal_import_option *option =
             annal__array_add(&work->options, &work->option_count, sizeof *option);
         if (option == NULL)
@@ -501,7 +501,8 @@ static int find_all(const struct args *args, struct logs *logs)
     return exit_status;
 }
 
-/* The index follows later, when somebody asks it; open, it takes snapshots of what is imported. */
+/* Open the index: it takes snapshots of the imported sessions. It indexes them later, at the next
+ * query. */
 static int work_in_store(struct work *work, struct logs *logs, int signals)
 {
     annal_error err = {0};
@@ -519,7 +520,7 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
         exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
     deleted_close(work->deleted);
     if (owners_failure(work->owners) != NULL)
-        say("records that other sessions have may be imported twice: %s",
+        say("records of other sessions may be imported twice: %s",
             owners_failure(work->owners)->message);
     exit_status = out_finish(exit_status);
     owners_free(work->owners);
@@ -631,66 +632,67 @@ static int run(const struct args *args)
         args->value_count == 0)
         return bundle_import(args, args->operands[1], args->operands[1], NULL);
     if (strcmp(args->operands[0], "bundle") == 0)
-        return fail_usage("import bundle wants one FILE and takes no option");
+        return fail_usage("import bundle needs one FILE and accepts no option");
     if (args->operand_count < 2)
-        return fail_usage("import wants KIND PATH..., such as 'annal import auto %s'",
+        return fail_usage("import needs KIND PATH..., such as 'annal import auto %s'",
                           args->operands[0]);
     return import(args);
 }
 
 static const struct field fields[] = {
-    OPERAND("KIND", FIELD_TEXT, NULL, "whose logs they are; auto: look at each; or NAME.sql"),
-    OPERAND_MAYBE("PATH", FIELD_LIST, NULL, "a log, or a directory with logs in it"),
-    OPTION("map", "NAME=VALUE", FIELD_LIST, NULL, "an option of the importer"),
-    FLAG("follow", NULL, "then keep up with what is appended, until Ctrl-C"),
-    FLAG("recheck", NULL, "read logs that did not change, too"),
-    FLAG("again", NULL, "import sessions that were deleted, too"),
-    FLAG("detect", NULL, "say what each PATH is, and import nothing"),
+    OPERAND("KIND", FIELD_TEXT, NULL, "kind of the logs; auto: detected for each; or NAME.sql"),
+    OPERAND_MAYBE("PATH", FIELD_LIST, NULL, "a log, or a directory with logs"),
+    OPTION("map", "NAME=VALUE", FIELD_LIST, NULL, "option of the importer"),
+    FLAG("follow", NULL, "import new lines as well, until Ctrl-C"),
+    FLAG("recheck", NULL, "read unchanged logs too"),
+    FLAG("again", NULL, "import deleted sessions too"),
+    FLAG("detect", NULL, "print the kind of each PATH, import nothing"),
     LIMIT_OPTIONS,
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of new journals (jsonl)",
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of new journals (jsonl)",
                 .choices = JOURNAL_FORMATS),
     CREATE_OPTION,
     FIELDS_END};
 
 const struct command cmd_import = {
     .name = "import",
-    .summary = "import the logs of agents; again, it adds only what is new",
-    .about = "KIND is one of those below; auto, which looks at each log; or the path of an\n"
-             "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a\n"
-             "log: lines, a JSON document, a SQLite database or a directory, as the kind\n"
-             "requires, also under zstd; or a directory, for all logs of that kind below it.\n"
-             "A missing store is created.\n"
-             "\n"
-             "Kinds: autogen, claude-code, codex, gemini-cli, goose, jsonl, langgraph,\n"
-             "lionagi, mini-swe-agent, openai-agents, opencode, openhands, otel, pi,\n"
-             "swe-agent, tau-bench. jsonl is plain JSON lines: --map session=$.run --map\n"
-             "ts=$.at --map type=$.kind --map data=$.load says where a line has the parts\n"
-             "of an event.\n"
-             "\n"
-             "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
-             "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
-             "lines, lines whose bytes were in the file before, and a last line that is not\n"
-             "finished yet. A log whose size, times, beginning and end have not changed since\n"
-             "its last import is not read again, unless --recheck says so; it is then\n"
-             "\"unchanged\". With --json there is one object for each log, {\"file\",\n"
-             "\"kind\", \"container\", \"sessions\", \"lines\", \"imported\", \"skipped\",\n"
-             "\"events\", \"skips\"}; events counts those added now. If two processes import\n"
-             "a log at the same time, both may report an event as added; it is stored once.\n"
-             "\n"
-             "With --follow it continues: lines are imported when they are written, new logs\n"
-             "below a PATH as they appear, documents and databases when they have changed,\n"
-             "and a log that is cut short or replaced from its beginning. Ctrl-C or SIGTERM\n"
-             "ends it, with 0; events reported as added are durable. Started again, it\n"
-             "continues from there.\n"
-             "\n"
-             "'import bundle FILE' takes over what 'annal export --format bundle' wrote. All\n"
-             "of it is proved before anything is written: the seal, each file's hash, each\n"
-             "journal. Existing sessions with the same bytes stay, sessions of which the\n"
-             "store has the beginning are extended, and if one has other content, nothing is\n"
-             "imported. A journal takes its place whole. At the end what is in the store is\n"
-             "read again and compared. With --json {\"file\", \"sessions\", \"events\",\n"
-             "\"artifacts\", \"added\", \"extended\", \"already_there\",\n"
-             "\"missing_artifacts\", \"hashes_equal\"}.",
+    .summary = "import agent logs; a repeated import adds only new events",
+    .about =
+        "KIND is one of those below; auto, which looks at each log; or the path of an\n"
+        "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a\n"
+        "log: lines, a JSON document, a SQLite database or a directory, as the kind\n"
+        "requires, also under zstd; or a directory, for all logs of that kind below it.\n"
+        "A missing store is created.\n"
+        "\n"
+        "Kinds: autogen, claude-code, codex, gemini-cli, goose, jsonl, langgraph,\n"
+        "lionagi, mini-swe-agent, openai-agents, opencode, openhands, otel, pi,\n"
+        "swe-agent, tau-bench. jsonl is plain JSON lines: --map session=$.run --map\n"
+        "ts=$.at --map type=$.kind --map data=$.load says where a line contains the parts\n"
+        "of an event.\n"
+        "\n"
+        "Nothing is lost: members without a counterpart in an event are kept under\n"
+        "\"extra\", and a line that is not JSON becomes an event import.unreadable. Skipped\n"
+        "are blank lines, lines whose bytes were in the file before, and a last line that\n"
+        "is not finished yet. A log whose size, times, beginning and end have not changed\n"
+        "since its last import is \"unchanged\": it is not read again, unless --recheck is\n"
+        "given. With --json there is one object for each log, {\"file\",\n"
+        "\"kind\", \"container\", \"sessions\", \"lines\", \"imported\", \"skipped\",\n"
+        "\"events\", \"skips\"}; events counts those added now. If two processes import\n"
+        "a log at the same time, both may report an event as added; it is stored once.\n"
+        "\n"
+        "With --follow the command keeps importing: lines when they are written, new logs\n"
+        "below a PATH when they appear, documents and databases when they have changed,\n"
+        "and a log that is cut short or replaced from its beginning. Ctrl-C or SIGTERM\n"
+        "ends it, with 0; events reported as added are durable. The next run continues at\n"
+        "the same position.\n"
+        "\n"
+        "'import bundle FILE' imports what 'annal export --format bundle' wrote. All of\n"
+        "it is proved before anything is written: the seal, each file's hash, each\n"
+        "journal. Existing sessions with the same bytes stay, sessions of which the store\n"
+        "has the beginning are extended, and if one has other content, nothing is\n"
+        "imported. A journal appears only when it is complete. At the end the imported\n"
+        "sessions are read again and compared. With --json {\"file\", \"sessions\", \"events\",\n"
+        "\"artifacts\", \"added\", \"extended\", \"already_there\",\n"
+        "\"missing_artifacts\", \"hashes_equal\"}.",
     .examples = "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import claude-code ~/.claude/projects --follow\n"

@@ -14,24 +14,24 @@
 
 #include <string.h>
 
-/* Health is not a column of the answer: findings are looked up beside it. */
+/* Health is not a column of the query: findings are looked up separately. */
 enum {
     AT_DEPTH = SESSION_COLUMN_COUNT, /* with --tree: printed as an indent */
     AT_REFUSED,                      /* requests that failed */
     AT_UNREADABLE,                   /* lines of its log */
-    AT_UNKNOWN,                      /* logs of a layout that its importer does not know */
+    AT_UNKNOWN,                      /* logs of a layout unknown to the importer */
     AT_PROJECT,
     AT_HOST,
     AT_PATH,
     LS_COLUMNS = SESSION_COLUMN_COUNT + 7,
-    AT_BEFORE = LS_COLUMNS, /* on a terminal: the id before its own, and the one after */
+    AT_BEFORE = LS_COLUMNS, /* on a terminal: the ids before and after */
     AT_AFTER
 };
 
-/* A time of it cannot be right: its last activity is that of its other events. */
+/* The newest time cannot be right: the last activity is taken from the other events. */
 #define IMPLAUSIBLE "implausible"
 
-/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project; place is the order. */
+/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project; place is the sort order. */
 static const char listed[] =
     "WITH listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project,"
@@ -69,7 +69,7 @@ static const char listed[] =
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place LIMIT ?5";
 
-/* A session whose parent is not in the list begins a tree, and so does what is its own ancestor. */
+/* A session whose parent is not in the list begins a tree, and so does its own ancestor. */
 static const char tree[] =
     ", below (id, depth, path) AS ("
     " SELECT session_id, 0, printf('%010d', place) FROM listed"
@@ -79,7 +79,7 @@ static const char tree[] =
     "coalesce(depth, 0)" COUNTED " FROM listed LEFT JOIN below ON id = session_id"
     " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
 
-/* The choices of --sort, and what comes first in the order then. */
+/* The choices of --sort, and the first sort key of each. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
 enum { SORT_PROJECT = 9 };
 static const char *const orders[] = {
@@ -94,7 +94,8 @@ static const char *const orders[] = {
     "s.model,",
     "j.project IS NULL, j.project,"};
 
-/* A session is cut on a terminal only, and on the left: names of the same kind end differently. */
+/* Cut a session id on a terminal only, and on the left: names of the same kind differ at the
+ * end. */
 #define SESSION_LEAST 18
 
 static const struct column columns[LS_COLUMNS] = {
@@ -153,14 +154,14 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 
-/* Two columns for each session above it, as far as a terminal has room. */
+/* Indent by two columns for each session above it, as far as the terminal has room. */
 static int indent_of(const annal_row *row)
 {
     int64_t depth = row->values[AT_DEPTH].integer;
     return 2 * (int)(depth < 8 ? depth : 8);
 }
 
-/* The sessions that are shown are those whose models the note below the table may name. */
+/* Add the session to the list of sessions whose models the note below the table may mention. */
 static void show_cost(struct ls *ls, const annal_row *row)
 {
     char text[COST_TEXT_BYTES];
@@ -174,7 +175,7 @@ static void show_cost(struct ls *ls, const annal_row *row)
     (void)!annal__json_quote(&ls->without_price, values[SESSION_ID].bytes);
 }
 
-/* How many letters of an id tell it from all others; sub-agents of it do not count. */
+/* Count the letters of an id that distinguish it from all others, except its sub-agents. */
 static size_t letters_needed(const annal_row *row, size_t least)
 {
     annal_slice id = row->values[SESSION_ID].bytes;
@@ -189,8 +190,8 @@ static size_t letters_needed(const annal_row *row, size_t least)
 }
 
 /*
- * On a terminal, a UUID is its first letters. A sub-agent has those of the session above it, too,
- * "019e44d4….side-f4", but not below it: "….side-f4".
+ * On a terminal, print only the first letters of a UUID. A sub-agent repeats the letters of the
+ * session above it, "019e44d4….side-f4", but not when it is listed below that session: "….side-f4".
  */
 static void show_id(struct ls *ls, const annal_row *row)
 {
@@ -215,7 +216,7 @@ static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const
     return text;
 }
 
-/* What is worst of: damage of the journal, lines that could not be read, requests that failed. */
+/* Print the worst of: damage of the journal, unreadable lines, failed requests. */
 static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
 {
     char text[HUMAN_BYTES * 2];
@@ -269,7 +270,7 @@ static int print_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* People see the column of forks if there are any, and the column of hosts if two differ. */
+/* Show people the column of forks if there are any, and the column of hosts if two differ. */
 static int note_columns(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
@@ -300,7 +301,7 @@ static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)
     return 1;
 }
 
-/* The index may lag, while another process rebuilds it. */
+/* The index may lag while another process rebuilds it. */
 static bool is_empty(annal_store *store)
 {
     return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
@@ -396,43 +397,44 @@ static const struct field fields[] = {
     OPTION("status", "S", FIELD_TEXT, NULL,
            "only sessions with this status, such as idle or ended"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "of this agent: a part of its name, or *, ? and [abc]"),
-    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
+           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
     PROJECT_OPTION,
-    OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, 2h or today"),
+    OPTION("since", "T", FIELD_TIME, NULL, "active at or after this time; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "sort column, largest or newest first (active)",
                 .choices = SORTS),
     FLAG("tree", NULL, "sub-agents and forks below their parent session"),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (table)",
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of sessions", .least = 1),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
                 .choices = "jsonl|csv|table"),
     FIELDS_END};
 
 const struct command cmd_ls = {
     .name = "ls",
     .summary = "list the sessions, newest first",
-    .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
-             "cost, last activity, agent, title and health, which counts what is damaged or\n"
-             "was not understood ('annal verify' and 'annal show SESSION' tell more), else\n"
-             "that its log has a layout that the importer does not know, else lines of the\n"
-             "log that were unreadable, else requests that the provider refused. The title is\n"
-             "the log's own, or else what the user said first. On a narrow terminal columns\n"
-             "are left out; --json prints them all, and more. A cost with ~ is computed from\n"
-             "list prices, as the log gives none; a cost of 27% covers that part of the\n"
-             "tokens, and the others have no price. A fork's line says of which session and\n"
-             "from which event on; its totals are of its own events. A time in the future\n"
-             "cannot be right: ACTIVE is then the time of the other events, with '?'. --sort\n"
-             "project groups the sessions by the directory in which they began, under its\n"
-             "latest name: a directory was moved if a session began in it and ended in\n"
-             "another directory, and no session began in it after that.\n"
+    .about = "Prints one line a session, the last active one first: status, events, turns,\n"
+             "tokens, cost, last activity, agent, title and health. Health is the number of\n"
+             "damaged or misunderstood events ('annal verify' and 'annal show SESSION' list\n"
+             "them), else a log layout that is unknown to the importer, else the number of\n"
+             "unreadable lines, else the number of requests that the provider refused. The\n"
+             "title is taken from the log, or else from the user's first message. On a narrow\n"
+             "terminal columns are left out; --json prints them all, and more. A cost with ~\n"
+             "is computed from list prices, because the log contains none; a cost of 27%\n"
+             "covers that part of the tokens, and the others have no price. The line of a fork\n"
+             "names its parent session and the event after which it starts; its totals cover\n"
+             "its own events. A time in the future cannot be right: ACTIVE is then the time of\n"
+             "the other events, with '?'. --sort project groups the sessions by the directory\n"
+             "in which they began, under its latest name: a directory was moved if a session\n"
+             "began in it and ended in another directory, and no session began in it after\n"
+             "that.\n"
              "\n"
-             "Exit status: 1 if a session that is listed has a finding, or a session may\n"
-             "not be read; a line names it.\n"
+             "Exit status: 1 if a listed session has a finding, or if a session cannot be\n"
+             "read; a line names it.\n"
              "\n"
-             "Other verbs take the first letters of a session, too: at least four, that no\n"
-             "other session but its sub-agents begins with. A terminal gets no more than\n"
-             "these; append and delete want the whole id, which --json prints.",
+             "Other verbs also accept the first letters of a session: at least four, that\n"
+             "begin no other session except its sub-agents. A terminal shows only these\n"
+             "letters; append and delete need the whole id, which --json prints.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
                 "  annal ls --tree\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal pack: which packs a store runs, and whether they are right. */
+/* annal pack: the packs that a store runs, and whether they are correct. */
 #include "index/sys/pack.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -44,8 +44,8 @@ static const char *state_name(const annal_pack_info *info)
 
 struct list {
     struct table *table;
-    const char *store; /* its path */
-    bool failed;       /* a pack of the user's is wrong */
+    const char *store; /* path of the store */
+    bool failed;       /* one of the user's packs is wrong */
 };
 
 static void add_text(struct table *table, const char *text)
@@ -56,7 +56,7 @@ static void add_text(struct table *table, const char *text)
         table_text(table, annal_slice_of(text));
 }
 
-/* People read where it is in the store. */
+/* Show people the path of a pack within the store. */
 static void add_path(const struct list *list, const char *path)
 {
     size_t len = strlen(list->store);
@@ -87,7 +87,7 @@ static int add_row(void *arg, const annal_pack_info *info)
     table_row(table);
     list->failed = list->failed || info->error != NULL;
     if (info->error != NULL &&
-        info->source == NULL) /* a file's mistake was said when it was read */
+        info->source == NULL) /* mistakes in a file are reported when it is read */
         say("pack %s: %s", info->name, info->error);
     return 0;
 }
@@ -121,7 +121,7 @@ done:
 
 /* ---- check ---- */
 
-/* Those whose name has somebody who comes first: their verbs would never run. */
+/* Refuse nouns whose name is taken by annal itself: their verbs would never run. */
 static int check_nouns(const annal_pack *pack, const char *file)
 {
     int exit_status = 0;
@@ -152,14 +152,14 @@ static int check_file(const struct args *args, const char *path)
         printf("{\"name\":\"%s\",\"version\":%" PRIu32 ",\"database\":\"%s\"}\n",
                annal__pack_name(pack), annal__pack_version(pack), annal__pack_database(pack));
     else if (exit_status == 0)
-        printf("pack %s, version %" PRIu32 ", database %s: its statements are sound\n",
+        printf("pack %s, version %" PRIu32 ", database %s: its statements are correct\n",
                annal__pack_name(pack), annal__pack_version(pack), annal__pack_database(pack));
     annal_pack_free(pack);
     annal__buf_done(&text);
     return exit_status;
 }
 
-/* A pack that is on, looked for by its name. */
+/* An enabled pack, found by its name. */
 struct found {
     const char *name;
     bool is_there;
@@ -168,7 +168,7 @@ struct found {
     uint32_t version;
     uint64_t findings;
     char error[512];
-    char *database; /* its path without links; NULL: there is none, or each session has one */
+    char *database; /* path without links; NULL: no database, or one for each session */
 };
 
 static int find(void *arg, const annal_pack_info *info)
@@ -191,7 +191,7 @@ static int say_key(void *arg, const annal_row *row)
 {
     uint64_t *count = arg;
     *count += (uint64_t)row->values[2].integer;
-    say("%.*s: %" PRId64 " row%s of %.*s that %s not there", ANNAL_FMT(row->values[0].bytes),
+    say("%.*s: %" PRId64 " row%s of %.*s that %s missing", ANNAL_FMT(row->values[0].bytes),
         row->values[2].integer, row->values[2].integer == 1 ? " names a row" : "s name rows",
         ANNAL_FMT(row->values[1].bytes), row->values[2].integer == 1 ? "is" : "are");
     return 0;
@@ -203,7 +203,7 @@ struct keys {
     uint64_t count;
 };
 
-/* In the database with this schema, if the pack's tables are there. */
+/* Check the keys in the database with this schema, if it contains the pack's tables. */
 static int check_keys_in(void *arg, const annal_row *row)
 {
     struct keys *keys = arg;
@@ -227,7 +227,7 @@ static int check_keys_in(void *arg, const annal_row *row)
     return status < 0 ? fail_error(&err) : 0;
 }
 
-/* Foreign keys of the pack's tables that lead nowhere are counted and said. */
+/* Count and report foreign keys of the pack's tables without a target. */
 static int check_keys(annal_index *index, const struct found *found, uint64_t *out_count)
 {
     struct keys keys = {.index = index, .pack = found->name};
@@ -280,9 +280,9 @@ static int check_name(const struct args *args, const char *name)
                name, found.version, found.findings, keys);
     else if (exit_status == 0)
         printf("pack %s, version %" PRIu32 ": %" PRIu64 " finding%s, %" PRIu64
-               " foreign key%s nowhere\n",
+               " foreign key%s without a target\n",
                name, found.version, found.findings, found.findings == 1 ? "" : "s", keys,
-               keys == 1 ? " that leads" : "s that lead");
+               keys == 1 ? "" : "s");
     if (exit_status == 0 && (found.findings > 0 || keys > 0))
         exit_status = EXIT_REFUSED;
     free(found.database);
@@ -317,7 +317,7 @@ static int show(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
-/* How many events a pack's tables were made from. */
+/* Count the events from which a pack's tables were built. */
 struct made_from {
     const char *name;
     uint64_t events;
@@ -353,8 +353,7 @@ static int rebuild(const struct args *args)
     if (exit_status == 0 && args->json)
         printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, made.events);
     else if (exit_status == 0)
-        printf("pack %s: its tables are rebuilt from %s events\n", name,
-               human_count(events, made.events));
+        printf("pack %s: tables rebuilt from %s events\n", name, human_count(events, made.events));
     annal_index_close(index);
     return store_close(store, exit_status);
 }
@@ -402,11 +401,11 @@ static int disable(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field check_fields[] = {
-    OPERAND("PACK", FIELD_LIST, NULL, "a SQL file, or the name of a pack that is on"), FIELDS_END};
+    OPERAND("PACK", FIELD_LIST, NULL, "a SQL file, or the name of an enabled pack"), FIELDS_END};
 
 static const struct field enable_fields[] = {
     OPERAND("NAME", FIELD_TEXT, NULL, "the pack: lionagi, teams, prose, agentweaver or memory"),
-    OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database is, if not in the store"),
+    OPTION("at", "DIR", FIELD_TEXT, NULL, "directory of its database (default: the store)"),
     CREATE_OPTION, FIELDS_END};
 
 static const struct field no_fields[] = {FIELDS_END};
@@ -417,8 +416,8 @@ static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "th
 static const struct command verbs[] = {
     {.name = "enable",
      .summary = "enable an included pack",
-     .about = "From now on the store keeps the pack's tables; the next question about them\n"
-              "fills them from what there is. A pack of your own is on when its file is in\n"
+     .about = "From now on the store maintains the pack's tables; the next query of them fills\n"
+              "them from the existing events. A pack of your own is enabled when its file is in\n"
               "STORE/packs/. A missing store is created.",
      .examples = "  annal pack enable teams\n"
                  "  annal pack enable prose --at .prose\n",
@@ -426,40 +425,39 @@ static const struct command verbs[] = {
      .run = enable},
     {.name = "disable",
      .summary = "stop running a pack",
-     .about = "Its tables stay unchanged, and queries do not read them; when the pack is\n"
+     .about = "Its tables stay unchanged, and queries do not read them; once the pack is\n"
               "enabled again they catch up.",
      .examples = "  annal pack disable teams\n",
      .fields = name_fields,
      .run = disable},
     {.name = "list",
-     .summary = "list the packs that are on, and their state",
-     .about = "A pack is ready when its tables hold everything, building while events are\n"
-              "missing (the next query or the keeper continues), failed if it has an error. A\n"
-              "finding is an event that a handler could not take: 'annal verify' names it. The\n"
-              "exit status is 1 if a pack has an error; a message gives file and line.",
+     .summary = "list the enabled packs, and their state",
+     .about = "A pack is ready when its tables are complete, building while events are missing\n"
+              "(the next query or the background thread continues), failed if it has an error.\n"
+              "A finding is an event that a handler could not process: 'annal verify' names it.\n"
+              "The exit status is 1 if a pack has an error; a message gives file and line.",
      .examples = "  annal pack list\n"
                  "  annal pack list --json | jq 'select(.findings > 0)'\n",
      .fields = no_fields,
      .run = list},
     {.name = "check",
-     .summary = "whether a pack is right",
+     .summary = "check a pack",
      .about = "For a file: creates its tables and compiles its statements, in memory. Messages\n"
-              "give file and line. For an enabled pack: updates its tables, counts events that\n"
-              "it could not take, and reports foreign keys without a target. Exit status 1\n"
-              "when something is wrong.",
+              "give file and line. For an enabled pack: updates its tables, counts the events\n"
+              "that it could not process, and reports foreign keys without a target. The exit\n"
+              "status is 1 if something is wrong.",
      .examples = "  annal pack check tools_per_day.sql\n"
                  "  annal pack check lionagi\n",
      .fields = check_fields,
      .run = check},
     {.name = "rebuild",
      .summary = "rebuild the tables of a pack from the journals",
-     .about = "You need not run it when a pack has changed: Annal notices that. If it is\n"
-              "interrupted, the next query or the keeper continues it.",
+     .about = "Annal notices by itself when a pack has changed, and rebuilds its tables. If the\n"
+              "command is interrupted, the next query or the background thread continues.",
      .examples = "  annal pack rebuild teams\n",
      .fields = name_fields,
      .run = rebuild},
     {0}};
 
-const struct noun noun_pack = {.name = "pack",
-                               .summary = "which packs a store runs, and whether they are right",
-                               .verbs = verbs};
+const struct noun noun_pack = {
+    .name = "pack", .summary = "packs of a store, and whether they are correct", .verbs = verbs};

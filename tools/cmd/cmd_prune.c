@@ -30,17 +30,18 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
-    uint64_t linked;    /* old, and messages of a team point at it */
-    uint64_t needed;    /* whose journal stays: others name their messages */
-    uint64_t stayed;    /* whose journal stays: a fork needs it, or it was not to be had */
-    struct buf deleted; /* sessions whose journal was: their ids, a NUL behind each */
-    uint64_t left;      /* with a journal or artifacts that could not be deleted */
-    int failed;         /* the exit status, when what belongs to a session could not be deleted */
+    uint64_t linked;    /* old sessions that messages of a team refer to */
+    uint64_t needed;    /* sessions whose journal stays because others need their messages */
+    uint64_t stayed;    /* sessions whose journal stays because of a fork or a failure */
+    struct buf deleted; /* ids of the sessions whose journal was deleted, each followed by NUL */
+    uint64_t left;      /* sessions with a journal or artifacts that could not be deleted */
+    int failed;         /* exit status, if data of a session could not be deleted */
 };
 
 /* ---- One session ---- */
 
-/* An annal_delete_fn. A session that is not deleted is told by delete_journal(). */
+/* Note a deleted session, as an annal_delete_fn. delete_journal() reports a session that is not
+ * deleted. */
 static void tell_deleted(void *arg, const annal_delete_note *note)
 {
     struct prune *prune = arg;
@@ -55,7 +56,7 @@ static void tell_deleted(void *arg, const annal_delete_note *note)
     say_what_remains(note);
 }
 
-/* What cannot be deleted now stays, and the sessions behind it have their turn. */
+/* A session that cannot be deleted now stays; continue with the next sessions. */
 static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
@@ -63,8 +64,8 @@ static int delete_journal(struct prune *prune, annal_slice session)
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
         prune->stayed++;
         prune->left++;
-        say("session '%.*s' left the tables, its journal stays: %s", ANNAL_FMT(session),
-            err.message);
+        say("session '%.*s' was removed from the tables, but its journal stays: %s",
+            ANNAL_FMT(session), err.message);
         return 0;
     }
     if (status < 0)
@@ -130,7 +131,7 @@ static int note(void *arg, const annal_pruned *pruned)
 
 /* ---- All of them ---- */
 
-/* What an operator did stands in session _state, for the table admin_events. */
+/* Record the operator's action in session _state, for the table admin_events. */
 static int record(struct prune *prune)
 {
     annal_error err = {0};
@@ -162,7 +163,7 @@ static int record(struct prune *prune)
     if (status >= 0) {
         annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
-        if (status == ANNAL_ERR_BUSY) { /* tables that lost a session are rebuilt first */
+        if (status == ANNAL_ERR_BUSY) { /* the tables lost a session and are rebuilt first */
             index_catch_up_wholly(prune->index);
             status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
         }
@@ -170,7 +171,7 @@ static int record(struct prune *prune)
     annal_writer_close(writer);
     annal__buf_done(&data);
     if (status < 0 && annal__error_is_no_space(&err)) {
-        say("what was pruned is not recorded in session '_state': %s", err.message);
+        say("cannot record in session '_state' what was pruned: %s", err.message);
         return 0;
     }
     return status < 0 ? fail_error(&err) : 0;
@@ -195,9 +196,9 @@ static void print_totals(const struct prune *prune)
         printf("%s %" PRIu64 " journal(s)\n", prune->options.dry_run ? "would delete" : "deleted",
                prune->journals);
     if (prune->needed > 0)
-        printf("%" PRIu64 " journal(s) stay: others need their messages\n", prune->needed);
+        printf("%" PRIu64 " journal(s) stay: other sessions need their messages\n", prune->needed);
     if (prune->linked > 0)
-        printf("%" PRIu64 " old session(s) stay: messages of teams point at them\n", prune->linked);
+        printf("%" PRIu64 " old session(s) stay: messages of teams refer to them\n", prune->linked);
 }
 
 static void wipe(struct prune *prune)
@@ -209,7 +210,7 @@ static void wipe(struct prune *prune)
         at += sessions[count].len + 1;
     }
     bundle_remove_stale(prune->store);
-    /* without memory: as far as that goes */
+    /* as many as fit in the memory */
     annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
 }
@@ -221,7 +222,7 @@ static int prune_all(struct prune *prune)
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
     if (prune->deleted.len > 0)
         wipe(prune);
-    /* What was done before it failed is told as well. */
+    /* Report what was done before a failure, too. */
     if (prune->sessions > 0 && !prune->options.dry_run) {
         int recorded = record(prune);
         exit_status = recorded > exit_status ? recorded : exit_status;
@@ -246,7 +247,7 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
-    /* Nothing may be deleted that only tables which lag would say is needed. */
+    /* Catch up first: tables that lag may not show that a session is still needed. */
     if (exit_status == 0 && prune.options.delete_journals)
         index_catch_up_wholly(prune.index);
     if (exit_status == 0)
@@ -257,32 +258,32 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPTION_WITH("keep-days", "N", FIELD_COUNT, NULL, "keep what changed in the last N days (30)",
-                .most = 100000),
-    OPTION_WITH("keep-n", "N", FIELD_COUNT, NULL, "and the N sessions that changed last (100)",
-                .most = INT64_MAX),
-    FLAG("dry-run", NULL, "only say what would go, in exact numbers"),
-    FLAG("orphan-progressions", NULL, "delete their progressions, and what only those name"),
-    FLAG("delete-journals", NULL, "delete their journals permanently, too"),
+    OPTION_WITH("keep-days", "N", FIELD_COUNT, NULL,
+                "days without a change before a session is old (30)", .most = 100000),
+    OPTION_WITH("keep-n", "N", FIELD_COUNT, NULL,
+                "number of newest sessions that are always kept (100)", .most = INT64_MAX),
+    FLAG("dry-run", NULL, "print the exact numbers, change nothing"),
+    FLAG("orphan-progressions", NULL, "delete their progressions and the messages only in them"),
+    FLAG("delete-journals", NULL, "delete their journals too, permanently"),
     FIELDS_END};
 
 const struct command cmd_prune = {
     .name = "prune",
-    .summary = "take old sessions out of the tables",
-    .about = "Sessions that changed last more than --keep-days ago leave the tables, except\n"
-             "the --keep-n newest. Their journals say so (session.pruned) and stay, unless\n"
-             "--delete-journals is given; so nothing is lost, and a rebuild gives the same\n"
-             "tables. Teams, projects and other sessions without session.created stay, and so\n"
-             "does a session that messages of a team point at, and a message names it.\n"
+    .summary = "remove old sessions from the tables",
+    .about = "Removes sessions whose last change is more than --keep-days ago from the tables,\n"
+             "except the --keep-n newest. Their journals record it (session.pruned) and stay,\n"
+             "unless --delete-journals is given; so nothing is lost, and a rebuild gives the\n"
+             "same tables. Teams, projects and other sessions without session.created stay. So\n"
+             "does a session that messages of a team refer to; a message names it.\n"
              "\n"
-             "With the pack lionagi, branches go with their session; progressions stay, and\n"
-             "with them the messages that they name. --orphan-progressions deletes those,\n"
-             "too, and messages that no other session has. 'annal vacuum' then gives back the\n"
-             "space. --delete-journals keeps, with a message, the journal of a session whose\n"
-             "messages are in a progression that stays, or that a fork needs. It updates the\n"
-             "tables first, and does nothing if that fails. It also works on a full disk,\n"
-             "where no event can be appended, if the tables were filled before; without it\n"
-             "some 200 KiB of room are needed.",
+             "With the pack lionagi, branches are removed with their session; progressions\n"
+             "stay, and with them the messages that they contain. --orphan-progressions\n"
+             "deletes those, too, and messages that no other session has. 'annal vacuum' then\n"
+             "frees the space. --delete-journals keeps, with a message, the journal of a\n"
+             "session that a fork needs or whose messages are in a progression that stays. It\n"
+             "updates the tables first, and does nothing if that fails. It also works on a\n"
+             "full disk, where no event can be appended, if the tables were filled before;\n"
+             "without it some 200 KiB of free space are needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
     .fields = fields,

@@ -34,13 +34,13 @@ struct query {
     annal_store *store;
     annal_index *index;
 
-    /* Of the answer. */
+    /* Totals of the answer. */
     annal_query *events;
     uint64_t count;
     bool damaged;
 };
 
-/* A..B, A.., ..B, or A alone. */
+/* Parse A..B, A.., ..B, or A alone. */
 static int read_range(struct query *query)
 {
     const char *text = args_get(query->args, "seq");
@@ -57,7 +57,7 @@ static int read_range(struct query *query)
         good = (from[0] == '\0' || parse_number(from, &query->filter.from_seq)) &&
                (to[0] == '\0' || parse_number(to, &query->filter.to_seq));
     }
-    /* For the library 0 means no limit; for the user it is a seq that no event has. */
+    /* The user's 0 is a seq that no event has; for the library 0 means no limit. */
     if (good && to[0] != '\0' && query->filter.to_seq == 0)
         good = false;
     if (!good)
@@ -101,7 +101,7 @@ static int read_filter(struct query *query, const char **out_path)
     struct time_range range;
     int exit_status = args_list(args, "type", &query->types, &filter->type_count);
     filter->types = query->types;
-    filter->timeout_ms = 1; /* caught up already; the rest is read from the journals */
+    filter->timeout_ms = 1; /* the index is caught up; the rest is read from the journals */
     args_range(args, &range);
     filter->since_us = range.since_us;
     filter->until_us = range.until_us;
@@ -117,7 +117,7 @@ static int read_filter(struct query *query, const char **out_path)
     return exit_status == 0 ? read_range(query) : exit_status;
 }
 
-/* On a terminal, of all events that there are only the newest. */
+/* On a terminal, print only the newest of all events. */
 static void limit_bare(struct query *query)
 {
     const struct args *args = query->args;
@@ -150,7 +150,7 @@ static int fail_query(const struct query *query, const annal_error *err)
     return query->filter.where.len > 0 ? fail_limited(err) : fail_error(err);
 }
 
-/* A number cannot show that damaged events are missing: they are named, and the status is 1. */
+/* A count cannot show that damaged events are missing: report them, and exit with 1. */
 static int say_damages(struct query *query)
 {
     annal_error err = {0};
@@ -270,7 +270,8 @@ static void print_row(struct table *table, annal_slice session, const annal_even
     table_row(table);
 }
 
-/* An answer without an upper bound holds the sessions to their last line: was it the last? */
+/* An answer without an upper bound includes the last line of each session: check that it was the
+ * last. */
 static int check_ends(struct query *query)
 {
     int waits = 0;
@@ -285,7 +286,7 @@ static int check_ends(struct query *query)
     return exit_status;
 }
 
-/* The next event that proves itself; the others are named. 0, ANNAL_END, or a failure. */
+/* Read the next sound event, and report the others. 0, ANNAL_END, or a failure. */
 static annal_status next_event(struct query *query, annal_slice *session, annal_event *event,
                                annal_error *err)
 {
@@ -296,8 +297,7 @@ static annal_status next_event(struct query *query, annal_slice *session, annal_
         query->count++;
         if (status == ANNAL_OK)
             return status;
-        say("session '%.*s', event %" PRIu64 " at byte %" PRIu64
-            " is damaged: 'annal verify' tells more",
+        say("session '%.*s', event %" PRIu64 " at byte %" PRIu64 " is damaged: see 'annal verify'",
             ANNAL_FMT(*session), event->seq, event->offset);
         query->damaged = true;
     }
@@ -434,24 +434,24 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
-    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "type of the events; may contain *, ? and [abc]"),
+    OPTION("since", "T", FIELD_TIME, NULL, "at or after this time; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION("seq", "A..B", FIELD_TEXT, NULL, "from seq A to seq B; either may be left out"),
     OPTION("where", "EXPR", FIELD_TEXT, NULL,
-           "for which this SQL is true: \"data->>'$.tool' = 'bash'\""),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N events, or groups", .least = 1),
-    OPTION_WITH("order", "ORDER", FIELD_CHOICE, NULL, "of several sessions (time)",
+           "SQL that must be true: \"data->>'$.tool' = 'bash'\""),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of events, or groups", .least = 1),
+    OPTION_WITH("order", "ORDER", FIELD_CHOICE, NULL, "order of several sessions (time)",
                 .choices = "time|commit"),
-    FLAG("desc", NULL, "last first"),
-    FLAG("count", NULL, "print only how many there are"),
-    OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
+    FLAG("desc", NULL, "last event first"),
+    FLAG("count", NULL, "print only the number of events"),
+    OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print the number of events of each",
                 .choices = "type|session|day|hour|tool|model|agent|week|month"),
     LIMIT_OPTIONS,
     RAW_OPTION,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
-                "how to print them (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
-    OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),
+                "output format (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "output file of --format parquet"),
     FIELDS_END};
 
 const struct command cmd_query = {
@@ -461,17 +461,17 @@ const struct command cmd_query = {
              "several by time. Without SESSION all sessions are searched. The index finds the\n"
              "events, they are read from the journals, and every hash is checked. Damaged\n"
              "events are reported on standard error; then the exit status is 1. On a terminal\n"
-             "an event is a line: seq, time, type, who and what, cut to the width; with\n"
-             "nothing asked for, the newest 20. With --json, or into a file or pipe, it is a\n"
-             "JSON object.\n"
+             "each event is a line: seq, time, type, who and what, cut to the width; without\n"
+             "any option, the newest 20. With --json, or into a file or pipe, it is a JSON\n"
+             "object.\n"
              "\n"
-             "--order commit keeps each session in order of seq, also where its clock went\n"
+             "--order commit keeps each session in order of seq, even where its clock was set\n"
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
-             "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
-             "WHERE model = 'm')\". It is stopped where it takes longer than --timeout for\n"
-             "one event, or more than --memory or --temp. Groups are sorted by size, days and\n"
-             "other periods by time; they are of your zone. --group-by tool counts calls and\n"
-             "their results: --type tool.failed, only those that failed.\n"
+             "cause and data; it may query tables: \"session_id IN (SELECT id FROM sessions\n"
+             "WHERE model = 'm')\". It is stopped if it takes longer than --timeout for one\n"
+             "event, or more than --memory or --temp. Groups are sorted by size, days and\n"
+             "other periods by time, in your time zone. --group-by tool counts calls and their\n"
+             "results; with --type tool.failed, only the failed calls.\n"
              "\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds; the file appears when it is complete.",

@@ -54,6 +54,7 @@ const struct command cmd_reindex = {
     .name = "reindex",
     .summary = "rebuild the index from the journals",
     .about = "Deletes sessions.db and rebuilds it. Nothing is lost: everything in it is\n"
-             "computed from the journals. Snapshots go with it, and are taken again in time.",
+             "computed from the journals. Snapshots are deleted too, and taken again over\n"
+             "time.",
     .examples = "  annal reindex\n",
     .run = run};

@@ -77,7 +77,7 @@ static void print_summary(const struct repair *repair, const annal_repair_result
     if (!dry)
         printf(" to session %.*s", ANNAL_FMT(repair->to));
     if (result->gaps == 0)
-        printf(": all there are\n");
+        printf(": all of them\n");
     else
         printf("; %s gap event%s in %s place%s\n", human_count(text, result->gap_events),
                result->gap_events == 1 ? "" : "s", human_count(places, result->gaps),
@@ -88,7 +88,7 @@ static void print_summary(const struct repair *repair, const annal_repair_result
     if (result->doubled > 0)
         printf("skipped: %s events that were stored twice\n", human_count(text, result->doubled));
     if (result->torn_bytes > 0)
-        printf("left out: %s at the end, the piece of an event that was never acknowledged\n",
+        printf("left out: %s at the end, a piece of an event that was never acknowledged\n",
                human_bytes(text, result->torn_bytes));
 }
 
@@ -127,27 +127,27 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPTION("to", "NEW", FIELD_ID, NULL, "the session to copy into; it must not exist"),
+    OPTION("to", "NEW", FIELD_ID, NULL, "session to create; it must not exist"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of NEW (default: as SESSION)",
                 .choices = JOURNAL_FORMATS),
-    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say what would be copied, and write nothing",
+    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "print what would be copied, write nothing",
                 .without = "to"),
     FIELDS_END};
 
 const struct command cmd_repair = {
     .name = "repair",
-    .summary = "copy what is sound of a damaged session into a new one",
-    .about = "Copies every event that proves itself into session NEW, which must not exist;\n"
-             "the damaged journal is only read. Events keep their seq, time, type, id, cause\n"
-             "and data. In the place of each missing event NEW has an event of type\n"
-             "annal.gap, whose data describes the loss: session, first_seq, last_seq, offset,\n"
-             "bytes, why. If no later line proves itself, the number of missing events is\n"
-             "unknown: then a single event represents all, its last_seq is null, and NEW ends\n"
+    .summary = "copy the sound events of a damaged session to a new session",
+    .about = "Copies every sound event into session NEW, which must not exist; the damaged\n"
+             "journal is only read. Events keep their seq, time, type, id, cause and data. In\n"
+             "the place of each missing event NEW has an event of type annal.gap, whose data\n"
+             "describes the loss: session, first_seq, last_seq, offset, bytes, why. If no\n"
+             "later line is sound, the number of missing events is unknown: then a single\n"
+             "event represents all, its last_seq is null, and NEW ends\n"
              "there.\n"
              "\n"
-             "Exit status: 0 all events were copied, 1 some are missing, and each gap was\n"
-             "printed. What other sessions name as a cause still names the old session, which\n"
-             "stays. A repair that broke off leaves NEW in part: repair into another name.",
+             "Exit status: 0 if all events were copied, 1 if some are missing; each gap is\n"
+             "printed. Causes in other sessions still refer to the old session, which stays.\n"
+             "An interrupted repair leaves NEW incomplete: repair into another name.",
     .examples = "  annal repair sess_1 --dry-run\n"
                 "  annal repair sess_1 --to sess_1.repaired\n"
                 "  annal query sess_1.repaired --type annal.gap\n",

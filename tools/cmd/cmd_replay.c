@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
- * it, played.
+ * Print the state of a session at a moment, or query it in SQL; or play the events up to that
+ * moment.
  */
 #include "index/sys/pack.h"
 #include "journal/base/buf.h"
@@ -30,16 +30,16 @@ struct replay {
     const struct args *args;
     annal_slice session;
     annal_moment at;
-    annal_moment from; /* of --events */
+    annal_moment from; /* start of --events */
     struct player_options play;
-    enum out_format format; /* of --sql */
+    enum out_format format; /* format of --sql */
     annal_store *store;
     annal_index *index;
-    annal_pack *pack;    /* of --pack; NULL: core */
-    annal_limits limits; /* of --sql */
+    annal_pack *pack;    /* pack of --pack; NULL: core */
+    annal_limits limits; /* limits of --sql */
 };
 
-/* How the events are played: --speed max where nobody watches them. */
+/* Choose how the events are played: --speed max without a terminal. */
 static int read_pace(struct replay *replay)
 {
     const struct args *args = replay->args;
@@ -94,7 +94,7 @@ static int print_sql(struct replay *replay, annal_state *state)
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
-/* For people: the session's row one column a line, and its turns. */
+/* Print the session's row, one column a line, and its turns, for people. */
 static int print_text(annal_state *state)
 {
     static const char session[] = "SELECT * FROM sessions";
@@ -123,7 +123,7 @@ static int add_name(void *arg, const annal_row *row)
                : ANNAL_OK;
 }
 
-/* The tables of a pack, one after the other. */
+/* Print the tables of a pack, one after the other. */
 static int print_tables(annal_state *state)
 {
     static const char tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
@@ -162,8 +162,8 @@ static void say_damaged(const struct replay *replay, uint64_t places)
 }
 
 /*
- * Whoever has just folded so many events takes the snapshots that are due, after the answer is out;
- * that it cannot is no failure.
+ * Take the snapshots that are due, once the answer is printed: this process has just folded the
+ * events. A failure to do so is ignored.
  */
 static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
 {
@@ -205,7 +205,7 @@ static int print_state(struct replay *replay)
     return exit_status == EXIT_DONE && info.damaged > 0 ? EXIT_REFUSED : exit_status;
 }
 
-/* The first event of a time is the one behind the last that is earlier. */
+/* The first event of a time follows the last earlier event. */
 static annal_status first_seq(struct replay *replay, uint64_t *out_seq, annal_error *err)
 {
     annal_moment before = replay->from;
@@ -240,7 +240,7 @@ static int find_pack(struct replay *replay)
                                                                            : EXIT_DONE;
 }
 
-/* A state is folded from the journal: only a time, which asks for itself, needs the index. */
+/* A state is folded from the journal: only a time, which is looked up, needs the index. */
 static int open_index(struct replay *replay, const struct session_list *list)
 {
     annal_error err = {0};
@@ -280,11 +280,11 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPTION("at", "SEQ|TIME", FIELD_MOMENT, NULL, "after this event, or at this time"),
-    OPTION("sql", "QUERY", FIELD_TEXT, NULL, "ask the state with a SELECT"),
+    OPTION("at", "SEQ|TIME", FIELD_MOMENT, NULL, "the moment: after this event, or at this time"),
+    OPTION("sql", "QUERY", FIELD_TEXT, NULL, "SELECT over the state"),
     LIMIT_OPTIONS,
-    OPTION("pack", "NAME", FIELD_TEXT, NULL, "the tables of this pack (core)"),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of the answer of --sql (table)",
+    OPTION("pack", "NAME", FIELD_TEXT, NULL, "pack whose tables are built (core)"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format of --sql (table)",
                 .choices = OUT_FORMATS, .with = "sql"),
     OPTION_WITH("events", NULL, FIELD_FLAG, NULL,
                 "play the events up to that moment, as a conversation", .without = "sql"),
@@ -293,24 +293,21 @@ static const struct field fields[] = {
     OPTION_WITH("gap", "SECONDS", FIELD_AMOUNT, NULL,
                 "longest pause of --events (5); 0: as recorded", .most = AMOUNT_MAX,
                 .with = "events"),
-    OPTION_WITH("from", "SEQ|TIME", FIELD_MOMENT, NULL,
-                "of --events: begin with this event, or at this time", .with = "events"),
-    OPTION_WITH("to", "SEQ|TIME", FIELD_MOMENT, NULL, "of --events: the same as --at",
-                .with = "events", .without = "at"),
-    OPTION_WITH("full", NULL, FIELD_FLAG, NULL, "of --events: do not cut long texts",
+    OPTION_WITH("from", "SEQ|TIME", FIELD_MOMENT, NULL, "--events: first event, or its time",
                 .with = "events"),
-    OPTION_WITH("type", "GLOB", FIELD_TEXT, NULL,
-                "of --events: show these types; '*': bookkeeping, too", .with = "events",
-                .without = "json"),
-    OPTION_WITH("cast", "FILE", FIELD_TEXT, NULL,
-                "of --events: write it for asciinema, play nothing", .with = "events",
-                .without = "json"),
-    OPTION_WITH("hash", NULL, FIELD_FLAG, NULL,
-                "SHA-256 of the state: equal states have equal ones", .without = "sql|events"),
+    OPTION_WITH("to", "SEQ|TIME", FIELD_MOMENT, NULL, "--events: the same as --at",
+                .with = "events", .without = "at"),
+    OPTION_WITH("full", NULL, FIELD_FLAG, NULL, "--events: long texts in full", .with = "events"),
+    OPTION_WITH("type", "GLOB", FIELD_TEXT, NULL, "--events: types to show ('*': bookkeeping too)",
+                .with = "events", .without = "json"),
+    OPTION_WITH("cast", "FILE", FIELD_TEXT, NULL, "--events: file for asciinema, nothing is played",
+                .with = "events", .without = "json"),
+    OPTION_WITH("hash", NULL, FIELD_FLAG, NULL, "SHA-256 of the state; equal states have the same",
+                .without = "sql|events"),
     OPTION_WITH("verify", NULL, FIELD_FLAG, NULL,
                 "fold from the first event, compare with every snapshot",
                 .without = "sql|events|hash|pack"),
-    FLAG("no-snapshots", NULL, "fold from the first event; the answer is the same"),
+    FLAG("no-snapshots", NULL, "fold from the first event, for the same answer"),
     RAW_OPTION,
     FIELDS_END};
 
@@ -319,22 +316,23 @@ const struct command cmd_replay = {
     .summary = "the state of a session at a moment of its past",
     .about = "Builds the session's tables after an event (--at 1200), at a time (--at\n"
              "2026-01-06T07:24:00Z: after the last event that is not later), or now, and\n"
-             "prints them, or the answer to --sql. It begins at the nearest snapshot and\n"
-             "folds the events after it. With --json the whole state is one object,\n"
-             "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or\n"
-             "none. With --pack these are the tables of another pack, as far as this session\n"
-             "fills them; without snapshots, which hold the tables of core.\n"
+             "prints them, or the answer to --sql. It begins at the nearest snapshot and folds\n"
+             "the events after it. With --json the whole state is one object,\n"
+             "{\"sessions\":[...],\"turns\":[...]}: the same bytes whatever snapshots exist. With\n"
+             "--pack these are the tables of another pack, filled from this session only; no\n"
+             "snapshot is used, because snapshots contain the tables of core.\n"
              "\n"
              "With --events the session is played: messages, thoughts, tool calls and their\n"
-             "results, tokens and cost up to that point; on a terminal at the original pace.\n"
-             "Bookkeeping is left out, unless --type asks for it; results are a line, unless\n"
-             "--full does. Keys: space pauses, right and Enter show the next event, left and\n"
-             "p the previous event, n and N go to the next and the last message of the user,\n"
-             "f to the next failure, / to a text, g to an event, t chooses the types, + and -\n"
-             "change the speed, ? lists the keys, q ends. --cast writes a file that asciinema\n"
-             "plays (asciicast v2). With --json it prints the events as JSON lines.\n"
+             "results, tokens and cost up to that moment; on a terminal at the original pace.\n"
+             "Bookkeeping is left out, unless --type includes it; results are cut to a line,\n"
+             "unless --full is given. Keys: space pauses, right and Enter show the next event,\n"
+             "left and p the previous event, n and N go to the next and the last message of\n"
+             "the user, f to the next failure, / to a text, g to an event, t chooses the\n"
+             "types, + and - change the speed, ? lists the keys, q ends. --cast writes a file\n"
+             "that asciinema plays (asciicast v2). With --json it prints the events as JSON\n"
+             "lines.\n"
              "\n"
-             "--hash prints the SHA-256 of what --json prints, without the newline at the\n"
+             "--hash prints the SHA-256 of the output of --json, without the newline at the\n"
              "end. --verify proves the answer: it folds from the first event and compares with\n"
              "every snapshot of the session on the way.",
     .examples =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal schema: what SQL can ask for. */
+/* annal schema: the tables that SQL can query. */
 #include "journal/base/buf.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
@@ -50,7 +50,7 @@ static int list_tables(struct schema *schema)
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
-/* NAME, or DATABASE.NAME. */
+/* Print the columns of NAME, or DATABASE.NAME. */
 static int list_columns(struct schema *schema, const char *name)
 {
     const char *point = strchr(name, '.');
@@ -94,14 +94,15 @@ static int run(const struct args *args)
     return schema_print(args, args->operand_count > 0 ? args->operands[0] : NULL);
 }
 
-static const struct field fields[] = {OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "whose columns"),
-                                      FIELDS_END};
+static const struct field fields[] = {
+    OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "table whose columns are listed (all tables)"),
+    FIELDS_END};
 
 const struct command cmd_schema = {
     .name = "schema",
     .summary = "list the tables that SQL can query, or the columns of a table",
-    .about = "Tables and views of the index, then the tables of the store's packs, with their\n"
-             "columns, for 'annal sql' and 'annal query --where'.",
+    .about = "Lists tables and views of the index, then the tables of the store's packs, with\n"
+             "their columns, for 'annal sql' and 'annal query --where'.",
     .examples = "  annal schema\n"
                 "  annal schema tool_calls\n"
                 "  annal schema state.teams --json\n",

@@ -21,7 +21,7 @@
 
 enum { HITS = 20, CONTEXT_MAX = 1000 };
 
-/* Around a word that was found: for us to print, for programs to read. */
+/* Marks around a found word: for printing, and for programs. */
 #define MARK_BEGIN "\1"
 #define MARK_END   "\2"
 #define MARK_JSON  "**"
@@ -32,15 +32,16 @@ struct search {
     annal_index *index;
     annal_search_options options;
     annal_slice *words, *sessions, *types;
-    struct session_list of_agent; /* --agent and --model; sessions borrows from it */
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of the last hit, and what is known of it */
+    struct session_list of_agent; /* sessions of --agent and --model; `sessions` borrows from it */
+    /* session of the last hit, and its agent and title */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct buf agent, title;
     uint64_t context, hits;
     struct progress line;
     int exit_status;
 };
 
-/* ---- What to look for ---- */
+/* ---- The query ---- */
 
 static int read_options(struct search *search)
 {
@@ -68,7 +69,7 @@ static int read_options(struct search *search)
     if (exit_status == 0 && options->expression.len > 0 && options->word_count > 0)
         return fail_usage("give either search words or --match, not both");
     if (exit_status == 0 && options->expression.len == 0 && options->word_count == 0)
-        return fail_usage("search for what? Give words: annal search connection refused");
+        return fail_usage("search needs words, such as: annal search connection refused");
     return exit_status;
 }
 
@@ -79,7 +80,7 @@ static bool is_break(char c)
     return c == MARK_BEGIN[0] || c == MARK_END[0] || c == '\n';
 }
 
-/* Nothing of an event but its letters reaches the terminal. */
+/* Print the text of an event for a terminal: control characters are removed. */
 static void print_snippet(annal_slice text)
 {
     bool colours = out_colours(stdout);
@@ -111,7 +112,7 @@ static int note_session(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Agent and title of the session that is hit, unless they are those of the hit before. */
+/* Print agent and title of the session of a hit, unless the hit before has the same. */
 static bool learn_session(struct search *search, annal_slice session)
 {
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
@@ -120,7 +121,7 @@ static bool learn_session(struct search *search, annal_slice session)
     snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
     annal__buf_clear(&search->agent);
     annal__buf_clear(&search->title);
-    /* A session that the tables do not have yet has neither. */
+    /* A session that is not in the tables yet has neither. */
     (void)!annal_sql(search->index,
                      ANNAL_SLICE("SELECT agent_id, title FROM sessions WHERE id = ?1"),
                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
@@ -128,7 +129,7 @@ static bool learn_session(struct search *search, annal_slice session)
     return search->agent.len > 0 || search->title.len > 0;
 }
 
-/* "    codex  Why is the tide late?", on one line. */
+/* Print "    codex  Why is the tide late?", on one line. */
 static void print_session(const struct search *search)
 {
     struct buf title = {0};
@@ -152,7 +153,7 @@ static int note_status(void *arg, const annal_row *row)
     return annal__buf_append_slice(arg, row->values[0].bytes) < 0;
 }
 
-/* Whether the turn of a hit was taken back: "abandoned", "rolled_back", or nothing. */
+/* Find out whether the turn of a hit was taken back: "abandoned", "rolled_back", or nothing. */
 static void find_taken_back(struct search *search, const annal_search_hit *hit, struct buf *out)
 {
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = hit->session},
@@ -219,7 +220,7 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
     fputs("}\n", stdout);
 }
 
-/* The events around it, and itself. */
+/* Print the hit with the events around it. */
 static annal_status print_context(struct search *search, const annal_search_hit *hit,
                                   annal_error *err)
 {
@@ -284,7 +285,7 @@ static int take_count(void *arg, const annal_row *row)
     return 0;
 }
 
-/* "; restricted by --role, --since" */
+/* Append "; restricted by --role, --since". */
 static void put_filters(const struct args *args, struct buf *out)
 {
     static const char *const names[] = {"session", "agent", "model", "role",
@@ -296,7 +297,7 @@ static void put_filters(const struct args *args, struct buf *out)
                                      names[i]);
 }
 
-/* Say what was searched, and what else can be. */
+/* Print what was searched, and what else can be searched. */
 static void say_nothing_found(struct search *search)
 {
     const annal_search_options *options = &search->options;
@@ -312,13 +313,13 @@ static void say_nothing_found(struct search *search)
     put_filters(search->args, &more);
     if (!options->bookkeeping && options->type_count == 0)
         (void)!annal__buf_printf(&more, "; --all also searches import records and token counts");
-    say("nothing was found in %s %s; the store has %s events with text%.*s",
+    say("found nothing in %s %s; the store has %s events with text%.*s",
         human_count(sessions, session_count), session_count == 1 ? "session" : "sessions",
         human_count(texts, info.documents), ANNAL_FMT(annal__buf_slice(&more)));
     annal__buf_done(&more);
 }
 
-/* The words of a phrase; they borrow from it. */
+/* Split a phrase into words; they borrow from it. */
 static bool split_phrase(struct search *search)
 {
     const char *text = search->options.word_count == 1 ? search->words[0].ptr : "";
@@ -359,7 +360,7 @@ static int ask(struct search *search)
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
     if (search->hits == 0 && split_phrase(search)) {
-        say("nothing was found as a phrase: these events have all its words");
+        say("found no such phrase: these events contain all its words");
         return ask(search);
     }
     if (search->hits == 0) {
@@ -371,7 +372,7 @@ static int ask(struct search *search)
     return EXIT_DONE;
 }
 
-/* ---- Keeping it ---- */
+/* ---- Managing the search index ---- */
 
 static int tell(struct search *search)
 {
@@ -429,7 +430,7 @@ static int is_about_keeping(const struct args *args, bool *out)
     return 0;
 }
 
-/* Of those that are named, the sessions of the agent and the model. */
+/* Restrict the named sessions to sessions of the agent and the model. */
 static int choose_sessions(struct search *search)
 {
     char project[PROJECT_BYTES];
@@ -489,44 +490,46 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("WORD", FIELD_LIST, NULL, "a word, a phrase, or the beginning of a word and *"),
-    OPTION("session", "S", FIELD_SESSIONS, NULL, "in this session, with what a fork shares"),
+    OPTION("session", "S", FIELD_SESSIONS, NULL,
+           "session to search, with the shared events of a fork"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "of this agent: a part of its name, or *, ? and [abc]"),
-    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
-    OPTION("role", "ROLE", FIELD_TEXT, NULL, "said by user, assistant, system or tool"),
-    OPTION("tool", "NAME", FIELD_TEXT, NULL, "calls of this tool, and what they returned"),
-    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    FLAG("all", NULL, "also search import records and token counts"),
+           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
+    OPTION("role", "ROLE", FIELD_TEXT, NULL,
+           "role of the message: user, assistant, system or tool"),
+    OPTION("tool", "NAME", FIELD_TEXT, NULL, "tool of the calls and results"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "type of the events; may contain *, ? and [abc]"),
+    FLAG("all", NULL, "include import records and token counts"),
     PROJECT_OPTION,
-    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
+    OPTION("since", "T", FIELD_TIME, NULL, "at or after this time; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of hits (20)", .least = 1),
     FLAG("newest", NULL, "sort by time, newest first (default: best first)"),
-    OPTION_WITH("context", "N", FIELD_COUNT, NULL, "with N events before and after each hit",
+    OPTION_WITH("context", "N", FIELD_COUNT, NULL, "number of events before and after each hit",
                 .most = CONTEXT_MAX),
-    OPTION("match", "EXPR", FIELD_TEXT, NULL, "instead of WORDs: \"a AND (b OR c*) NOT d\""),
+    OPTION("match", "EXPR", FIELD_TEXT, NULL,
+           "expression instead of WORDs: \"a AND (b OR c*) NOT d\""),
     FLAG("status", NULL, "progress of the search index of this store"),
     FLAG("rebuild", NULL, "rebuild search.db from the journals"),
-    FLAG("off", NULL, "switch search off, and remove search.db"),
-    FLAG("on", NULL, "switch it on again"),
+    FLAG("off", NULL, "switch search off and remove search.db"),
+    FLAG("on", NULL, "switch search on again"),
     FIELDS_END};
 
 const struct command cmd_search = {
     .name = "search",
     .summary = "find words in messages and tool output",
-    .about = "Looks for events that have every WORD; a WORD of several words is a phrase, and\n"
-             "with a * at its end it is the beginning of a word. A phrase alone that is\n"
-             "nowhere is searched for as its words. Case, accents and Unicode's normal form\n"
-             "do not matter. In scripts without spaces between words, such as Chinese,\n"
-             "Japanese, Korean and Thai, any part of a text is found. All texts of an event\n"
-             "are searched, in whatever member of data they are, and outputs of tools that\n"
-             "were stored as artifacts. Messages and tool output are listed first. What\n"
-             "imports and counts of tokens keep (import.*, agent.turn.usage) is left out\n"
-             "unless --all or --type asks for it. The first search creates search.db, which\n"
-             "takes a while in a large store; later ones only add what is new. The exit\n"
-             "status is 1 when nothing was found; the message says what was searched. With\n"
-             "--json a hit is an object with snippet, found words between **; its context\n"
-             "follows, an event a line.",
+    .about = "Finds events that contain every WORD; a WORD of several words is a phrase, and a\n"
+             "WORD that ends in * is the beginning of a word. If a phrase alone finds nothing,\n"
+             "its words are searched instead. Case, accents and Unicode's normal form do not\n"
+             "matter. In scripts without spaces between words, such as Chinese, Japanese,\n"
+             "Korean and Thai, any part of a text is found. All texts of an event are\n"
+             "searched, in any member of data, and tool output that was stored as artifacts.\n"
+             "Messages and tool output are listed first. Import records and token counts\n"
+             "(import.*, agent.turn.usage) are left out unless --all or --type includes them.\n"
+             "The first search creates search.db, which takes a while in a large store; later\n"
+             "searches only add new events. The exit status is 1 if nothing was found; the\n"
+             "message says what was searched. With --json a hit is an object with snippet,\n"
+             "found words between **; its context follows, an event a line.",
     .examples = "  annal search connection refused\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"

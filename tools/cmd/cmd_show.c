@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Show: what is known of one session, from its journal (header, end) and from the index (totals,
- * turns, types, snapshots, findings). As JSON it is one object.
+ * Print the facts of one session, from its journal (header, end) and from the index (totals, turns,
+ * types, snapshots, findings). As JSON it is one object.
  */
 #include "index/sys/databases.h"
 #include "tools/cli/catch_up.h"
@@ -24,9 +24,9 @@ struct show {
     annal_index *index;
     annal_session_info info;
     struct table *table;
-    size_t columns;      /* of the table */
-    const char *heading; /* of the table */
-    uint64_t items;      /* printed of the list at hand */
+    size_t columns;      /* columns of the table */
+    const char *heading; /* heading of the table */
+    uint64_t items;      /* items printed of the current list */
     struct cost_signs signs;
 };
 
@@ -109,7 +109,7 @@ static int json_part(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Where its history stands, and who goes on from it. */
+/* Print where its history is stored, and which sessions continue it. */
 static int json_lineage(struct show *show)
 {
     annal_error err = {0};
@@ -170,7 +170,7 @@ static int print_json(struct show *show)
 
 /* ---- For people ---- */
 
-/* What says what it cost is one line for people. */
+/* For people the source of the cost is a separate line. */
 static int print_session(void *arg, const annal_row *row)
 {
     static const char *const costs[] = {"total_cost_usd", "cost_microusd", "cost_usd",
@@ -194,7 +194,7 @@ static int print_session(void *arg, const annal_row *row)
     return 0;
 }
 
-/* A list with its name above it, or nothing at all when it is empty. */
+/* Print a list with its name above it, or nothing if the list is empty. */
 static void heading(struct show *show, const char *text)
 {
     if (show->items++ > 0)
@@ -283,7 +283,7 @@ static int print_items(struct show *show, const char *name, const char *query,
     return exit_status;
 }
 
-/* The nearest first; the session's own part is no news. */
+/* The nearest ancestor first; the session's own part is left out. */
 static int print_part(void *arg, const annal_lineage_part *part)
 {
     char to[HUMAN_BYTES];
@@ -298,7 +298,7 @@ static int print_lineage(const struct show *show)
 {
     annal_error err = {0};
     annal_status status = annal_session_lineage(show->store, show->session, print_part, NULL, &err);
-    if (status == ANNAL_ERR_CORRUPT) { /* the rest is worth reading */
+    if (status == ANNAL_ERR_CORRUPT) { /* print the rest anyway */
         say("%s", err.message);
         return EXIT_REFUSED;
     }
@@ -314,11 +314,11 @@ static void print_journal(const annal_session_info *info)
     if (info->file[0] != '\0')
         printf("%-20s %s\n", "file id", info->file);
     if (info->end_offset < info->bytes)
-        printf("%-20s %s do not prove themselves ('annal verify %s' tells more)\n", "end",
+        printf("%-20s %s are damaged (see 'annal verify %s')\n", "end",
                human_bytes(text, info->bytes - info->end_offset), info->session);
 }
 
-/* Few logs say what a turn cost: the column is there if this one does. */
+/* Few logs record the cost of a turn: show the column only if this log does. */
 static int print_turns(struct show *show)
 {
     static const char costs[] =
@@ -393,7 +393,7 @@ static int show_session(struct show *show)
     if (exit_status == 0 && args_has(show->args, "recovery"))
         exit_status = recovery_print(show->args, show->index, show->session);
     else if (exit_status == 0) {
-        int findings = say_findings(show); /* and the packs are up to date */
+        int findings = say_findings(show); /* this also updates the packs */
         exit_status = show->args->json ? print_json(show) : print_text(show);
         if (exit_status == 0)
             exit_status = findings;
@@ -416,20 +416,21 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    FLAG("recovery", NULL, "summary for an agent that continues the session"), FIELDS_END};
+    FLAG("recovery", NULL, "print a summary for an agent that continues the session"), FIELDS_END};
 
 const struct command cmd_show = {
     .name = "show",
     .summary = "describe a session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
-             "events by type, turns, forks, snapshots, and findings: events that are damaged\n"
-             "or that a pack did not understand, or that were appended past a guard: then the\n"
-             "exit status is 1. Of a fork also whose history it shares, and\n"
-             "up to where; totals and turns are of its own events. With --json one object.\n"
+             "events by type, turns, forks, snapshots, and findings: events that are damaged,\n"
+             "that a pack did not understand, or that were appended past a guard; then the\n"
+             "exit status is 1. For a fork it also prints which history is shared, and up to\n"
+             "which event; its totals and turns cover its own events. With --json it prints\n"
+             "one object.\n"
              "\n"
-             "With --recovery: the last durable event, which process has the session, calls\n"
-             "without a result, open turns, the last messages, what a crash left at the end\n"
-             "of the journal, and what to do next.",
+             "With --recovery it prints the last durable event, the process that owns the\n"
+             "session, calls without a result, open turns, the last messages, what a crash\n"
+             "left at the end of the journal, and what to do next.",
     .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n"
                 "  annal show sess_1 --recovery\n",
     .fields = fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal snapshot: the kept states of sessions. */
+/* annal snapshot: the stored states of sessions. */
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
@@ -92,7 +92,7 @@ static int take(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    /* The state is folded from the journal: the index need not be caught up, only be writable. */
+    /* The state is folded from the journal: the index need only be writable, not caught up. */
     if (exit_status == 0 &&
         (annal_index_open(store, NULL, &index, &err) < 0 ||
          annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0))
@@ -125,42 +125,43 @@ static int drop(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field list_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose snapshots (all)"), FIELDS_END};
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "session of the snapshots (all)"), FIELDS_END};
 
 static const struct field take_fields[] = {
-    OPERAND("SESSION", FIELD_SESSION, NULL, "whose state is kept"), FIELDS_END};
+    OPERAND("SESSION", FIELD_SESSION, NULL, "session whose state is stored"), FIELDS_END};
 
 static const struct field drop_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose snapshots go"),
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "session of the snapshots to delete"),
     FLAG("all", NULL, "all sessions"), FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "list",
-     .summary = "list snapshots, and whether each is whole",
-     .about = "Prints what each snapshot takes, how large the state is, the snapshot over which\n"
-              "it is stored, and why it does not count, if so. Each is read and proved.",
+     .summary = "list snapshots, and whether each is valid",
+     .about = "Prints for each snapshot its size on the disk, the size of the state, the\n"
+              "snapshot over which it is stored, and, if it is not valid, why. Each is read and\n"
+              "proved.",
      .examples = "  annal snapshot list\n  annal snapshot list sess_1 --json\n",
      .fields = list_fields,
      .run = list},
     {.name = "take",
      .summary = "take a snapshot of a session's state now",
      .about = "Stores the state of the session after its last event, compressed, so that a\n"
-              "replay begins near it. Processes that append or import take one every 1,000\n"
+              "replay can start there. Processes that append or import take one every 1,000\n"
               "events, 8 MiB of journal, or five minutes with at least one event; so does a\n"
-              "replay that folds that much. Distances are longer when all of a session together\n"
-              "would take more than a tenth of its journal (1 MiB at least). They make answers\n"
-              "quicker and never change one; 'annal doctor' says which are overdue. 'annal\n"
-              "snapshot SESSION' is the same.",
+              "replay that folds that much. Distances are longer if all snapshots of a session\n"
+              "together would take more than a tenth of its journal (1 MiB at least). Snapshots\n"
+              "make answers faster and never change them; 'annal doctor' lists the overdue\n"
+              "ones. 'annal snapshot SESSION' is the same.",
      .examples = "  annal snapshot take sess_1\n",
      .fields = take_fields,
      .run = take},
     {.name = "drop",
      .summary = "delete snapshots",
-     .about = "Nothing is lost: the next replay folds the journal, and leaves new ones.",
+     .about = "Nothing is lost: the next replay folds the journal, and takes new snapshots.",
      .examples = "  annal snapshot drop sess_1\n  annal snapshot drop --all\n",
      .fields = drop_fields,
      .run = drop},
     {0}};
 
 const struct noun noun_snapshot = {
-    .name = "snapshot", .summary = "kept states of sessions", .verbs = verbs, .usual = "take"};
+    .name = "snapshot", .summary = "stored states of sessions", .verbs = verbs, .usual = "take"};

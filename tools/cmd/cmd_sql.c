@@ -50,7 +50,7 @@ static int write_answer(const struct args *args, const annal_limits *limits,
     return exit_status;
 }
 
-/* What people type who know the shell of SQLite: .tables, .schema, .schema TABLE. */
+/* Run what users of SQLite's shell type: .tables, .schema, .schema TABLE. */
 static int run_dot(const struct args *args)
 {
     static const char schema[] = ".schema ";
@@ -59,7 +59,8 @@ static int run_dot(const struct args *args)
         return schema_print(args, NULL);
     if (strncmp(word, schema, strlen(schema)) == 0)
         return schema_print(args, word + strlen(schema));
-    return fail_usage("'%s' is not SQL: of the shell of SQLite there are .tables and .schema TABLE",
+    return fail_usage("'%s' is not SQL: of the commands of SQLite's shell, only .tables and "
+                      ".schema TABLE work here",
                       word);
 }
 
@@ -91,34 +92,34 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND("\"SELECT ...\"", FIELD_TEXT, NULL, "one statement that reads"),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print the answer (table)",
+    OPERAND("\"SELECT ...\"", FIELD_TEXT, NULL, "one statement that only reads"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
                 .choices = PARQUET_FORMATS),
-    OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),
-    OPTION("session", "SESSION", FIELD_SESSION, NULL,
-           "ask also the databases that packs keep for this session"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "output file of --format parquet"),
+    OPTION("session", "SESSION", FIELD_SESSION, NULL, "session whose pack databases are included"),
     OPTION("extension", "FILE", FIELD_TEXT, NULL,
-           "a loadable extension of SQLite, such as sqlite-vec"),
+           "loadable extension of SQLite, such as sqlite-vec"),
     LIMIT_OPTIONS,
     FIELDS_END};
 
 const struct command cmd_sql = {
     .name = "sql",
     .takes_sql = true,
-    .summary = "ask the tables and the events in SQL",
-    .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
+    .summary = "query the tables and the events in SQL",
+    .about = "Runs one SELECT and prints its answer; nothing can be changed. It can read the\n"
              "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
              "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
-             "lists the tables and their columns; so do .tables and .schema TABLE in the\n"
-             "place of a SELECT. Rows that are wider than the terminal are printed with a\n"
-             "line for each column; --format table cuts them instead. Tables of packs are\n"
-             "included; --session prose_RUN adds the tables of a run: prose.bindings, ...\n"
+             "lists the tables and their columns; so do .tables and .schema TABLE in the place\n"
+             "of a SELECT. Rows that are wider than the terminal are printed with a line for\n"
+             "each column; --format table cuts them instead. Tables of packs are included;\n"
+             "--session prose_RUN adds the tables of a run: prose.bindings, ...\n"
              "\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-             "system's loader finds. A column's type is what holds all of its values.\n"
+             "system's loader finds. The type of a column is one that fits all of its values.\n"
              "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
-             "temporary files than --memory and --temp allow, is stopped; exit status 1. So it\n"
-             "is if damaged events are missing in the answer, which standard error names.",
+             "temporary files than --memory and --temp allow, is stopped; exit status 1. The\n"
+             "exit status is also 1 if damaged events are missing in the answer; standard\n"
+             "error lists them.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

@@ -25,7 +25,7 @@ struct stats {
     annal_index *index;
     uint64_t sessions, events, indexed, journal_bytes, lag_bytes, lag_sessions;
     uint64_t index_bytes, log_bytes, findings;
-    bool has_index; /* sessions.db is there */
+    bool has_index; /* sessions.db exists */
     struct table *lags;
 };
 
@@ -48,7 +48,7 @@ static uint64_t file_bytes(const char *directory, const char *name)
     return bytes;
 }
 
-/* What the commit logs take on the disk. */
+/* Sum the size of the commit logs on the disk. */
 static uint64_t commit_bytes(const char *store)
 {
     struct buf path = {0};
@@ -74,7 +74,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     stats->journal_bytes += lag->journal_bytes;
     stats->lag_sessions += behind ? 1 : 0;
     stats->lag_bytes += behind ? lag->journal_bytes - lag->indexed_bytes : 0;
-    /* People want to see what is behind, and not 100,000 lines of it; programs, everything. */
+    /* Show people the sessions that lag, up to a limit; programs get all. */
     if (!stats->args->json && (!behind || stats->lag_sessions > LAGS_SHOWN))
         return 0;
     table_text(stats->lags, lag->session);
@@ -129,9 +129,9 @@ static int print_database(void *arg, const annal__database_info *info)
                info->journal_mode, info->wal_autocheckpoint, info->busy_timeout_ms,
                info->synchronous, info->foreign_keys ? 1 : 0);
     } else if (!info->exists) {
-        printf("\n%s does not exist yet: the first reader builds it\n", info->name);
+        printf("\n%s does not exist yet: the first query builds it\n", info->name);
     } else {
-        printf("\n%s: %s, WAL %s, %s of it free\n", info->name, human_bytes(bytes, info->bytes),
+        printf("\n%s: %s, WAL %s, %s of them free\n", info->name, human_bytes(bytes, info->bytes),
                human_bytes(wal, info->wal_bytes), human_bytes(unused, info->free_bytes));
         printf("  journal_mode %s, wal_autocheckpoint %" PRIu32 ", busy_timeout %" PRIu32
                ",\n  synchronous %s, foreign_keys %d\n",
@@ -208,7 +208,7 @@ static int print_databases(struct stats *stats)
         status = annal__index_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
-    if (status >= 0 && stats->has_index) /* asking would make it */
+    if (status >= 0 && stats->has_index) /* asking would create the index */
         status = annal_index_packs(stats->index, print_pack, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
@@ -250,7 +250,7 @@ static int note_index(void *arg, const annal__database_info *info)
     return 0;
 }
 
-/* Without an index there is what the journals say themselves; counting makes no index. */
+/* Without an index, count what the journals themselves say; counting creates no index. */
 static int add_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct stats *stats = arg;
@@ -334,34 +334,34 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "of --plot: whose picture"),
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "--plot: session to draw"),
     FLAG("plot", NULL, "draw the store, or SESSION, instead"),
-    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "of --plot: what one bar shows",
+    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "--plot: unit of time of a bar",
                 .choices = "hour|day|week|month", .with = "plot"),
-    OPTION_WITH("since", "T", FIELD_TIME, NULL, "of --plot: from T on", .with = "plot"),
-    OPTION_WITH("until", "T", FIELD_TIME, NULL, "of --plot: what is before T", .with = "plot"),
-    OPTION_WITH("svg", "FILE", FIELD_TEXT, NULL,
-                "of --plot: write an SVG to FILE; -: standard output", .with = "plot"),
+    OPTION_WITH("since", "T", FIELD_TIME, NULL, "--plot: first time", .with = "plot"),
+    OPTION_WITH("until", "T", FIELD_TIME, NULL, "--plot: time of the end", .with = "plot"),
+    OPTION_WITH("svg", "FILE", FIELD_TEXT, NULL, "--plot: SVG file; -: standard output",
+                .with = "plot"),
     FIELDS_END};
 
 const struct command cmd_stats = {
     .name = "stats",
-    .summary = "count what is in the store, measure how it is written",
+    .summary = "count what is in the store, and how it was written",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
              "whose index lags. For sessions.db and each database of packs it prints its size\n"
              "and the size of its WAL, PRAGMAs, rows by table, sessions by status; for each\n"
-             "pack, the number of events that it has not seen yet. It does not catch up and\n"
-             "creates nothing, so it shows the present state of the store. With --json: an\n"
+             "pack, the number of events that it has not processed yet. It does not catch up\n"
+             "and creates nothing, so it shows the present state of the store. With --json: an\n"
              "object for each session, then the totals, then one for each type, database,\n"
              "table, status and pack, then the measurements, with units in their names.\n"
              "\n"
              "With --plot it catches up and draws instead: events over time, tokens and cost\n"
              "per day; or, with SESSION, a timeline of its turns, messages, tools, tokens and\n"
-             "failures, from which long pauses are cut out, with times in UTC. Days and the\n"
-             "like are of your zone. Without --by the bars are as fine as the terminal (or\n"
-             "$COLUMNS) has room for. T is ISO 8601 or an age such as 2h or 7d. With --json:\n"
-             "the numbers of the pictures.",
+             "failures in UTC, without long pauses. Days and other periods are in your time\n"
+             "zone. Without --by the bars are as fine as the terminal (or $COLUMNS) has room\n"
+             "for. T is ISO 8601 or an age such as 2h or 7d. With --json it prints the numbers\n"
+             "of the charts.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
                 "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n"

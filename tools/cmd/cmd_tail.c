@@ -16,11 +16,11 @@
 #include <string.h>
 
 enum {
-    LOOK_MS = 500,  /* how often to notice that nobody reads any more */
+    LOOK_MS = 500,  /* interval to notice that the reader is gone */
     LAST_USUAL = 10 /* on a terminal, as tail(1) */
 };
 
-#define COMMIT_US 1000000 /* how often a cursor is committed */
+#define COMMIT_US 1000000 /* interval between commits of a cursor */
 
 struct tailing {
     const struct args *args;
@@ -35,7 +35,7 @@ struct tailing {
     struct event_lines lines;
 };
 
-/* What was printed is with whoever reads it: then the cursor may move. */
+/* The reader has what was printed: now the cursor may move. */
 static int commit(struct tailing *tailing, bool now)
 {
     annal_error err = {0};
@@ -46,14 +46,14 @@ static int commit(struct tailing *tailing, bool now)
     return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* A session that cannot be read keeps nobody from the others. */
+/* Report a session that cannot be read, and continue with the others. */
 static bool is_of_one(const struct tailing *tailing, annal_status status)
 {
     return tailing->options.session_count != 1 && annal_tail_session(tailing->tail).len > 0 &&
            (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_UNSUPPORTED);
 }
 
-/* The next event, damage, or ANNAL_END when it is time to stop. */
+/* Read the next event or damage; ANNAL_END when it is time to stop. */
 static annal_status next(struct tailing *tailing, annal_event *out_event, int *out_failed,
                          annal_error *err)
 {
@@ -69,7 +69,7 @@ static annal_status next(struct tailing *tailing, annal_event *out_event, int *o
     return status;
 }
 
-/* In the place of events that cannot be read, for whoever reads no messages. */
+/* Print an object in the place of damaged events, for programs that ignore messages. */
 static void print_damage(const struct tailing *tailing, annal_slice session,
                          const annal_damage *damage)
 {
@@ -83,7 +83,7 @@ static void print_damage(const struct tailing *tailing, annal_slice session,
     fputs("}}\n", stdout);
 }
 
-/* Print what is there; with --follow go on until the reader goes away. */
+/* Print the existing events; with --follow continue until the reader is gone. */
 static int print_events(struct tailing *tailing)
 {
     annal_error err = {0};
@@ -152,8 +152,7 @@ static int read_options(struct tailing *tailing)
     return exit_status == 0 ? read_begin(tailing) : exit_status;
 }
 
-/* A tail would wait for a session that is not there; without --follow there is nothing to wait for.
- */
+/* With --follow a tail waits for a session that does not exist; without it, refuse. */
 static int list_sessions(struct tailing *tailing)
 {
     annal_tail_options *options = &tailing->options;
@@ -186,7 +185,7 @@ static int check_ends(struct tailing *tailing, int exit_status)
     return exit_status;
 }
 
-/* A stream, not a store. */
+/* Tail a stream, not a store. */
 static int run_stream(const struct args *args)
 {
 #ifdef ANNAL_SHIP_NATS
@@ -243,11 +242,11 @@ static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
     FLAG("all", NULL, "every session, including new ones"),
     OPTION("from", "SEQ|TIME", FIELD_TEXT, NULL,
-           "begin with event SEQ, or after TIME; now: no history"),
-    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "begin with the last N events",
+           "first event, or the time before it; now: no history"),
+    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "number of last events to begin with",
                 .most = ANNAL_TAIL_LAST_MAX, .without = "from"),
-    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    OPTION("cursor", "NAME", FIELD_ID, NULL, "begin where the last tail with this name left off"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "type of the events; may contain *, ? and [abc]"),
+    OPTION("cursor", "NAME", FIELD_ID, NULL, "name under which the position is kept"),
     FLAG("follow", NULL, "wait for new events, print each once it is durable"),
     RAW_OPTION,
     FIELDS_END};
@@ -260,24 +259,24 @@ const struct command cmd_tail = {
              "file or pipe, all of them, one JSON object a line with session_id, seq,\n"
              "timestamp, type, id, cause and data. With --follow it then waits, without\n"
              "polling, and prints each new event once it is durable: no gap between history\n"
-             "and present, no repeat. A session that does not exist yet is waited for. Ctrl-C\n"
-             "ends it.\n"
+             "and present, no repeat. It also waits for a session that does not exist yet.\n"
+             "Ctrl-C ends it.\n"
              "\n"
              "Events of a session are ordered by seq. Across sessions, history is ordered by\n"
              "time, and new events by commit.\n"
              "\n"
-             "With --cursor the place is kept in the store, once a second and at the end,\n"
-             "after the lines were written; --from and --last count for a new cursor only. A\n"
+             "With --cursor the position is kept in the store, once a second and at the end,\n"
+             "after the lines were written; --from and --last apply to a new cursor only. A\n"
              "reader that was killed reads the events of its last second again, and misses\n"
-             "none. 'annal cursor' lists, shows and drops them.\n"
+             "none. 'annal cursor' lists, shows and drops cursors.\n"
              "\n"
              "--from nats://HOST prints what a fleet ships to JetStream ('annal ship'), each\n"
              "event once and in the order of its session, with the store as first key. Events\n"
              "missing in the stream are reported on standard error.\n"
              "\n"
              "Damaged events are reported on standard error, and the exit status is 1. With\n"
-             "--json there is an object for it too, in its place: session_id, seq (0 when\n"
-             "that is not known) and damage, which has offset, length, event_lost and what.",
+             "--json an object takes their place: session_id, seq (0 if unknown) and damage,\n"
+             "which has offset, length, event_lost and what.",
     .examples = "  annal tail sess_1 --follow\n"
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
                 "  annal tail --from nats://nats.example --follow\n"

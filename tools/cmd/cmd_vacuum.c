@@ -49,9 +49,9 @@ static int run(const struct args *args)
 const struct command cmd_vacuum = {
     .name = "vacuum",
     .summary = "rewrite the databases without their free pages",
-    .about = "Runs VACUUM on sessions.db and on the databases of the packs that are on, which\n"
-             "gives back the space of rows that are gone, for instance after 'annal prune'.\n"
-             "Appends and readers continue; catching up waits until it is done. It needs as\n"
-             "much space again while it runs.",
+    .about = "Runs VACUUM on sessions.db and on the databases of the enabled packs, which\n"
+             "frees the space of deleted rows, for instance after 'annal prune'. Appends and\n"
+             "readers continue; catching up waits until it is done. While it runs it needs as\n"
+             "much space again.",
     .examples = "  annal vacuum\n",
     .run = run};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verify: threads read the journals, each a session of its own, and the results are printed in the
+ * Verify: threads read the journals, one session each at a time, and the results are printed in the
  * order of the sessions.
  *
- * (1) A journal is read once: its events are compared with the index while they pass. (--replay
- *     folds it once more; and where the index moved on in between, that session is compared again.)
- * (2) What a session's findings say is kept until it is that session's turn, up to TEXT_BYTES_MAX;
- *     who has more waits for the turn and prints as it goes. At most WINDOW sessions are ahead of
- *     the turn. So memory is bounded whatever there is to find.
+ * (1) A journal is read once: its events are compared with the index as they are read. (--replay
+ *     folds it once more; and if the index changed in between, that session is compared again.)
+ * (2) The text of a session's findings is kept until that session's turn, up to TEXT_BYTES_MAX; a
+ *     session with more waits for its turn and then prints directly. At most WINDOW sessions are
+ *     ahead of the turn. So memory is bounded however many findings there are.
  * (3) stdout and the progress bar are touched under `lock` only.
  */
 #include "index/sys/databases.h"
@@ -45,34 +45,34 @@ enum { JOBS_MAX = 64, WINDOW = 1024, TEXT_BYTES_MAX = 16 << 10, DRAW_MS = 100 };
 struct outcome {
     bool done;
     struct buf text;
-    annal_error failure; /* status 0: none */
+    annal_error failure; /* status 0: no failure */
 };
 
 struct verify {
     const struct args *args;
     annal_store *store;
-    annal_index *index; /* NULL: there is none yet */
-    annal_index *packs; /* always open: packs are there without an index */
+    annal_index *index; /* NULL: no index exists yet */
+    annal_index *packs; /* always open: packs work without an index */
     annal__proved *proved;
     struct session_list list;
     unsigned jobs;
     _Atomic uint64_t bytes_done;
 
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* turn or running */
+    pthread_cond_t moved; /* signals changes of turn or running */
     /* Guarded by lock. */
     struct progress progress;
-    size_t next; /* session to begin with */
+    size_t next; /* session to start next */
     size_t turn; /* session whose result is printed now */
     unsigned running;
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
     uint64_t artifacts;
-    uint64_t logs, groups, unreleased, unreleased_bytes; /* of the commit logs */
+    uint64_t logs, groups, unreleased, unreleased_bytes; /* groups and bytes in the commit logs */
     int exit_status;
 };
 
-/* One thread, and the session that it has at hand. */
+/* One thread, and its current session. */
 struct worker {
     struct verify *verify;
     pthread_t thread;
@@ -80,16 +80,16 @@ struct worker {
     struct outcome *outcome;
     struct index_check check;
     uint64_t findings;
-    bool compare_only;   /* the journal's own findings are told already */
-    bool damaged;        /* something in the journal */
+    bool compare_only;   /* the findings of the journal are reported already */
+    bool damaged;        /* the journal has damage */
     bool damage_pending; /* since the last event */
-    annal_finding event; /* at hand, while what it names is looked for */
-    annal_error unseen;  /* that could not be looked for; status 0: all was */
+    annal_finding event; /* current finding, while its artifact is looked up */
+    annal_error unseen;  /* what could not be looked up; status 0: no failure */
 };
 
 /* ---- Printing ---- */
 
-/* With the lock held, when it is the session's turn. */
+/* Print findings, with the lock held, when it is the session's turn. */
 static void print_text(struct verify *verify, struct outcome *outcome)
 {
     if (outcome->text.len == 0)
@@ -99,7 +99,7 @@ static void print_text(struct verify *verify, struct outcome *outcome)
     annal__buf_clear(&outcome->text);
 }
 
-/* Rule (2). */
+/* Keep or print the text: rule (2). */
 static void wait_for_turn(struct worker *worker)
 {
     struct verify *verify = worker->verify;
@@ -165,7 +165,7 @@ static void found_in_journal(void *arg, const annal_finding *finding)
         put_finding(worker, finding);
 }
 
-/* An annal__artifact_missing_fn. */
+/* Report a missing artifact, as an annal__artifact_missing_fn. */
 static int found_missing(void *arg, annal_slice path)
 {
     struct worker *worker = arg;
@@ -201,7 +201,7 @@ static void pass_event(void *arg, const annal_event *event, bool after_damage)
     atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
-/* No finding: a power cut takes events of level os, of which nobody was told that they are
+/* This is no finding: a power cut may take events of level os, which were never acknowledged as
  * durable. */
 static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
 {
@@ -219,7 +219,7 @@ static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
                                 ANNAL_FMT(session), seq);
 }
 
-/* One that is stale is never used: no damage. The next one that is taken removes it. */
+/* A stale snapshot is never used: it is no damage. The next snapshot removes it. */
 static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
                              const char *problem)
 {
@@ -237,7 +237,7 @@ static void found_in_replay(void *arg, const annal_replay_finding *finding)
                    .session = finding->session, .seq = finding->seq, .what = finding->what});
 }
 
-/* The journal, and the index beside it. */
+/* Verify the journal, and the index with it. */
 static annal_status verify_events(struct worker *worker, annal_slice session,
                                   annal_verify_result *out_result, annal_error *err)
 {
@@ -289,11 +289,11 @@ static void verify_session(struct worker *worker)
     }
     if (status == ANNAL_OK && worker->damaged && !verify->args->json)
         (void)annal__buf_printf(&worker->outcome->text,
-                                "%.*s: 'annal repair %.*s --to NEW' copies what is sound\n",
+                                "%.*s: 'annal repair %.*s --to NEW' copies the sound events\n",
                                 ANNAL_FMT(session), ANNAL_FMT(session));
     if (status == ANNAL_OK)
         status = verify_snapshots(worker, session, &err);
-    /* A session that was deleted meanwhile is none of those that were to be verified. */
+    /* A session that was deleted in the meantime no longer counts. */
     if (status == ANNAL_ERR_NOTFOUND && verify->args->operand_count == 0)
         status = ANNAL_OK;
     pthread_mutex_lock(&verify->lock);
@@ -341,7 +341,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Until all have ended: show how far they are. */
+/* Show the progress until all threads have ended. */
 static void watch(struct verify *verify)
 {
     pthread_mutex_lock(&verify->lock);
@@ -378,13 +378,13 @@ static int verify_sessions(struct verify *verify)
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
     }
-    if (started < verify->jobs) { /* those that run take its sessions */
+    if (started < verify->jobs) { /* the running threads take its sessions */
         pthread_mutex_lock(&verify->lock);
         verify->running--;
         pthread_mutex_unlock(&verify->lock);
     }
     if (started == 0 && verify->jobs > 0)
-        verify->exit_status = fail_storage("verify: no thread can be started");
+        verify->exit_status = fail_storage("verify: cannot start a thread");
     if (started > 0)
         watch(verify);
     for (unsigned i = 0; i < started; i++)
@@ -400,7 +400,7 @@ static int found_log(void *arg, const annal__log_info *log)
     struct verify *verify = arg;
     char what[120];
     snprintf(what, sizeof what, "%s", log->what == NULL ? "" : log->what);
-    /* Opening the store redid what could be redone. */
+    /* Opening the store redid everything that could be redone. */
     if (log->what == NULL && !log->living && log->unreleased > 0 &&
         !annal__store_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
@@ -434,7 +434,7 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
     struct verify *verify = arg;
     const char *advice = users_write
                              ? "other programs write it: 'annal pack rebuild' moves it aside"
-                             : "the next question rebuilds it from the journals";
+                             : "the next query rebuilds it from the journals";
     verify->findings++;
     if (verify->args->json) {
         printf("{\"database\":");
@@ -451,7 +451,7 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
     return 0;
 }
 
-/* Before they are used: whoever uses a damaged one has it made again. */
+/* Check databases before they are used: a damaged one is rebuilt on use. */
 static int verify_databases(struct verify *verify)
 {
     annal_error err = {0};
@@ -495,7 +495,7 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
     return status;
 }
 
-/* Of the core pack: its other findings are the damage that the journals show. */
+/* Leave out the core pack: its other findings are the damage of the journals. */
 static int found_in_core(void *arg, const annal_index_finding *finding)
 {
     char what[800];
@@ -506,7 +506,7 @@ static int found_in_core(void *arg, const annal_index_finding *finding)
     return found_in_pack(arg, &(annal_pack_finding){.pack = "core", .what = what, .count = 1});
 }
 
-/* Their tables against a second filling of them. */
+/* Compare the packs' tables with a second filling of them. */
 static int verify_packs(struct verify *verify)
 {
     annal_error err = {0};
@@ -539,7 +539,8 @@ static void print_summary(const struct verify *verify)
                human_count(events, verify->unreleased),
                human_bytes(bytes, verify->unreleased_bytes));
     if (verify->artifacts > 0)
-        printf("artifacts: %s, proved by their hashes\n", human_count(events, verify->artifacts));
+        printf("artifacts: %s, checked against their hashes\n",
+               human_count(events, verify->artifacts));
     printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
            human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
            human_count(events, verify->events), verify->events == 1 ? "" : "s",
@@ -567,14 +568,14 @@ static void found_artifact(void *arg, const annal_artifact_info *info, const cha
     }
 }
 
-/* ---- Files that are no session's journal ---- */
+/* ---- Stray files ---- */
 
 static int found_stray(void *arg, annal_slice name, const char *what)
 {
     struct verify *verify = arg;
     for (size_t i = 0; i < verify->list.count; i++)
         if (annal__slice_is(name, verify->list.names[i].id))
-            return 0; /* of two journals of a session: told with it */
+            return 0; /* one of two journals of a session: reported with the session */
     verify->findings++;
     if (verify->args->json) {
         printf("{\"name\":");
@@ -606,9 +607,9 @@ static int verify_artifacts(struct verify *verify)
     return EXIT_DONE;
 }
 
-/* ---- The whole ---- */
+/* ---- The command ---- */
 
-/* An index that is not there is no finding, and verify does not make one. */
+/* A missing index is no finding, and verify does not create one. */
 static int open_index(struct verify *verify)
 {
     annal_error err = {0};
@@ -685,33 +686,33 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
-    FLAG("replay", NULL, "also that each snapshot gives what its events give"),
-    OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "sessions to read at a time (one a core)",
+    FLAG("replay", NULL, "compare each snapshot with a fold of its events"),
+    OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "number of sessions to read at a time (one a core)",
                 .least = 1, .most = JOBS_MAX),
     FIELDS_END};
 
 const struct command cmd_verify = {
     .name = "verify",
     .summary = "prove that nothing is damaged",
-    .about = "Reads the journals of the sessions (without SESSION: of all) from the first\n"
-             "byte to the last, and checks every hash, every seq, and that every data is\n"
-             "JSON. What a crash left unfinished is finished first, as by every command;\n"
-             "nothing else is changed. Each finding names session, seq and offset, and they\n"
-             "are printed in the order of the sessions. If an index exists, its rows, tables\n"
-             "and snapshots are compared up to its last event; if it lags, a line says so,\n"
-             "which is not a finding. Nor is a snapshot of an event that the journal does not\n"
-             "have: lines may have been cut from its end; a line says so. Without SESSION the\n"
-             "commit logs and the artifacts are read too, also whether one is missing that an\n"
-             "event names, and the tables of the store's packs are compared with a second\n"
-             "filling of them, which continues to the end of the journals: an event that a\n"
-             "pack could not take or that was appended past a guard is a finding, and so is a\n"
-             "pack that does not run. A journal that was copied or renamed within events/ is a\n"
-             "finding. Every page of sessions.db, search.db and the databases of packs is\n"
-             "read: a damaged page is a finding, and the next query rebuilds the database.\n"
+    .about = "Reads the journals of the sessions (without SESSION: all) from the first byte to\n"
+             "the last, and checks every hash, every seq, and that every data is JSON. It\n"
+             "first completes what a crash left unfinished, as every command does; nothing\n"
+             "else is changed. Each finding names session, seq and offset, in the order of the\n"
+             "sessions. If an index exists, its rows, tables and snapshots are compared up to\n"
+             "its last event; if it lags, a line says so, which is not a finding. Nor is a\n"
+             "snapshot of an event that is missing in the journal: lines may have been cut\n"
+             "from its end; a line says so. Without SESSION it also reads the commit logs and\n"
+             "the artifacts, checks that every artifact of an event exists, and compares the\n"
+             "tables of the store's packs with a second filling of them, which continues to\n"
+             "the end of the journals: an event that a pack could not process or that was\n"
+             "appended past a guard is a finding, and so is a pack that does not run. A\n"
+             "journal that was copied or renamed within events/ is a finding. Every page of\n"
+             "sessions.db, search.db and the databases of packs is read: a damaged page is a\n"
+             "finding, and the next query rebuilds the database.\n"
              "\n"
-             "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
-             "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"
-             "what is sound into a new session.",
+             "Exit status: 0 if nothing is found, 1 if there are findings, 3 if something\n"
+             "could not be read. A damaged session stays readable except for the events that\n"
+             "are damaged; 'annal repair' copies the sound events to a new session.",
     .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
     .fields = fields,
     .run = run};

@@ -11,7 +11,7 @@
 
 #define EXE_BYTES_MAX 4096
 
-/* Beside this program, as it was installed (in any prefix) or as it was built. */
+/* Find the extension beside this program, in an installed tree (any prefix) or in a build tree. */
 static int print_extension(void)
 {
     static const char *const places[] = {"/../" ANNAL_LIBDIR "/annal", "/.."};
@@ -30,8 +30,8 @@ static int print_extension(void)
         printf("%s\n", path.ptr);
     annal__buf_done(&path);
     return found ? EXIT_DONE
-                 : fail_refused("annal_sqlite.so is not beside this program: it is installed as "
-                                "LIBDIR/annal/annal_sqlite.so");
+                 : fail_refused("annal_sqlite.so is missing beside this program: it is installed "
+                                "as LIBDIR/annal/annal_sqlite.so");
 }
 
 static int run(const struct args *args)
@@ -45,16 +45,16 @@ static int run(const struct args *args)
     return EXIT_DONE;
 }
 
-static const struct field fields[] = {
-    FLAG("extension", NULL, "print where the extension for SQLite is"), FIELDS_END};
+static const struct field fields[] = {FLAG("extension", NULL, "path of the extension for SQLite"),
+                                      FIELDS_END};
 
 const struct command cmd_version = {
     .name = "version",
     .summary = "print the version",
     .about = "Prints the version of the command and of the library in it. With --extension it\n"
-             "prints the path of annal_sqlite.so, which gives any program that is built on\n"
-             "SQLite 3.38 or later the table events(session_id, seq, timestamp, type, id,\n"
-             "data), and annal_events('DIR') for any store.",
+             "prints the path of annal_sqlite.so, which adds to any program built on SQLite\n"
+             "3.38 or later the table events(session_id, seq, timestamp, type, id, data), and\n"
+             "annal_events('DIR') for any store.",
     .examples = "  annal version\n"
                 "  sqlite3 -cmd \".load '$(annal version --extension)'\" :memory: \\\n"
                 "          \"SELECT type, count(*) FROM events GROUP BY type\"\n",

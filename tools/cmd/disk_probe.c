@@ -17,10 +17,11 @@
 enum { BLOCK_BYTES = 4096, FILE_BLOCKS = 256, ROUNDS_MAX = 20000, ROUNDS_MIN = 3 };
 
 /*
- * No rotating disk can be faster than this, and no cache that loses data without power may answer.
+ * No rotating disk can be faster than this, and a cache that loses data without power must not
+ * acknowledge a sync.
  */
 static const double turning_us = 2000;
-/* A sync that costs so little more than a write did not leave the memory. */
+/* A sync that costs this little more than a write did not leave the memory. */
 static const double nothing_us = 8;
 
 /* ---- The device ---- */
@@ -44,7 +45,7 @@ const char *filesystem_name(uint64_t type)
     return NULL;
 }
 
-/* The first line of a file of the kernel's, or "". */
+/* Read the first line of a file of the kernel, or "". */
 static void read_line(const char *path, char *out, size_t room)
 {
     FILE *file = fopen(path, "re");
@@ -57,7 +58,7 @@ static void read_line(const char *path, char *out, size_t room)
     fclose(file);
 }
 
-/* A partition's queue is that of the disk above it. */
+/* A partition has the queue of its disk. */
 static void look_at_device(dev_t id, struct disk_probe *probe)
 {
     char link[64], path[PATH_MAX], file[PATH_MAX + 40], turns[8];
@@ -99,7 +100,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* A file whose name is removed at once. -1 with errno. */
+/* Open a file whose name is removed at once. -1 with errno. */
 static int open_nameless(const char *directory, int flags)
 {
     char path[PATH_MAX];
@@ -191,33 +192,33 @@ void disk_probe_judge(struct disk_probe *probe)
     double more = sync - probe->plain.p50_us;
     probe->suspicious = true;
     if (probe->in_memory)
-        snprintf(out, room, "%s keeps everything in memory: nothing here survives a power cut",
+        snprintf(out, room, "%s is in memory: nothing in it survives a power cut",
                  probe->filesystem);
     else if (probe->overwrite.rounds == 0)
-        snprintf(out, room, "a sync could not be measured: %s", strerror(probe->overwrite.error));
+        snprintf(out, room, "cannot measure a sync: %s", strerror(probe->overwrite.error));
     else if (more < nothing_us)
         snprintf(
             out, room,
-            "a sync takes %.0f us, only %.0f us more than a write that is not synced: it seems "
-            "to be ignored (a disk image or a mount that drops syncs, or a lying disk)",
+            "a sync takes %.0f us, only %.0f us more than a write that is not synced: the disk "
+            "seems to ignore it (a disk image or a mount that drops syncs, or a disk that lies)",
             sync, more > 0 ? more : 0);
     else if (probe->rotational == 1 && !probe->is_virtual && sync < turning_us)
         snprintf(out, room,
-                 "%s says that it turns, and a sync takes %.0f us, less than half a turn: a cache "
-                 "answers, which must have a battery",
+                 "%s is a rotating disk, but a sync takes only %.0f us, less than half a turn: a "
+                 "write cache answers, which is safe only with a battery",
                  probe->device, sync);
     else {
         probe->suspicious = false;
-        snprintf(
-            out, room,
-            "a sync takes %.0f us, %.0f us more than a write that is not synced%s%s%s; that is "
-            "plausible, and no proof: only cutting the power is",
-            sync, more,
-            probe->write_cache[0] == '\0' ? "" : ", the cache of the disk is taken for ",
-            probe->write_cache,
-            probe->is_virtual   ? ", what the host of this virtual disk does is not seen"
-            : probe->is_layered ? ", what lies below the overlay is not seen"
-                                : "");
+        snprintf(out, room,
+                 "a sync takes %.0f us, %.0f us more than a write that is not synced%s%s%s; this "
+                 "is plausible, but only a power cut can prove it",
+                 sync, more,
+                 probe->write_cache[0] == '\0' ? ""
+                                               : ", the kernel reports the cache of the disk as ",
+                 probe->write_cache,
+                 probe->is_virtual   ? ", the host of this virtual disk may hide a cache"
+                 : probe->is_layered ? ", the file system below the overlay is not visible"
+                                     : "");
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal doctor --transition-stale: its options and its words. */
+/* annal doctor --transition-stale: its options and its messages. */
 #include "tools/cmd/stale.h"
 
 #include "index/sys/pack.h"
@@ -17,10 +17,10 @@ struct stale {
     const struct args *args;
     bool dry_run;
     uint64_t ended;
-    int exit_status; /* of what failed */
+    int exit_status; /* exit status of the first failure */
 };
 
-/* ANNAL_ERR_NOTFOUND: they are not both on. */
+/* ANNAL_ERR_NOTFOUND: the packs are not both enabled. */
 static annal_status check_packs(annal_index *index, annal_error *err)
 {
     annal_status status = annal__index_has_pack(index, "lionagi", err);
@@ -39,7 +39,7 @@ static int keep_counts(void *arg, const annal_row *row)
 
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err)
 {
-    /* What has ended is not looked at: that walks through directories. */
+    /* Sessions that have ended are skipped: checking them walks through directories. */
     static const char sql[] = "SELECT count(*),"
                               " count(*) FILTER (WHERE effective_health = 'unresponsive'),"
                               " count(*) FILTER (WHERE effective_health = 'stale'),"
@@ -96,12 +96,13 @@ static int transition(const struct args *args, struct verb_call *call)
         .silence_s = args_amount(args, "stale-hours", 6.0) * 3600,
         .dry_run = stale.dry_run,
         .actor = ANNAL_SLICE("annal doctor"),
-        .wait_ms = 1000, /* for a session that somebody writes: it is not dead, then */
+        /* wait for a session that a process is writing: that session is not dead */
+        .wait_ms = 1000,
     };
     annal_status status = check_packs(call->index, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return fail_storage("the packs lionagi and teams say which sessions run, and are not both "
-                            "on in this store: annal pack enable lionagi, annal pack enable teams");
+        return fail_storage("cannot tell which sessions run: this needs the packs lionagi and "
+                            "teams; run 'annal pack enable lionagi' and 'annal pack enable teams'");
     if (status == ANNAL_OK)
         status = annal_transition_stale(call->index, &options, print_stale, &stale, &err);
     if (stale.exit_status != 0)
@@ -109,7 +110,7 @@ static int transition(const struct args *args, struct verb_call *call)
     if (status < 0)
         return fail_error(&err);
     if (!args->json && stale.ended == 0)
-        printf("no session is stale with its process proven dead\n");
+        printf("no stale session has a process that is proven dead\n");
     return stale.ended == 0 ? EXIT_REFUSED : 0;
 }
 

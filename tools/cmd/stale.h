@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal doctor --transition-stale: ending sessions whose process died without saying so. */
+/* annal doctor --transition-stale: end sessions whose process died without recording the end. */
 #ifndef TOOLS_CMD_STALE_H
 #define TOOLS_CMD_STALE_H
 
@@ -9,12 +9,12 @@
 
 int stale_transition(const struct args *args);
 
-/* How many sessions run, and how many of these have which health. */
+/* The number of running sessions, and how many of them have which health. */
 struct run_counts {
     uint64_t running, unresponsive, stale, orphaned;
 };
 
-/* ANNAL_ERR_NOTFOUND: the packs that know this are not both on. */
+/* Count the sessions. ANNAL_ERR_NOTFOUND: the packs that record processes are not both enabled. */
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err);
 
 #endif

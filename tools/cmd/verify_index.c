@@ -17,7 +17,7 @@ struct index_row {
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    size_t type_bytes, time_bytes; /* what does not fit is longer than any valid one */
+    size_t type_bytes, time_bytes; /* values that do not fit are longer than any valid value */
     char type[TEXT_BYTES];
     char time[TEXT_BYTES];
 };
@@ -60,7 +60,7 @@ static int take_row(void *arg, const annal_row *from)
     return check->row_count == PAGE_ROWS ? ANNAL_END : 0;
 }
 
-/* The next row, or NULL. */
+/* Read the next row, or NULL. */
 static const struct index_row *peek_row(struct index_check *check)
 {
     if (check->row_next == check->row_count && !check->rows_end && check->status == ANNAL_OK) {
@@ -95,7 +95,8 @@ static bool is_row_of(const struct index_row *row, const annal_event *event)
            is_text(row->time, row->time_bytes, annal_slice_of(time));
 }
 
-/* The rows before seq have no event; if something is damaged, that is why. */
+/* Report the rows before seq: they have no event. If something is damaged, the damage is the
+ * reason. */
 static void pass_rows(struct index_check *check, uint64_t seq, bool after_damage)
 {
     const struct index_row *row;
@@ -123,7 +124,7 @@ void verify_index_event(struct index_check *check, const annal_event *event, boo
         if (!is_row_of(row, event)) {
             check->contradicted = true;
             report(check, event->seq, event->offset,
-                   "the row of the index is not what the journal says");
+                   "the row of the index differs from the journal");
         }
         check->row_next++;
     }
@@ -165,7 +166,8 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     return status;
 }
 
-/* What the header of a fork's journal says, which exists before its first event. */
+/* Compare the parent of a fork with the header of its journal, which exists before its first
+ * event. */
 static annal_status begin_fork(struct index_check *check, annal_error *err)
 {
     annal_session_info info;
@@ -197,17 +199,18 @@ static annal_status compare_fork(struct index_check *check, annal_error *err)
         &options, take_fork, check, err);
     if (status == ANNAL_OK && !check->fork_told)
         report(check, check->indexed_seq, 0,
-               "the row in forks is not what the header of the journal says");
+               "the row in forks differs from the header of the journal");
     return status;
 }
 
 static annal_status compare_tables(struct index_check *check, annal_error *err)
 {
-    annal_status status = compare_table(check, "SELECT * FROM sessions WHERE id = ?1",
-                                        "the row in sessions is not what the events give", err);
+    annal_status status =
+        compare_table(check, "SELECT * FROM sessions WHERE id = ?1",
+                      "the row in sessions differs from a fold of the events", err);
     if (status == ANNAL_OK)
         status = compare_table(check, "SELECT * FROM turns WHERE session_id = ?1 ORDER BY id",
-                               "the rows in turns are not what the events give", err);
+                               "the rows in turns differ from a fold of the events", err);
     return status == ANNAL_OK && check->known ? compare_fork(check, err) : status;
 }
 
@@ -225,7 +228,7 @@ static annal_status view_anew(struct index_check *check, annal_error *err)
     return status;
 }
 
-/* How far the index knows this session, and whether that is still a place in its journal. */
+/* Find how far the session is indexed, and whether that position still exists in its journal. */
 static annal_status find_place(struct index_check *check, annal_error *err)
 {
     annal_position at;
@@ -285,7 +288,7 @@ static void tell(const struct index_check *check, annal_finding_fn fn, void *arg
     }
 }
 
-/* Findings count only if a view that is opened now says the same as the one that was compared. */
+/* Findings count only if a view that is opened now agrees with the view that was compared. */
 static annal_status settle(struct index_check *check, annal_status status, annal_error *err)
 {
     annal_position now;

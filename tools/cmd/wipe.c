@@ -8,20 +8,19 @@ void say_what_remains(const annal_delete_note *note)
     const char *why = note->error->message;
     switch (note->part) {
     case ANNAL_DELETE_WORDS:
-        say("words of session '%.*s' stay in search.db until 'annal search --rebuild': %s",
+        say("words of session '%.*s' remain in search.db until 'annal search --rebuild': %s",
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_SNAPSHOTS:
-        say("session '%.*s' is deleted, and its snapshots are not yet: %s",
+        say("session '%.*s' was deleted, but its snapshots were not yet: %s",
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_ARTIFACTS:
-        say("session '%.*s' is deleted, and its artifacts stay until 'annal artifact sweep': %s",
+        say("session '%.*s' was deleted, but its artifacts remain until 'annal artifact sweep': %s",
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_DATABASES:
-        say("content of what was deleted may remain in %s; 'annal checkpoint' removes it later",
-            why);
+        say("deleted content may remain in %s; 'annal checkpoint' removes it later", why);
         break;
     default:
         say("%s", why);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What remains of deleted sessions is told by the verbs that delete. */
+/* Report what remains of deleted sessions, for the verbs that delete. */
 #ifndef TOOLS_CMD_WIPE_H
 #define TOOLS_CMD_WIPE_H
 
 #include <annal/delete.h>
 
-/* A remark about a part that may remain. */
+/* Report a part that may remain. */
 void say_what_remains(const annal_delete_note *note);
 
 #endif

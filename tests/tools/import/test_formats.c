@@ -406,7 +406,7 @@ START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
         tmpdir_path(&cli.dir, "x.jsonl"));
     ck_assert_int_eq(cli.exit_status, 0);
     CLI(&cli, NULL, "import", "jsonl", "--map", "session", tmpdir_path(&cli.dir, "x.jsonl"));
-    cli_assert_refused(&cli, 2, "it is NAME=VALUE");
+    cli_assert_refused(&cli, 2, "needs NAME=VALUE");
 }
 END_TEST
 

@@ -461,7 +461,7 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
     CLI(&cli, NULL, "import", "cobol", MAIN_LOG);
     cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
     CLI(&cli, NULL, "import", "codex");
-    cli_assert_refused(&cli, EXIT_USAGE, "import wants KIND PATH");
+    cli_assert_refused(&cli, EXIT_USAGE, "import needs KIND PATH");
     CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "none.jsonl"));
     cli_assert_refused(&cli, EXIT_REFUSED, "none.jsonl");
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "empty"), 0700), 0);
