@@ -12,13 +12,13 @@
 enum { NAME_BYTES_MAX = 32, WAIT_SECONDS_MAX = 1000000, KEEP_FREE_MIB_MAX = 1 << 30 };
 
 const struct option args_common[] = {
-    {"store", "DIR", "the store ('annal help' says which is the default)", false},
-    {"json", NULL, "print one JSON object a line", false},
-    {"wait", "SECONDS", "how long to wait for other processes in all (10)", false},
+    {"store", "DIR", "the store (default: see 'annal help')", false},
+    {"json", NULL, "output as one JSON object a line", false},
+    {"wait", "SECONDS", "total time to wait for other processes (10)", false},
     {"utc", NULL, "days, hours and times without a zone in UTC", false},
     {"zone", "NAME", "the same in this zone, such as Europe/Berlin or +05:30", false},
-    {"keep-free", "MIB", "how much of the disk appends leave free (16)", false},
-    {"unsafe-filesystem", NULL, "write also on FUSE or NFS: a crash may lose events", false},
+    {"keep-free", "MIB", "space that appends leave free on the disk (16)", false},
+    {"unsafe-filesystem", NULL, "allow writes on FUSE or NFS: a crash may lose events", false},
     {NULL, NULL, NULL, false}};
 
 static size_t least(size_t a, size_t b)
@@ -26,7 +26,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters to change, add, drop or swap; words longer than NAME_BYTES_MAX are far away. */
+/* Count the letters to change, add, drop or swap; words longer than NAME_BYTES_MAX never match. */
 static size_t distance(const char *a, const char *b)
 {
     size_t len_a = strlen(a), len_b = strlen(b);
@@ -52,7 +52,7 @@ static size_t distance(const char *a, const char *b)
     return above[len_b];
 }
 
-/* Keep name as the nearest so far, when it is near enough to be what was meant. */
+/* Keep name as the nearest so far, if it is near enough to be a typing error. */
 static void consider(const char *given, const char *name, const char **nearest, size_t *how_far)
 {
     size_t far = distance(given, name);
@@ -89,15 +89,16 @@ int args_fail_verb(const struct noun *noun, const char *given)
         return fail_usage("verb '%s%s%s' does not exist: did you mean '%s%s%s'?", name, space,
                           given, name, space, nearest);
     if (noun == NULL && strcmp(given, "completion") == 0)
-        return fail_usage("verb 'completion' does not exist: bash, zsh and fish find the words of "
-                          "annal where it is installed, in new shells");
+        return fail_usage("verb 'completion' does not exist: new shells of bash, zsh and fish "
+                          "complete the words of an installed annal by themselves");
     return fail_usage("verb '%s%s%s' does not exist: 'annal help%s%s' lists them", name, space,
                       given, space, name);
 }
 
 #define OWNERS_BYTES 128
 
-/* " ('annal ls' has it)": the verbs of one word whose option it is, three at most; else nothing. */
+/* Write " ('annal ls' has it)": the verbs of one word with this option, three at most; or
+ * nothing. */
 static const char *say_owners(char text[OWNERS_BYTES], const char *option)
 {
     enum { OWNERS_MAX = 3 };
@@ -145,7 +146,7 @@ static bool is_called(const struct option *option, const char *name, size_t len)
     return strlen(option->name) == len && memcmp(option->name, name, len) == 0;
 }
 
-/* NULL: there is none of that name, of the verb or of all verbs. */
+/* Find an option of the verb, or of all verbs. NULL: it does not exist. */
 static const struct option *find(const struct command *command, const char *name, size_t len)
 {
     const struct option *option = args_common;
@@ -168,7 +169,7 @@ static int take_wait(struct args *args, const char *text)
     if (!parse_number(text, &seconds) || seconds > WAIT_SECONDS_MAX)
         return fail_usage("--wait needs a whole number of seconds, at most %d, not '%s'",
                           WAIT_SECONDS_MAX, text);
-    /* The library reads 0 as its default; one millisecond is as good as not at all. */
+    /* the library reads 0 as its default: pass one millisecond instead */
     args->wait_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
     args->wait_given = true;
     return 0;
@@ -186,7 +187,8 @@ static int take_keep_free(struct args *args, const char *text)
 
 enum { ZONE_PATH_BYTES = 300, ZONE_LETTERS_MAX = 100 };
 
-/* "+05:30": TZ has the opposite sign, and a name in angle brackets that has no colon. */
+/* Turn "+05:30" into a value of TZ, which has the opposite sign and, in angle brackets, a name
+ * without a colon. */
 static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
 {
     unsigned hours = 0, minutes = 0;
@@ -200,7 +202,7 @@ static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
     return true;
 }
 
-/* Whether the system has the zone: the C library takes an unknown one for UTC. */
+/* Return whether the system knows the zone: the C library takes an unknown zone for UTC. */
 static bool is_zone(const char *name)
 {
     char path[ZONE_PATH_BYTES];
@@ -237,7 +239,7 @@ static int take_zone(struct args *args, const char *name)
     return 0;
 }
 
-/* --json may stand in front of a verb and behind it. */
+/* --json may appear before and after a verb. */
 static bool was_given(const struct args *args, const struct option *option)
 {
     if (strcmp(option->name, "wait") == 0)
@@ -275,7 +277,7 @@ static int take(struct args *args, const struct option *option, const char *text
     return 0;
 }
 
-/* One option at argv[*at]; moves *at over the value where that is a word of its own. */
+/* Read one option at argv[*at]; moves *at past the value if the value is a separate word. */
 static int take_option(struct args *args, int argc, char **argv, int *at)
 {
     const char *name = argv[*at] + 2;
@@ -305,8 +307,9 @@ static int take_option(struct args *args, int argc, char **argv, int *at)
 }
 
 /*
- * Whether this is no option but a statement that begins with a comment, "-- the busiest". The name
- * of an option has no space; --NAME=VALUE, with a line break, is one when there is an option NAME.
+ * Return whether this is not an option but a statement that begins with a comment, "-- the
+ * busiest". The name of an option has no space; --NAME=VALUE with a line break is an option if an
+ * option NAME exists.
  */
 static bool is_statement(const struct args *args, const char *word)
 {
@@ -336,7 +339,7 @@ static int take_word(struct args *args, const char *word)
     return args->command == NULL ? args_fail_verb(args->noun, word) : 0;
 }
 
-/* How the operand is called that is missing. */
+/* Find the name of the missing operand. */
 static const char *missing_operand(const struct args *args)
 {
     int i = args->operand_count;
@@ -369,7 +372,8 @@ static int check_operands(const struct args *args)
     return 0;
 }
 
-/* The store that is named, wherever on the command line: its packs may have verbs. */
+/* Find the value of --store anywhere on the command line: the packs of that store may have
+ * verbs. */
 static const char *find_store(int argc, char **argv)
 {
     const char *store = getenv("ANNAL_STORE");
@@ -392,7 +396,7 @@ int args_parse(struct args *args, int argc, char **argv)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
-    tzset(); /* localtime_r() does not, and would look at a file each time */
+    tzset(); /* localtime_r() would read a file each time without it */
     nouns_look_in(find_store(argc, argv));
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;
@@ -430,7 +434,7 @@ void args_done(struct args *args)
     *args = (struct args){0};
 }
 
-/* The place of an operand, counted from 0; NULL: none of the verb's is called so. */
+/* Find the position of an operand, from 0; NULL: the verb has no operand of that name. */
 static const struct field *find_operand(const struct command *verb, const char *name,
                                         int *out_place)
 {

@@ -2,8 +2,8 @@
 /*
  * The command line: annal [--store DIR] [--json] VERB [options and operands in any order].
  *
- * --name VALUE and --name=VALUE are the same, "--" ends the options. Functions that find the
- * command line wrong print one line on stderr and answer EXIT_USAGE; 0 means that all is well.
+ * --name VALUE and --name=VALUE are the same, "--" ends the options. Functions that find an error
+ * in the command line print one line on stderr and return EXIT_USAGE; 0 means that it is correct.
  */
 #ifndef TOOLS_CLI_ARGS_H
 #define TOOLS_CLI_ARGS_H
@@ -18,11 +18,11 @@
 struct args {
     const struct noun *noun;       /* NULL: a verb of one word */
     const struct command *command; /* NULL: none was given */
-    const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
-    uint32_t wait_ms;              /* --wait; WAIT_MS_USUAL when it was not given */
+    const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default store */
+    uint32_t wait_ms;              /* --wait, or WAIT_MS_USUAL */
     bool wait_given;
-    uint64_t keep_free_bytes; /* --keep-free; 0 when it was not given */
-    const char *zone;         /* --zone, or "UTC" of --utc; NULL: the zone of TZ */
+    uint64_t keep_free_bytes; /* --keep-free, or 0 */
+    const char *zone;         /* --zone, or "UTC" for --utc; NULL: the zone of TZ */
     bool json;
     bool help;
     bool version;
@@ -33,50 +33,51 @@ struct args {
         const char *text; /* NULL for an option without value */
     } * values;
     int value_count;
-    char *ids; /* room for the id of each operand and each value; see sessions_resolve() */
+    char *ids; /* room for the id of each operand and value: sessions_resolve() */
 };
 
 #define ARGS_ID_BYTES (ANNAL_SESSION_ID_BYTES_MAX + 1)
 
-/* What every verb takes, unless it works without a store. */
+/* The options of every verb that works on a store. */
 extern const struct option args_common[];
 
 int args_parse(struct args *args, int argc, char **argv);
 void args_done(struct args *args);
 
-/* There is no such verb (in the noun): say so, and which one may have been meant. */
+/* Report that the verb does not exist (in the noun), and suggest the verb that may have been
+ * meant. */
 int args_fail_verb(const struct noun *noun, const char *given);
 
-/* What was asked for, "append" or "team send"; "" when nothing was. Written to text. */
+/* Write the name of the verb to text: "append", "team send", or "" without a verb. */
 #define VERB_BYTES 64
 const char *args_verb(const struct args *args, char text[VERB_BYTES]);
 
 bool args_has(const struct args *args, const char *name);
 
-/* The value of an option, or the operand of that name (of several, the first); NULL when it was not
- * given. */
+/* Find the value of an option, or the operand of that name (the first of several); NULL if it was
+ * not given. */
 const char *args_get(const struct args *args, const char *name);
 
-/* How many bytes of it a message may have: of a URL those before its host, because it may have a
- * password. */
+/* Count the bytes of the text that a message may print: in a URL, only those before the host,
+ * because a password may follow. */
 int args_shown(const char *text);
 
-/* Walk over all of a list: begin with *at = 0; NULL when there are no more. */
+/* Read the next value of a list: begin with *at = 0; NULL at the end. */
 const char *args_next(const struct args *args, const char *name, int *at);
 
-/* A whole number; *out stays as it is when the option was not given. */
+/* Read a whole number; *out is unchanged if the option was not given. */
 int args_number(const struct args *args, const char *name, uint64_t *out);
 
-/* A whole number, all of text and nothing else. */
+/* Read a whole number that is all of text. */
 bool parse_number(const char *text, uint64_t *out);
 bool parse_time(const char *text, int64_t *out_us);
 
 /*
- * Which times: since_us <= time < until_us; 0: no bound. Every range that a user names is read
- * here, so neighbours share no instant and leave none out.
+ * A range of times: since_us <= time < until_us; 0: no bound. Every range of the command line is
+ * read here, so adjacent ranges neither overlap nor leave a gap.
  *
- * A time before 1970-01-02, or later than a day from now, cannot be right. An event with such a
- * time is newer or older than nothing: a range without an end ends a day from now, and a range
+ * A time before 1970-01-02, or later than a day from now, cannot be right, so an event with such a
+ * time has no place in an order by time: a range without an end ends a day from now, and a range
  * without a beginning begins on 1970-01-02, unless the other bound is itself such a time.
  */
 #define TIME_LEAST_US INT64_C(86400000000)
@@ -84,14 +85,14 @@ bool parse_time(const char *text, int64_t *out_us);
 struct time_range {
     int64_t since_us;
     int64_t until_us;
-    bool has_since, has_until; /* the user named it */
+    bool has_since, has_until; /* given by the user */
 };
 
-/* The range between two texts, either of which may be NULL; false: one of them is not a time. */
+/* Read a range from two texts, either of which may be NULL; false: one of them is not a time. */
 bool parse_range(const char *since, const char *until, struct time_range *out);
 bool range_is_backward(const struct time_range *range);
 
-/* Whether --zone takes it. */
+/* Return whether --zone accepts it. */
 bool zone_is_known(const char *name);
 bool parse_amount(const char *text, double most, double *out);
 

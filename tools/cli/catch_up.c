@@ -7,13 +7,13 @@
 
 #include <limits.h>
 
-/* How long an event query waits for others, and how often it continues if nothing is in its way. */
+/* How long an event query waits for others, and how often it continues while it makes progress. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 
 struct work {
     struct progress line;
-    uint64_t bytes_done; /* of this call */
+    uint64_t bytes_done; /* indexed by this call */
 };
 
 static int show(void *arg, const annal_index_progress *progress)
@@ -26,7 +26,8 @@ static int show(void *arg, const annal_index_progress *progress)
 }
 
 /*
- * These sessions, or all; a call that ran out of time but made progress is repeated, rounds in all.
+ * Catch up these sessions, or all; a call that ran out of time but made progress is repeated, up to
+ * `rounds` times.
  */
 static annal_status catch_up(annal_index *index, const struct session_list *sessions, bool packs,
                              uint32_t timeout_ms, unsigned rounds, annal_error *err)
@@ -59,7 +60,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* On read-only media an existing index cannot be brought up to date. */
+/* Report how far the index lags, because on read-only media it cannot be updated. */
 static annal_status read_as_it_stands(annal_index *index, annal_error *err)
 {
     char text[HUMAN_BYTES];

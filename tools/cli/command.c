@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the verb, run it, return its exit status. */
+/* Find the verb, run it, and return its exit status. */
 #include "tools/cli/command.h"
 #include "tools/cli/args.h"
 #include "tools/cli/out.h"
@@ -20,10 +20,10 @@ static int dispatch(const struct args *args)
         return EXIT_DONE;
     }
     if (args->command == NULL && args->noun != NULL)
-        return fail_usage("say what to do: 'annal help %s' lists the verbs of %s", args->noun->name,
-                          args->noun->name);
+        return fail_usage("a verb is missing: 'annal help %s' lists the verbs of %s",
+                          args->noun->name, args->noun->name);
     if (args->command == NULL)
-        return fail_usage("say what to do: 'annal help' lists the verbs");
+        return fail_usage("a verb is missing: 'annal help' lists the verbs");
     if (args->help) {
         help_print_command(args->noun, args->command);
         return EXIT_DONE;
@@ -34,10 +34,9 @@ static int dispatch(const struct args *args)
 int command_main(int argc, char **argv)
 {
     struct args args = {0};
-    setlocale(LC_CTYPE,
-              "C.UTF-8");     /* for wcwidth(3); journals are UTF-8 whatever the locale says */
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not skip closing the store */
-    signal(SIGXFSZ, SIG_IGN); /* so that a write says that there is no room */
+    setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth(3); journals are UTF-8 in every locale */
+    signal(SIGPIPE, SIG_IGN);       /* if the reader is gone, the store must still be closed */
+    signal(SIGXFSZ, SIG_IGN);       /* a write then reports that there is no space */
     out_open();
     int exit_status = args_parse(&args, argc, argv);
     if (exit_status == 0)

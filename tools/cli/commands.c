@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which verbs there are. */
+/* The list of verbs. */
 #include "tools/cli/command.h"
 #include "tools/cli/verbs.h"
 
@@ -36,7 +36,7 @@ const struct option *command_option(const struct command *command, int *at)
             return option;
         }
     }
-    /* Behind its own, an event's verb has those of all events. */
+    /* After its own options, an event's verb has the options of all events. */
     const struct option *option = &verb_common[*at > i ? *at - i : 0];
     if (command->type == NULL || option->name == NULL)
         return NULL;

@@ -49,7 +49,7 @@ bool parse_time(const char *text, int64_t *out_us)
                                annal__system_clock.wall_us(annal__system_clock.arg), out_us);
 }
 
-/* An instant of a range, whose members are 0 where it has no bound. */
+/* Read an instant of a range, whose members are 0 without a bound. */
 static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
 {
     *out_us = 0;
@@ -93,7 +93,7 @@ static bool parse_moment(const char *text, annal_moment *out)
     return true;
 }
 
-/* The place of text in "a|b|c", or -1. */
+/* Find the position of text in "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *text, bool any_case)
 {
     size_t len = strlen(text);
@@ -202,12 +202,12 @@ static bool was_given(const struct args *args, const char *name, size_t len)
     return strcmp(copy, "json") == 0 ? args->json : args_has(args, copy);
 }
 
-/* What else may or must be given where this option is. */
+/* Check the options that this option requires or excludes. */
 static int check_others(const struct args *args, const struct field *field)
 {
     const char *name = field->option.name;
     if (field->with != NULL && !args_has(args, field->with))
-        return fail_usage("--%s goes with --%s", name, field->with);
+        return fail_usage("--%s needs --%s", name, field->with);
     for (const char *at = field->without; at != NULL && *at != '\0';) {
         size_t len = strcspn(at, "|");
         if (was_given(args, at, len))
@@ -262,7 +262,7 @@ int fields_check(const struct args *args)
     return exit_status == 0 ? check_range(args) : exit_status;
 }
 
-/* ---- What was given ---- */
+/* ---- Values that were given ---- */
 
 uint64_t args_count(const struct args *args, const char *name, uint64_t usual)
 {

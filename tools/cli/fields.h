@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a verb takes: its operands and options, each a row of a table.
+ * The operands and options of a verb, each a row of a table.
  *
- * Help, manual and completion are made from these tables, and the command line is checked against
- * them before a verb runs. What a verb then asks (args_count(), args_time(), …) needs no check.
+ * Help, manual and completion are generated from these tables, and the command line is checked
+ * against them before a verb runs. So the verb need not check the values that it reads
+ * (args_count(), args_time(), …).
  *
  *     static const struct field fields[] = {
  *         OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
@@ -19,7 +20,7 @@
 #include <annal/replay.h>
 #include <annal/verb.h>
 
-/* What a value is on the command line, and what it becomes in data: annal/verb.h says it. */
+/* The form of a value on the command line and in data: see annal/verb.h. */
 enum field_kind {
     FIELD_END = ANNAL_FIELD_END,
     FIELD_TEXT = ANNAL_FIELD_TEXT,
@@ -32,30 +33,30 @@ enum field_kind {
     FIELD_TIME = ANNAL_FIELD_TIME,
     FIELD_CONST = ANNAL_FIELD_CONST,
 
-    /* Of the command's own verbs, never in an event: */
+    /* Only for the command's own verbs, never in an event: */
     FIELD_COUNT = 32, /* a whole number, from least to most */
     FIELD_AMOUNT,     /* a number that may have a fraction, from 0 to most */
     FIELD_AGE,        /* 45s, 30m, 2h, 7d, 2w */
     FIELD_MOMENT,     /* a seq, a time or an age */
-    FIELD_CHOICE,     /* one of its choices, in capitals or not */
-    FIELD_SESSION,    /* a session: its id, or the first letters of it that no other has */
-    FIELD_SESSIONS,   /* a list of them */
-    FIELD_ID,         /* the whole id of a session, which need not be there */
-    FIELD_IDS         /* a list of them */
+    FIELD_CHOICE,     /* one of its choices, in any case */
+    FIELD_SESSION,    /* a session: its id, or the first letters of only this id */
+    FIELD_SESSIONS,   /* a list of sessions */
+    FIELD_ID,         /* the whole id of a session, which need not exist */
+    FIELD_IDS         /* a list of such ids */
 };
 
 struct field {
-    /* An operand has no name; its value is what it is called, "TEAM", and its help explains it. */
+    /* An operand has no name; its value is what help calls it, "TEAM". */
     struct option option;
     enum field_kind kind;
-    const char *to; /* the member of data, "content" or "run.id"; NULL: not in data */
+    const char *to; /* member of data, "content" or "run.id"; NULL: not in data */
     bool required;
-    const char *preset;  /* what data gets when it was not given, as JSON; NULL: nothing */
-    const char *choices; /* "all|first|any": the only values */
+    const char *preset;  /* value in data if it was not given, as JSON; NULL: none */
+    const char *choices; /* only values: "all|first|any" */
     uint64_t least;
     uint64_t most;       /* 0: no limit */
-    const char *with;    /* an option that must be given, too: "sql" */
-    const char *without; /* options that exclude this one: "from|json" */
+    const char *with;    /* option that must be given, too: "sql" */
+    const char *without; /* options that exclude this option: "from|json" */
 };
 
 #define FIELD_IS_LIST(kind)                                                                        \
@@ -74,7 +75,7 @@ struct field {
     {                                                                                              \
         .option = {(name_), (value_), (help_), FIELD_IS_LIST(kind_)}, .kind = (kind_), .to = (to_) \
     }
-/* More members, where they are needed: OPTION_WITH("strategy", …, .preset = "\"all\""). */
+/* For further members: OPTION_WITH("strategy", …, .preset = "\"all\""). */
 #define OPTION_WITH(name_, value_, kind_, to_, help_, ...)                                         \
     {                                                                                              \
         .option = {(name_), (value_), (help_), FIELD_IS_LIST(kind_)}, .kind = (kind_),             \
@@ -93,23 +94,22 @@ struct field {
         .kind = FIELD_END                                                                          \
     }
 
-/* Of verbs that open a store with OPEN_CREATE; store_open() reads it. */
-#define CREATE_OPTION FLAG("create", NULL, "make a store also in a directory with other files")
+/* For verbs that open a store with OPEN_CREATE; store_open() reads it. */
+#define CREATE_OPTION FLAG("create", NULL, "create a store even in a directory with other files")
 
-/* The options that args_limits() reads. */
+/* The options that args_limits() reads, and others that several verbs share. */
 #define PROJECT_OPTION                                                                             \
-    OPTION("project", "DIR", FIELD_TEXT, NULL, "of the project in this directory, or once in it")
-#define RAW_OPTION FLAG("raw", NULL, "data byte for byte, with halves of surrogate pairs")
+    OPTION("project", "DIR", FIELD_TEXT, NULL, "directory of the project, now or earlier")
+#define RAW_OPTION FLAG("raw", NULL, "data byte for byte, even half surrogate pairs")
 #define LIMIT_OPTIONS                                                                              \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \
-                "how long SQL may run (60); 0: as long as it takes", .most = 4000000),             \
-        OPTION_WITH("memory", "MB", FIELD_COUNT, NULL,                                             \
-                    "how much memory it may take (1024); 0: no limit", .most = 4294967296),        \
+                "longest time that SQL may run (60); 0: no limit", .most = 4000000),               \
+        OPTION_WITH("memory", "MB", FIELD_COUNT, NULL, "most memory for SQL (1024); 0: no limit",  \
+                    .most = 4294967296),                                                           \
         OPTION_WITH("temp", "MB", FIELD_COUNT, NULL,                                               \
-                    "how much room its temporary files may take (1024)", .most = 4294967296)
+                    "most space for temporary files of SQL (1024)", .most = 4294967296)
 
-/* The formats of a journal, as args_journal_format() reads them, and those that args_format()
- * does. */
+/* The formats of a journal, for args_journal_format(), and of output, for args_format(). */
 #define JOURNAL_FORMATS "jsonl|msgpack"
 #define OUT_FORMATS     "jsonl|csv|table"
 
@@ -118,47 +118,49 @@ static inline bool field_is_operand(const struct field *field)
     return field->option.name == NULL && field->option.value != NULL;
 }
 
-/* Whether what was given is what the table asks; 0, or an exit status after one line on stderr. */
+/* Check the command line against the table; 0, or an exit status after one line on stderr. */
 int fields_check(const struct args *args);
 
-/* ---- What was given, of fields that were checked ---- */
+/* ---- Values of checked fields ---- */
 
-/* A whole number, or one with a fraction; usual when it was not given. */
+/* Read a whole number, or a number with a fraction; `usual` if it was not given. */
 uint64_t args_count(const struct args *args, const char *name, uint64_t usual);
 double args_amount(const struct args *args, const char *name, double usual);
 
-/* Microseconds: a time, counted from 1970, and how long ago; 0 when it was not given. */
+/* Read a time, or an age, in microseconds; 0 if it was not given. */
 int64_t args_time(const struct args *args, const char *name);
 int64_t args_age(const struct args *args, const char *name);
 
-/* The range of --since and --until. */
+/* Read the range of --since and --until. */
 void args_range(const struct args *args, struct time_range *out);
 
-/* *out stays as it is when it was not given. */
+/* Read a moment; *out is unchanged if it was not given. */
 void args_moment(const struct args *args, const char *name, annal_moment *out);
 
-/* Which of its choices it is, from 0; -1 when it was not given. */
+/* Find which of its choices was given, from 0; -1: none. */
 int args_choice(const struct args *args, const char *name);
 
-/* Its text; empty when it was not given. */
+/* Read its text; empty if it was not given. */
 annal_slice args_text(const struct args *args, const char *name);
 
-/* All of a list, whose texts are those of the command line; the caller frees *out with
+/* Read all values of a list, whose texts belong to the command line; the caller frees *out with
  * annal__free(). 0 or an exit status. */
 int args_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
 
-/* What somebody's SQL may cost, unless --timeout, --memory and --temp say otherwise. */
+/* Read the limits of user SQL: the defaults, or --timeout, --memory and --temp. */
 extern const annal_limits limits_usual;
 annal_limits args_limits(const struct args *args);
 
-/* Where a limit was reached, the message says how to raise it. And fail_error() with that. */
+/* Add to the message of a reached limit how to raise it. The second also calls fail_error(). */
 void limits_hint(annal_error *err);
 int fail_limited(const annal_error *err);
 
-/* --format jsonl|msgpack, the format of a new journal; otherwise *out stays. */
+/* Read --format jsonl|msgpack, the format of a new journal; *out is unchanged if it was not
+ * given. */
 void args_journal_format(const struct args *args, annal_format *out);
 
-/* --format jsonl|csv|table, and --json, which is the same as jsonl; otherwise *out stays. */
+/* Read --format jsonl|csv|table, or --json, which means jsonl; *out is unchanged if neither was
+ * given. */
 int args_format(const struct args *args, enum out_format *out);
 
 #endif

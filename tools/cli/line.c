@@ -15,7 +15,8 @@ static const char *const key_names[KEY_COUNT] = {"type", "data", "id", "ts", "ca
 static annal_status check_json(annal_slice line, annal_error *err)
 {
     size_t offset = 0;
-    /* One level more than data may have: the line's own braces. The writer checks data itself. */
+    /* Allow one level more than data may have: the line's own braces. The writer checks data
+     * itself. */
     json_fault fault = annal__json_check(line, ANNAL_DATA_DEPTH_MAX + 1, &offset);
     if (fault == JSON_VALID)
         return ANNAL_OK;
@@ -37,11 +38,11 @@ static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key,
         }
     }
     return annal__fail(err, ANNAL_ERR_INVALID,
-                       "the key %.*s is not known: type, data, id, ts and cause are",
+                       "the key %.*s is unknown: known keys are type, data, id, ts and cause",
                        (int)(raw.len < 60 ? raw.len : 60), raw.ptr);
 }
 
-/* The raw values of the line's members; missing ones stay empty. */
+/* Find the raw values of the line's members; missing members stay empty. */
 static annal_status find_members(annal_slice line, struct buf *scratch,
                                  annal_slice values[KEY_COUNT], annal_error *err)
 {
@@ -49,8 +50,8 @@ static annal_status find_members(annal_slice line, struct buf *scratch,
     annal_slice name, value;
     if (!annal__json_walk_object(&walk, line))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "the line is no JSON object with \"type\" and \"data\" (with --type T a "
-                           "line is the data itself)");
+                           "the line is not a JSON object with \"type\" and \"data\" (with --type "
+                           "T a line is the data itself)");
     while (annal__json_walk_next(&walk, &name, &value)) {
         int key = 0;
         annal_status status = find_key(name, scratch, &key, err);
@@ -64,7 +65,7 @@ static annal_status find_members(annal_slice line, struct buf *scratch,
     return ANNAL_OK;
 }
 
-/* A member that is text; null counts as missing. */
+/* Read a member that is text; null counts as missing. */
 static annal_status text_member(annal_slice values[KEY_COUNT], int key, struct buf *scratch,
                                 annal_slice *out, annal_error *err)
 {
@@ -113,7 +114,7 @@ annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scrat
     annal_slice values[KEY_COUNT] = {{0}};
     annal_draft draft = {0};
     annal__buf_clear(scratch);
-    /* Texts are never longer than their escapes: slices of scratch do not move. */
+    /* A text is never longer than its escaped form, so slices of scratch do not move. */
     if (annal__buf_reserve(scratch, line.len) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
     annal_status status = check_json(line, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of two words as a manual page, and all words that can stand on a command line. */
+/* Print the verbs of two words as a manual page, and all words of a command line. */
 #include "tools/cli/manual.h"
 
 #include "tools/cli/verbs.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- What may follow ---- */
+/* ---- Words for completion ---- */
 
 void words_print(const struct noun *noun, const struct command *verb)
 {
@@ -33,7 +33,7 @@ void words_print(const struct noun *noun, const struct command *verb)
 
 /* ---- roff ---- */
 
-/* Text as troff reads it: no line is a request, and a dash is one. */
+/* Print text as troff reads it: no line is a request, and a dash is a dash. */
 static void print_roff_n(const char *text, size_t len)
 {
     static const char safe[] = "\\&";
@@ -57,7 +57,7 @@ static void print_roff(const char *text)
     print_roff_n(text, strlen(text));
 }
 
-/* Whether it is what an operand of the verb is called, or the value of one of its options. */
+/* Return whether the word names an operand of the verb, or the value of one of its options. */
 static bool is_value(const struct command *verb, const char *word, size_t len)
 {
     const struct field *field = verb->fields;
@@ -72,8 +72,8 @@ static bool is_value(const struct command *verb, const char *word, size_t len)
 }
 
 /*
- * Sentences: options and quoted commands ('annal cat SESSION') are bold, values italic, and an
- * empty line begins a paragraph.
+ * Print sentences: options and quoted commands ('annal cat SESSION') are bold, values italic, and
+ * an empty line begins a paragraph.
  */
 static void print_prose(const struct command *verb, const char *text)
 {
@@ -100,7 +100,7 @@ static void print_prose(const struct command *verb, const char *text)
     }
 }
 
-/* What help says of an operand or option, as a sentence. */
+/* Print the help of an operand or option as a sentence. */
 static void print_sentence(const struct command *verb, const char *help)
 {
     char text[300];
@@ -172,7 +172,7 @@ void manual_print(void)
     printf(".SH NAME\nannal\\-verbs \\- the nouns of annal and their verbs\n"
            ".SH SYNOPSIS\n.B annal\n.I NOUN VERB\n.RI [ options ]\n"
            ".SH DESCRIPTION\n"
-           "What agents and people write into the tables of the packs, one event each.\n"
+           "Verbs of the packs: each appends one event, or queries the tables of a pack.\n"
            "Options of every verb, exit statuses and files:\n.BR annal (1).\n");
     const struct noun *noun;
     for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made from the tables of the verbs, besides help: `annal help --words`, `--man`. */
+/* Text generated from the tables of the verbs, besides help: `annal help --words`, `--man`. */
 #ifndef TOOLS_CLI_MANUAL_H
 #define TOOLS_CLI_MANUAL_H
 
 #include "tools/cli/command.h"
 
-/* The words that may follow a verb, a noun, or (both NULL) the command, one a line: options of a
- * verb (those with a value are followed by a '='), otherwise verbs. The completion calls this. */
+/* Print the words that may follow a verb, a noun, or (both NULL) the command, one a line: options
+ * of a verb (with a '=' if they take a value), otherwise verbs. Shell completion calls this. */
 void words_print(const struct noun *noun, const struct command *verb);
 
-/* One verb in roff, as its help explains it; noun NULL: of one word. */
+/* Print one verb in roff, as its help explains it; noun NULL: a verb of one word. */
 void manual_print_verb(const struct noun *noun, const struct command *verb);
 void manual_print_examples(const struct command *verb);
 
-/* annal-verbs(1), for make install. */
+/* Print annal-verbs(1), for make install. */
 void manual_print(void);
 
 #endif

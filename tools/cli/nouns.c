@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All nouns: those of the command, and those of packs, which become tables of the command here.
+ * All nouns: the nouns of the command, and those in packs, which become tables of the command here.
  *
- * (1) A word that is no verb of one word and no noun of the command is looked up in packs: first in
- *     those that are built in, of which only the one with this noun is read, then in those of users
- *     in the store. A list of nouns reads all packs. The store is not opened.
- * (2) If a name is used twice, the first of these has it: a verb of one word, a noun of the
- *     command, of a pack that is built in, of a user's pack in the order of the files.
+ * (1) A word that is neither a verb of one word nor a noun of the command is looked up in packs:
+ *     first in the built-in packs, of which only the pack with this noun is read, then in the
+ *     users' packs in the store. A list of nouns reads all packs. The store is not opened.
+ * (2) If a name is used twice, the first of these owns it: a verb of one word, a noun of the
+ *     command, a noun of a built-in pack, a noun of a user's pack in the order of the files.
  * (3) A verb that is neither one event nor one SELECT has code (struct verb_code), which is found
- *     by the names of noun and verb. Verbs of users have none.
+ *     by the names of noun and verb. Verbs of users have no code.
  */
 #include "index/sys/pack.h"
 #include "tools/cli/verbs.h"
@@ -32,15 +32,15 @@ enum { OWN_COUNT = sizeof own / sizeof *own };
 struct said {
     struct said *next;
     annal_pack *pack;
-    struct noun *nouns; /* one without a name ends them */
+    struct noun *nouns; /* ended by a noun without a name */
 };
 
 static struct {
-    struct said *asked_for; /* built in, as long as not all of them were read */
+    struct said *asked_for; /* looked up so far, until all built-in packs were read */
     struct said *built_in;
     struct said *of_users;
-    bool all_built_in, all_of_users; /* were read */
-    const char *store;               /* as nouns_look_in() was told */
+    bool all_built_in, all_of_users; /* these packs were read */
+    const char *store;               /* from nouns_look_in() */
     bool in_store;
 } known;
 
@@ -121,14 +121,14 @@ static const struct noun *find(const struct said *said, const char *name)
     return NULL;
 }
 
-/* Rule 2. */
+/* Find the owner of a name: rule 2. */
 static bool is_taken(const struct said *by_users, const char *name)
 {
     return command_find(name) != NULL || noun_find_built_in(name) != NULL ||
            find(by_users, name) != NULL;
 }
 
-/* arg: the list that gets it. */
+/* Add the nouns of a pack to the list in arg. */
 static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_error *why)
 {
     struct said **last = arg, *said = NULL;
@@ -218,7 +218,7 @@ bool noun_is_on(const struct noun *noun)
     return on;
 }
 
-/* ---- Asking ---- */
+/* ---- Lookup ---- */
 
 const struct noun *noun_find_built_in(const char *name)
 {

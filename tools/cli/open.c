@@ -41,7 +41,7 @@ bool store_is_there(const struct args *args)
     return !missing;
 }
 
-/* The directories above the store, so that the default place works on a new machine. */
+/* Create the directories above the store, so that the default path works on a new machine. */
 static annal_status make_parents(char *path, annal_error *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -51,13 +51,13 @@ static annal_status make_parents(char *path, annal_error *err)
         *slash = '/';
         errno = why;
         if (failed)
-            return annal__fail_errno(err, "make the store '%s'", path);
+            return annal__fail_errno(err, "create the store '%s'", path);
     }
     return ANNAL_OK;
 }
 
-/* Whether a new store may begin beside it: what every disk has, and what a user puts there for it.
- */
+/* Return whether a new store may be created beside this file: every disk has it, or a user put it
+ * there for the store. */
 static bool belongs_to_a_new_store(const char *name)
 {
     static const char *const names[] = {".", "..", "lost+found", "packs"};
@@ -68,7 +68,7 @@ static bool belongs_to_a_new_store(const char *name)
     return false;
 }
 
-/* Whether a directory that is no store has files of others. */
+/* Return whether a directory that is not a store contains other files. */
 static bool has_other_files(const char *path)
 {
     const struct dirent *entry;
@@ -81,19 +81,19 @@ static bool has_other_files(const char *path)
     return found;
 }
 
-/* Where a store may have to be made: a mistyped path is to be noticed before one is there. */
+/* Refuse to create a store in a directory with other files: the path may be mistyped. */
 static annal_status check_new_place(const struct args *args, char *path, annal_error *err)
 {
     if (store_is_there(args))
         return ANNAL_OK;
     if (args->store == NULL)
         return make_parents(path, err);
-    /* Another process may be making the store just now: events/ is there before all else. */
+    /* Another process may be creating the store now: events/ is created first. */
     if (args_has(args, "create") || !has_other_files(path) || store_is_there(args))
         return ANNAL_OK;
-    return annal__fail(err, ANNAL_ERR_REFUSED,
-                       "'%s' is not a store, and has other files: --create makes a store in it",
-                       path);
+    return annal__fail(
+        err, ANNAL_ERR_REFUSED,
+        "'%s' is not a store and contains other files: --create creates a store in it", path);
 }
 
 static bool is_read_only_media(const annal_error *err)
@@ -101,7 +101,7 @@ static bool is_read_only_media(const annal_error *err)
     return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
 }
 
-/* So much of --wait, but at most a tenth, is left for the work around the waits. */
+/* This part of --wait, at most a tenth, is left for the work around the waits. */
 #define WORK_MS 100
 
 static uint32_t to_wait(const struct args *args)
@@ -127,7 +127,7 @@ void store_wait_within(const struct args *args, annal_store *store, int64_t begu
     annal__store_limit_waits(store, (uint32_t)(left_us / 1000));
 }
 
-/* What is left of --wait: opening may have waited, too. */
+/* Compute what is left of --wait: opening may have waited, too. */
 static void limit_waits(const struct args *args, annal_store *store)
 {
     int64_t waited_ms = annal__store_waited_us(store) / 1000;
@@ -169,10 +169,9 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         status = annal_store_open(path, &options, out_store, err);
     }
     if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
-        annal__fail(err, status,
-                    "no store at '%s': append, import or pack enable create a store, --store "
-                    "DIR names another",
-                    path);
+        annal__fail(
+            err, status,
+            "no store at '%s': append, import or pack enable create one, or use --store DIR", path);
     annal__free(path);
     if (status < 0)
         return exit_status_of(status, mode);
@@ -207,7 +206,7 @@ int store_close(annal_store *store, int exit_status)
     annal_error err = {0};
     if (exit_status == EXIT_DONE && store != NULL &&
         (annal__store_was_denied(store) || annal__damages_said(store) > 0))
-        exit_status = EXIT_REFUSED; /* they were named; the answer may be short */
+        exit_status = EXIT_REFUSED; /* they were reported; the answer may be incomplete */
     if (annal_store_close(store, &err) < 0) {
         int failed = fail_error(&err);
         return exit_status == EXIT_DONE ? failed : exit_status;

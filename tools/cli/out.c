@@ -18,12 +18,12 @@
 
 /* ---- The streams ---- */
 
-/* One that is written to a terminal. */
+/* A stream that is written to a terminal. */
 struct screen {
     int fd;
-    struct buf *capture; /* NULL: what is written goes to fd */
-    FILE *plain;         /* as it was when the process began */
-    FILE *shown;         /* the one that replaces it; NULL: none was needed so far */
+    struct buf *capture; /* NULL: output goes to fd */
+    FILE *plain;         /* stream from the start of the process */
+    FILE *shown;         /* stream that replaces it; NULL: not needed so far */
     struct visible visible;
     struct buf text;
 };
@@ -57,7 +57,7 @@ static bool write_text(struct screen *screen)
     return written;
 }
 
-/* Of fopencookie(3): 0 is a failure. */
+/* Write for fopencookie(3), where 0 is a failure. */
 static ssize_t write_visible(void *arg, const char *bytes, size_t len)
 {
     struct screen *screen = arg;
@@ -80,7 +80,7 @@ static void open_stream(struct screen *screen, FILE **stream)
             setvbuf(screen->shown, NULL, _IOLBF, 0);
     }
     if (terminal && screen->shown == NULL)
-        _exit(EXIT_STORAGE); /* without memory for it nothing can be printed */
+        _exit(EXIT_STORAGE); /* without memory nothing can be printed */
     *stream = terminal ? screen->shown : screen->plain;
 }
 
@@ -97,7 +97,7 @@ void out_capture(struct buf *text)
     open_stream(&screens[0], &stdout);
 }
 
-/* No more bytes follow. */
+/* Print what is held: no more bytes follow. */
 static void end_text(struct screen *screen)
 {
     if (screen->visible.held_len > 0 && visible_end(&screen->visible, &screen->text) >= 0)
@@ -254,7 +254,7 @@ void out_slice(annal_slice slice)
         fwrite(slice.ptr, 1, slice.len, stdout);
 }
 
-/* Includes what would end a text in C. */
+/* Append text; it may contain NUL bytes. */
 static bool is_space(char c)
 {
     return c == '\n' || c == '\r' || c == '\t' || c == '\0';

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields that come from outside: from a lake, a database, a stream, a server. Each kind of field
- * has one parser, with its limits, and a caller takes them from the front of a text one after the
+ * Parse fields from outside: from a lake, a database, a stream, a server. Each kind of field has
+ * one parser, with its limits, and a caller reads them from the front of a text one after the
  * other.
  *
- * (1) What does not fit sets is_bad, and then nothing more is taken. The caller asks once, at the
- *     end, with outside_end().
- * (2) Each field has one spelling, the one that annal writes: no sign, no leading zero, no space.
- * (3) What a failed parser was to write is 0, or the empty text.
+ * (1) A field that does not fit sets is_bad, and then nothing more is read. The caller checks it
+ *     once, at the end, with outside_end().
+ * (2) Each field has one spelling, the spelling of annal: no sign, no leading zero, no space.
+ * (3) After a failure the output of a parser is 0, or the empty text.
  */
 #ifndef TOOLS_CLI_OUTSIDE_H
 #define TOOLS_CLI_OUTSIDE_H
 
 #include <annal/journal.h>
 
-#define OUTSIDE_SEQ_MAX   ((uint64_t)INT64_MAX - 1) /* one more is a number, too */
+#define OUTSIDE_SEQ_MAX   ((uint64_t)INT64_MAX - 1) /* one more is still a number */
 #define OUTSIDE_COUNT_MAX UINT64_C(1000000000000)   /* of events or rows: a sum of them fits */
 #define OUTSIDE_BYTES_MAX ((uint64_t)INT64_MAX)
 enum { OUTSIDE_DAY_BYTES = 10 };
 
 struct outside {
-    const char *at; /* what is not taken yet; ends with a NUL */
+    const char *at; /* rest of the text, which ends with a NUL */
     bool is_bad;
 };
 
-/* The literal must come next. */
+/* Read the literal, which must follow. */
 void outside_skip(struct outside *outside, const char *literal);
 
-/* Take the literal if it comes next. */
+/* Read the literal if it follows. */
 bool outside_has(struct outside *outside, const char *literal);
 
-/* A session id, of all bytes that an id may have. */
+/* Read a session id, of all bytes that an id may have. */
 void outside_session(struct outside *outside, char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);
 
 uint64_t outside_number(struct outside *outside, uint64_t most);
 int64_t outside_signed(struct outside *outside); /* of 64 bits */
 
-/* Microseconds since 1970, of the years 0000 to 9999. */
+/* Read microseconds since 1970, of the years 0000 to 9999. */
 int64_t outside_time(struct outside *outside);
 
-/* 16 hexadecimal digits. */
+/* Read 16 hexadecimal digits. */
 uint64_t outside_hash(struct outside *outside);
 
-/* So many hexadecimal digits, such as the id of a journal (32) or a SHA-256 (64), and a NUL. */
+/* Read this many hexadecimal digits, such as the id of a journal (32) or a SHA-256 (64), and add a
+ * NUL. */
 void outside_hex(struct outside *outside, size_t digits, char *out);
 
-/* A day, YYYY-MM-DD. */
+/* Read a day, YYYY-MM-DD. */
 void outside_day(struct outside *outside);
 
-/* Whether everything was taken, and fitted. */
+/* Return whether all of the text was read without an error. */
 bool outside_end(const struct outside *outside);
 
 #endif

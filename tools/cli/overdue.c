@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_US INT64_C(1000000) /* for what can be stopped */
+#define GRACE_US INT64_C(1000000) /* for SQL that can be stopped */
 #define LOOK_NS  200000000
 
 struct watch {
@@ -39,12 +39,12 @@ void overdue_watch(annal_limits *limits)
 {
     struct watch *watch = limits->run_ms == 0 ? NULL : annal__zalloc(sizeof *watch);
     pthread_t thread;
-    sigset_t all, before; /* signals are for the thread that waits for them */
+    sigset_t all, before; /* the waiting thread receives the signals */
     if (watch == NULL)
         return;
     snprintf(watch->message, sizeof watch->message,
-             "annal: SQL: it was stopped after %u seconds, in one call of a function; --timeout "
-             "changes that\n",
+             "annal: SQL: stopped after %u seconds, inside one call of a function; --timeout "
+             "changes the limit\n",
              limits->run_ms / 1000);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL that cannot be stopped: SQLite checks its limits between two instructions, and one call of a
- * function like instr() may take hours. Then the process ends; nothing is lost by that which a
- * crash would not lose.
+ * End SQL that cannot be stopped: SQLite checks its limits between two instructions, and one call
+ * of a function like instr() may take hours. Then the process ends; nothing is lost that a crash
+ * would keep.
  */
 #ifndef TOOLS_CLI_OVERDUE_H
 #define TOOLS_CLI_OVERDUE_H
@@ -11,8 +11,8 @@
 
 /*
  * From now on, a second after the time limit of SQL that runs under these limits, print a message
- * and exit with EXIT_REFUSED. Does nothing without a limit of time, or if no thread can be started.
- * Once in a process.
+ * and exit with EXIT_REFUSED. Does nothing without a time limit, or if no thread can be started.
+ * Call it once in a process.
  */
 void overdue_watch(annal_limits *limits);
 

@@ -19,7 +19,7 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
     progress->on_terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
 }
 
-/* As much of a name, which may be a file's, as there is room for. */
+/* Print as much of a name, which may be the name of a file, as there is room for. */
 static const char *short_name(struct buf *out, const char *name)
 {
     size_t len = 0;

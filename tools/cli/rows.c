@@ -12,7 +12,8 @@
 enum { DATE_BYTES = 10, TIME_LEAST = 20 };
 
 /*
- * Bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV accepts.
+ * Print bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV
+ * accepts.
  */
 static void blob_cell(struct table *table, annal_slice bytes)
 {
@@ -44,7 +45,7 @@ void rows_cell(struct table *table, const annal_value *value)
     }
 }
 
-/* A time in UTC as a person on a terminal reads it. False: it is something else. */
+/* Print a time in UTC in a form for people on a terminal. False: it is not a time. */
 static bool is_time(const annal_value *value, char text[SHOWN_TIME_BYTES])
 {
     annal_slice time = value->bytes;
@@ -99,7 +100,7 @@ int rows_row(void *arg, const annal_row *row)
     struct rows *rows = arg;
     for (size_t i = 0; i < row->count; i++) {
         annal_value_kind kind = row->values[i].kind;
-        if (!rows->typed[i]) /* the first value that is not NULL decides what a column is */
+        if (!rows->typed[i]) /* the first value that is not NULL decides the kind of a column */
             rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
         rows->typed[i] = rows->typed[i] || kind != ANNAL_VALUE_NULL;
         rows_cell(rows->table, &row->values[i]);

@@ -28,7 +28,7 @@ int sessions_add(struct session_list *list, annal_slice session, uint64_t journa
     return 0;
 }
 
-/* Whoever asks for all sessions reads them, so that looking at each costs little. */
+/* A verb for all sessions reads them anyway, so that a check of each costs little. */
 static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     const struct collecting *collecting = arg;
@@ -69,7 +69,7 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
 
 /* ---- Sub-agents ---- */
 
-/* The ids of sub-agents are that of their parent, a dot, and more. */
+/* The id of a sub-agent is the id of its parent, a dot, and more. */
 static bool is_below(annal_slice session, annal_slice parent)
 {
     return session.len > parent.len && session.ptr[parent.len] == '.' &&
@@ -92,13 +92,13 @@ int sessions_add_sub_agents(annal_store *store, struct session_list *list)
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
-/* ---- Ids that were given in part ---- */
+/* ---- Abbreviated ids ---- */
 
 struct candidates {
     annal_slice prefix;
     size_t count;
-    char *first;     /* ARGS_ID_BYTES */
-    struct buf list; /* the first few, for a message */
+    char *first;     /* of ARGS_ID_BYTES */
+    struct buf list; /* first few sessions, for a message */
 };
 
 static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
@@ -125,7 +125,7 @@ static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-/* room: ARGS_ID_BYTES that stay as long as the word. */
+/* room: ARGS_ID_BYTES that live as long as the word. */
 static int resolve(annal_store *store, const char **word, char *room)
 {
     struct candidates found = {.prefix = annal_slice_of(*word), .first = room};

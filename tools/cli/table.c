@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
+ * Print tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *
  * JSON lines and CSV are printed row by row. An aligned table holds back its first ROWS_HELD rows,
- * takes its widths from them, and from then on prints row by row as well. Its cells are one line
- * each.
+ * takes its widths from them, and then prints row by row as well. Each of its cells is one line.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
@@ -32,8 +31,8 @@ struct table {
     int *widths; /* 0: the column is not shown */
     bool begun;  /* the heading is printed */
     bool cut;    /* flexible columns are made to fit */
-    int limit;   /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
-    bool unfold; /* if it is too wide; once it has begun: it is unfolded */
+    int limit;   /* width of a flexible column off a terminal; 0: aligned so far, and never cut */
+    bool unfold; /* unfolded if it is too wide; after the start: it is unfolded */
 };
 
 struct table *table_new(enum out_format format, const struct column *columns, int count)
@@ -71,7 +70,7 @@ void table_unfold(struct table *table)
 
 /* ---- Width on a terminal ---- */
 
-/* The end of a text of own columns that is too wide, because paths differ at their end. */
+/* Print the end of a text of `own` columns that is too wide, because paths differ at their end. */
 static void print_end(const char *text, int own, int width, bool last)
 {
     while (own > width - 1) {
@@ -97,7 +96,7 @@ static void print_begin(const char *text, int width, bool last)
     printf("\u2026%*s", last ? 0 : width - used - 1, "");
 }
 
-/* Print text in width columns; what is longer is cut with an ellipsis if that is allowed. */
+/* Print text in width columns; a longer text is cut with an ellipsis if that is allowed. */
 static void print_cell(const char *text, int width, const struct column *column, bool cut,
                        bool last)
 {
@@ -147,8 +146,8 @@ static void add_csv(struct table *table, annal_slice text)
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
 
-/* Running out of memory here shortens a cell; out_finish() does not learn of it, because the text
- * was for display. */
+/* Running out of memory here shortens a cell; out_finish() does not report it, because the text was
+ * only for display. */
 static void add(struct table *table, annal_slice text, enum cell_kind kind)
 {
     struct buf *row = &table->row;
@@ -284,7 +283,7 @@ static int least_of(const struct column *column)
     return column->least > 0 ? column->least : FLEXIBLE_LEAST;
 }
 
-/* A column is left out, and its room is for those that were cut. */
+/* Leave out a column, and give its room to columns that were cut. */
 static void leave_out(struct table *table, int column, const int *whole)
 {
     table->widths[column] = 0;
@@ -294,9 +293,9 @@ static void leave_out(struct table *table, int column, const int *whole)
 }
 
 /*
- * Cut flexible columns, the widest first, until a row fits the terminal; if they are as narrow as
- * they should get, leave out spare ones; then cut them as far as they may get. whole: their widths
- * uncut.
+ * Cut flexible columns, the widest first, until a row fits the terminal. If they reach their
+ * preferred minimum, leave out spare columns; then cut them down to the absolute minimum. whole:
+ * their widths uncut.
  */
 static void fit(struct table *table, int columns, const int *whole)
 {
@@ -325,7 +324,7 @@ static void fit(struct table *table, int columns, const int *whole)
     }
 }
 
-/* The widths of the columns as their titles and cells are, up to the limit off a terminal. */
+/* Compute the widths of the columns from their titles and cells, up to the limit off a terminal. */
 static int measure(struct table *table, int columns)
 {
     int total = -GAP;
@@ -346,7 +345,7 @@ static int measure(struct table *table, int columns)
     return total;
 }
 
-/* A line for each column, its text in lines of what is left of the width. */
+/* Print a line for each column, its text in lines of the remaining width. */
 static void print_unfolded(struct table *table, char **cells)
 {
     int columns = out_columns(), widest = 0;

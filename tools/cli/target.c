@@ -17,16 +17,16 @@
 
 #define KEEP_MODE ((mode_t)-1)
 
-/* ---- Aside ---- */
+/* ---- The partial file ---- */
 
-/* For the handler of signals, which may not look further. */
+/* State for the signal handler, which cannot use anything else. */
 static char *volatile unfinished_now;
 
 static void on_signal(int number)
 {
     if (unfinished_now != NULL)
         (void)unlink(unfinished_now);
-    raise(number); /* the handler was set for once: now it ends the process */
+    raise(number); /* the handler was set for one signal: now the signal ends the process */
 }
 
 static void catch_signals(void)
@@ -50,7 +50,7 @@ static mode_t mode_of(const char *path)
     return 0666 & ~mask;
 }
 
-/* path, absolute and without symbolic links, as far as it exists. */
+/* Resolve path: absolute and without symbolic links, as far as it exists. */
 static char *resolve(const char *path)
 {
     char *found = realpath(path, NULL);
@@ -105,7 +105,7 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     return EXIT_DONE;
 }
 
-/* Rule 6. */
+/* Use a file that the caller has open: rule 6. */
 static int keep_path(struct aside *aside, const char *path)
 {
     aside->path = strdup(path);
@@ -168,7 +168,7 @@ void aside_done(struct aside *aside)
     *aside = (struct aside){0};
 }
 
-/* ---- What is printed ---- */
+/* ---- Redirected output ---- */
 
 static int open_target(struct target *target, int *out_fd)
 {
@@ -214,7 +214,7 @@ int target_end(struct target *target, bool whole)
     bool written = out_flush();
     if (whole && !written)
         exit_status = fail_storage("write '%s': %s", target->path,
-                                   errno != 0 ? strerror(errno) : "not all could be written");
+                                   errno != 0 ? strerror(errno) : "the file is incomplete");
     else if (whole && target->aside.name != NULL)
         exit_status = aside_finish(&target->aside);
     clearerr(stdout);

@@ -54,7 +54,7 @@ bool terminal_open(struct terminal *terminal)
     return true;
 }
 
-/* Do what a signal does by default, now. */
+/* Apply the default action of a signal, now. */
 static void let_happen(int signal)
 {
     sigset_t one;
@@ -160,12 +160,12 @@ enum key terminal_key(struct terminal *terminal, int timeout_ms)
         return read_signal(terminal);
     ssize_t got = read(STDIN_FILENO, terminal->keys, sizeof terminal->keys);
     if (got <= 0)
-        return KEY_QUIT; /* the terminal went away */
+        return KEY_QUIT; /* the terminal is gone */
     terminal->count = (size_t)got;
     return take_key(terminal);
 }
 
-/* The next byte that is typed; 0: a signal that ends the process, or no terminal. */
+/* Read the next byte; 0: a signal that ends the process, or no terminal. */
 static unsigned char read_byte(struct terminal *terminal)
 {
     struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},

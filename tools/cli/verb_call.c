@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One verb at work: the store, an event appended, rows printed. */
+/* Run one verb: open the store, append an event, print rows. */
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 struct verb_member {
-    char *to; /* NULL: an empty place */
+    char *to; /* NULL: unused */
     struct buf json;
 };
 
@@ -86,18 +86,17 @@ int verb_set_session(struct verb_call *call, const char *format, ...)
     va_end(list);
     if (len < 0 || (size_t)len >= sizeof call->session ||
         annal_session_id_check(annal_slice_of(call->session), NULL) < 0)
-        return fail_usage("'%s' would be the session's id, and is not a valid one", call->session);
+        return fail_usage("'%s' is not a valid session id", call->session);
     return 0;
 }
 
-/* What stands behind prefix in a path: "id" of "run.id" and prefix "run."; NULL: it is
- * another's. */
+/* Find what follows prefix in a path: "id" for "run.id" and prefix "run."; NULL: another prefix. */
 static const char *below(const char *to, const char *prefix, size_t len)
 {
     return strncmp(to, prefix, len) == 0 ? to + len : NULL;
 }
 
-/* The members below a prefix, as an object; those below the same name become one object again. */
+/* Append the members below a prefix as an object; members below the same name become one object. */
 static annal_status write_object(const struct verb_call *call, const char *prefix, size_t len,
                                  struct buf *out)
 {
@@ -148,7 +147,8 @@ static int read_fields(struct verb_call *call)
     return exit_status;
 }
 
-/* Without its pack a verb would write events that nobody guards, and read tables that are not. */
+/* Check that the pack is enabled: without it a verb would write events that no guard checks, and
+ * read tables that do not exist. */
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
@@ -241,7 +241,7 @@ int verb_close(struct verb_call *call, int exit_status)
 
 /* ---- The sentence ---- */
 
-/* A value for people: text without its quotes, everything else as it is. */
+/* Print a value for people: text without its quotes, everything else unchanged. */
 static void print_scalar(annal_slice raw)
 {
     struct buf scratch = {0};
@@ -252,7 +252,7 @@ static void print_scalar(annal_slice raw)
     annal__buf_done(&scratch);
 }
 
-/* The items of an array stand in a row. */
+/* Print the items of an array side by side. */
 static void print_value(annal_slice raw)
 {
     struct json_walk walk;
@@ -333,7 +333,7 @@ int verb_append(const struct args *args)
 
 /* ---- Rows ---- */
 
-/* The text of a string, whose bytes stay in json. */
+/* Decode a string, whose bytes stay in json. */
 static int unquote(struct buf *json, annal_slice *out)
 {
     struct buf text = {0};
@@ -359,7 +359,7 @@ static annal_value number_value(const char *text)
     return (annal_value){.kind = ANNAL_VALUE_REAL, .real = strtod(text, NULL)};
 }
 
-/* A field as a parameter of SQL; text keeps its bytes in json. */
+/* Pass a field as a parameter of SQL; text keeps its bytes in json. */
 static int read_param(const struct args *args, const struct field *field, struct buf *json,
                       annal_value *out)
 {
@@ -382,7 +382,7 @@ static int read_param(const struct args *args, const struct field *field, struct
 
 enum { PARAMS_MAX = 16 };
 
-/* The highest number behind a question mark. */
+/* Find the highest number after a question mark. */
 static size_t count_params(const char *sql)
 {
     size_t count = 0;

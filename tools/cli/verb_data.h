@@ -7,8 +7,8 @@
 
 enum { NAME_BYTES = 64 };
 
-/* What a field puts into data: the value that was given, or else its preset; nothing if there is
- * neither. 0 or an exit status. */
+/* Append what a field adds to data: the given value, or else its preset; or nothing. 0 or an exit
+ * status. */
 int verb_field_json(const struct args *args, const struct field *field, struct buf *json);
 
 #endif

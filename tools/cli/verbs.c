@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of the command line as members of data. */
+/* Turn words of the command line into members of data. */
 #include "tools/cli/verbs.h"
 
 #include "journal/base/alloc.h"
@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 const struct option verb_common[] = {
-    {"event-id", "ID", "a name for this event: a second time it changes nothing", false},
-    {"cause", "SESSION:SEQ", "the event that led to this one", false},
+    {"event-id", "ID", "id of this event; a repeated append adds nothing", false},
+    {"cause", "SESSION:SEQ", "event that caused this event", false},
     {NULL, NULL, NULL, false}};
 
-/* ---- What was given ---- */
+/* ---- Values that were given ---- */
 
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
 {
@@ -40,15 +40,15 @@ int verb_session_id(const struct args *args, const char *template, char *out, si
             status = annal__buf_append(&id, text, strlen(text));
         template += len + 1;
         if (missing)
-            fail_usage("--%s is missing, and says whose event this is", name);
+            fail_usage("required option --%s is missing", name);
     }
     annal_slice session = annal__buf_slice(&id);
     int exit_status = missing ? EXIT_USAGE : 0;
     if (exit_status == 0 && (status < 0 || annal_session_id_check(session, NULL) < 0))
-        exit_status = fail_usage(
-            "'%.*s' would be the session's id, and is not a valid one: use 1 to %d of "
-            "A-Z a-z 0-9 . _ -, and neither . nor - at the beginning",
-            (int)(session.len < 100 ? session.len : 100), session.ptr, ANNAL_SESSION_ID_BYTES_MAX);
+        exit_status = fail_usage("'%.*s' is not a valid session id: use 1 to %d of A-Z a-z 0-9 . _ "
+                                 "-, and neither . nor - at the beginning",
+                                 (int)(session.len < 100 ? session.len : 100), session.ptr,
+                                 ANNAL_SESSION_ID_BYTES_MAX);
     if (exit_status == 0)
         snprintf(out, size, "%.*s", ANNAL_FMT(session));
     annal__buf_done(&id);
@@ -67,7 +67,7 @@ int verb_read_file(const char *path, struct buf *out)
     out->limit = (size_t)ANNAL_DATA_BYTES_MAX + 1;
     for (;;) {
         if (out->len == out->limit || annal__buf_reserve(out, 1) < 0) {
-            exit_status = fail_refused("read '%s': it is longer than an event can be (%u bytes)",
+            exit_status = fail_refused("read '%s': it is larger than an event may be (%u bytes)",
                                        path, ANNAL_DATA_BYTES_MAX);
             break;
         }
@@ -88,8 +88,7 @@ int verb_read_file(const char *path, struct buf *out)
 static int quote(struct buf *json, annal_slice text, const char *name)
 {
     if (!annal__is_utf8(text))
-        return fail_refused("%s is not UTF-8 throughout, and would not come out as it went in",
-                            name);
+        return fail_refused("%s is not valid UTF-8, so it cannot be stored unchanged", name);
     if (annal__json_quote(json, text) < 0)
         return fail_storage("%s: out of memory", name);
     return 0;
@@ -115,7 +114,7 @@ static bool is_json(annal_slice text)
     return annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* A value of JSON on one line: line breaks between its parts are spaces as well. */
+/* Append a JSON value on one line: line breaks between its parts become spaces as well. */
 static int add_json(const char *name, const char *text, struct buf *json)
 {
     bool is_file = text[0] == '@' || strcmp(text, "-") == 0;
@@ -125,7 +124,7 @@ static int add_json(const char *name, const char *text, struct buf *json)
     else if (annal__buf_append(json, text, strlen(text)) < 0)
         exit_status = fail_storage("%s: out of memory", name);
     if (exit_status == 0 && !is_json(annal__buf_slice(json)))
-        exit_status = is_file ? fail_refused("%s: '%s' holds no JSON value", name, text)
+        exit_status = is_file ? fail_refused("%s: '%s' does not contain a JSON value", name, text)
                               : fail_usage("%s needs a JSON value, not '%s'", name, text);
     for (size_t i = 0; exit_status == 0 && i < json->len; i++) {
         if (json->ptr[i] == '\n' || json->ptr[i] == '\r')

@@ -3,9 +3,9 @@
  * Verbs of two words, such as `annal team send`: rows of a table, most of them without code.
  *
  * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field
- * is an operand or an option, and says which member of an event's data it fills; help, completion
- * and the checks of the command line are made from the same table. There are three kinds of verbs,
- * by what run is:
+ * is an operand or an option, and names the member of an event's data that it fills; help,
+ * completion and the checks of the command line are generated from the same table. The function in
+ * `run` makes three kinds of verbs:
  *
  *     verb_append   one event of type, in the session that the template says, through the guards of
  *                   the packs; then one sentence, or with --json
@@ -13,8 +13,8 @@
  *     verb_select   the rows of a SELECT: a table, or with --json one object a line
  *     a function    of its own, which may use verb_open(), verb_post() and verb_close()
  *
- * The verbs of a pack are said in its SQL file (index/pack/pack_verbs.c), and nouns.c makes the
- * tables. The code of those that need some is found by their names:
+ * The verbs of a pack are data in its SQL file (index/pack/pack_verbs.c), from which nouns.c builds
+ * the tables. The code of those that need some is found by their names:
  *
  *     const struct verb_code team_code[] = {
  *         {"team", "send", .prepare = prepare_send}, {"team", "show", .run = run_show},
@@ -43,33 +43,34 @@
 struct noun {
     const char *name;
     const char *summary;         /* one line, no full stop */
-    const char *pack;            /* that must be on in the store; NULL: none */
+    const char *pack;            /* pack that must be enabled in the store; NULL: none */
     bool of_user;                /* the pack is a file in the store */
     const struct command *verbs; /* {0} ends them */
-    const char *usual;           /* the verb that is meant where none is named; NULL: none */
+    const char *usual;           /* verb that is meant if none is given; NULL: none */
 };
 
-/* The options that every verb with an event takes; a NULL name ends them. */
+/* The options that every verb with an event accepts; a NULL name ends them. */
 extern const struct option verb_common[];
 
-/* ---- Which nouns there are: nouns.c ---- */
+/* ---- Nouns: nouns.c ---- */
 
-/* Where packs of users are looked for: a directory; NULL: the default place. The text must stay. */
+/* Set the directory of users' packs; NULL: the default store. The text must stay valid. */
 void nouns_look_in(const char *store);
 
-/* Every noun, in the order in which help lists them; NULL behind the last. */
+/* Every noun, in the order of help; NULL ends them. */
 const struct noun *noun_at(size_t i);
 
-/* NULL: there is none. And one that is there in every store. */
+/* Find a noun by name; NULL if unknown. The second searches only nouns that every store has. */
 const struct noun *noun_find(const char *name);
 const struct noun *noun_find_built_in(const char *name);
 
-/* Whether its pack is on in the store; if there is no store, only those of no pack are. */
+/* Return whether the noun's pack is enabled in the store; without a store, only nouns without a
+ * pack are available. */
 bool noun_is_on(const struct noun *noun);
 
 const struct command *noun_verb(const struct noun *noun, const char *name);
 
-/* The code of a verb that a pack says. */
+/* The code of a verb that a pack declares. */
 struct verb_code {
     const char *noun, *verb; /* NULL ends a table */
     int (*prepare)(struct verb_call *call);
@@ -84,13 +85,13 @@ extern const struct verb_code *const verb_codes[];
 
 /* ---- The command line of a verb ---- */
 
-/* All of a file, or of standard input when path is "-", behind out; 0 or an exit status. */
+/* Append a file, or standard input if path is "-", to out; 0 or an exit status. */
 int verb_read_file(const char *path, struct buf *out);
 
-/* A session id made from a template, "team_{TEAM}", "_state"; 0 or an exit status. */
+/* Build a session id from a template, "team_{TEAM}", "_state"; 0 or an exit status. */
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size);
 
-/* ---- A verb at work ---- */
+/* ---- A running verb ---- */
 
 struct verb_member;
 
@@ -99,61 +100,62 @@ struct verb_call {
     annal_store *store;
     annal_index *index;
     const annal_decider *decider;
-    uint32_t wait_ms; /* for other processes */
+    uint32_t wait_ms; /* longest wait for other processes */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const char *type;
-    struct verb_member *members; /* of data, as they will be appended */
+    struct verb_member *members; /* members of data, in the order of the append */
     size_t member_count;
 
-    /* After verb_post(): */
+    /* Set by verb_post(): */
     uint64_t seq;
-    annal_slice data; /* as appended, with what the packs put in */
+    annal_slice data; /* as appended, with the members that packs filled in */
 };
 
 /*
- * Open store and index of a verb, and see to it that its noun's pack is on; session, type and
- * members come from the command line and the table. 0 or an exit status; verb_close() in either
- * case. A prepare function gets a call in this state, and may change it.
+ * Open store and index of a verb, and check that its noun's pack is enabled; session, type and
+ * members are set from the command line and the table. 0 or an exit status; call verb_close() in
+ * either case. A prepare function receives a call in this state, and may change it.
  */
 int verb_open(struct verb_call *call, const struct args *args);
 
-/* That a further pack is on (NULL: none is asked for). 0, or an exit status after one line. */
+/* Check that a further pack is enabled (NULL: no check). 0, or an exit status after one line. */
 int verb_need_pack(const struct verb_call *call, const char *pack);
 
-/* Put a member into data, in the place of one that is there: JSON, or a string. "run.id" is a
+/* Set a member of data to a JSON value, or to a string; it replaces an earlier value. "run.id" is a
  * member of the object "run". 0 or an exit status. */
 int verb_set(struct verb_call *call, const char *to, annal_slice json);
 int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
 
-/* What data holds so far, as JSON; an empty slice: nothing. It lives until it is set anew. */
+/* Return the member's current value as JSON, or an empty slice. Valid until the member is set
+ * again. */
 annal_slice verb_member(const struct verb_call *call, const char *to);
 
-/* Another session than the template says. 0 or an exit status. */
+/* Set another session than the template's. 0 or an exit status. */
 int verb_set_session(struct verb_call *call, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 /* Append the event: call->type, call->session and data. 0 or an exit status. */
 int verb_post(struct verb_call *call);
 
-/* The same, for those who know what to do about a refusal: nothing is said. */
+/* As verb_post(), but returns the error instead of printing it. */
 annal_status verb_try(struct verb_call *call, annal_error *err);
 
-/* Several events of one's own making, all or none, to call->session. */
+/* Append several events of the caller, all or none, to call->session. */
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
                           annal_error *err);
 
-/* Print what was appended: for people the sentence said, in which {id} stands for that member of
- * data, {TEAM} for that operand or option, {seq} and {session_id} for themselves. */
+/* Print what was appended: for people the sentence said, in which {id} is replaced by that member
+ * of data, {TEAM} by that operand or option, {seq} and {session_id} by the event's own. */
 void verb_print(const struct verb_call *call);
 
-/* Close what verb_open() opened; the exit status stays unless closing failed. */
+/* Close what verb_open() opened; the exit status is unchanged unless closing failed. */
 int verb_close(struct verb_call *call, int exit_status);
 
-/* ---- For struct command's run ---- */
+/* ---- Functions for struct command's run ---- */
 
-/* verb_open(), prepare, verb_post(), finish or verb_print(), verb_close(). */
+/* Call verb_open(), prepare, verb_post(), finish or verb_print(), and verb_close(). */
 int verb_append(const struct args *args);
 
-/* The rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text,
+/* Print the rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text,
  * numbers and 1 or NULL; a list is a JSON array. */
 int verb_select(const struct args *args);
 

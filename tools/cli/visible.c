@@ -6,8 +6,7 @@
 
 enum { SHOWN_BYTES = 8 };
 
-/* How many bytes the character at the beginning of these has; 0: its rest is missing; -1: it is
- * invalid. */
+/* Count the bytes of the first character; 0: its rest is missing; -1: it is invalid. */
 static int decode(const unsigned char *at, size_t len, unsigned *out_code)
 {
     unsigned char c = at[0];
@@ -19,7 +18,8 @@ static int decode(const unsigned char *at, size_t len, unsigned *out_code)
         if (i == len)
             return 0;
         /*
-         * The second byte alone shows what is too long, a surrogate, or beyond the last character.
+         * The second byte alone shows an overlong form, a surrogate, or a value beyond the last
+         * character.
          */
         unsigned least = i > 1 ? 0x80 : c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
         unsigned most = i > 1 ? 0xbf : c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
@@ -39,7 +39,7 @@ static bool is_harmless(unsigned code)
            (code < 0x2066 || code > 0x2069);
 }
 
-/* As many of these bytes as are clear by themselves: *out_len of them. */
+/* Append as many of these bytes as need no context: *out_len of them. */
 static annal_status add_next(struct buf *out, const unsigned char *at, size_t len, size_t *out_len)
 {
     char shown[SHOWN_BYTES];
@@ -65,7 +65,7 @@ annal_status visible_add(struct visible *visible, struct buf *out, annal_slice p
 {
     annal_status status = ANNAL_OK;
     size_t used = 0, len = 0;
-    /* First what is held, with as much of the piece as a character may take. */
+    /* First complete the held character with bytes of the piece. */
     while (status == ANNAL_OK && visible->held_len > 0 && used < piece.len) {
         visible->held[visible->held_len++] = (unsigned char)piece.ptr[used++];
         status = add_next(out, visible->held, visible->held_len, &len);

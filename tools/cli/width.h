@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many columns of a terminal a text takes. */
+/* Count the columns of a terminal that a text takes. */
 #ifndef TOOLS_CLI_WIDTH_H
 #define TOOLS_CLI_WIDTH_H
 
@@ -9,11 +9,11 @@
 /* Decode one character of valid or invalid UTF-8; returns its bytes. */
 size_t width_decode(const char *text, wchar_t *out);
 
-/* Of one character, and of a text that ends with a NUL. */
+/* Return the width of one character, and of a text that ends with a NUL. */
 int width_of(wchar_t c);
 int width_of_text(const char *text);
 
-/* How many bytes of a text fit in so many columns. */
+/* Count the bytes of a text that fit in this many columns. */
 size_t width_fitting(const char *text, int columns);
 
 #endif
