@@ -32,7 +32,7 @@ struct bundle_artifact *bundle_add_artifact(struct bundle *bundle)
     return annal__array_add(&bundle->artifacts, &bundle->artifact_count, sizeof *bundle->artifacts);
 }
 
-/* A fork's seq is above that of those that it was forked from. */
+/* A fork's seq is higher than the seqs of its ancestors. */
 static int compare_sessions(const void *a, const void *b)
 {
     const struct bundle_session *one = a, *other = b;
@@ -101,7 +101,7 @@ annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
         if (got < 0)
             status = annal__fail_errno(err, "read %s", name);
         else if (got == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut meanwhile", name);
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut while it was read", name);
         else
             annal__sha256_add(sha256, piece, (size_t)got);
         at += got > 0 ? (uint64_t)got : 0;
@@ -187,7 +187,7 @@ static annal_status refuse(const char *what, annal_error *err)
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the manifest of the bundle: %s", what);
 }
 
-/* The text of a member, which has no escapes; false: it is not text, or too long. */
+/* Read the text of a member, which has no escapes; false: it is not text, or too long. */
 static bool text_of(annal_slice object, const char *name, char *out, size_t room)
 {
     annal_slice raw = annal__json_member(object, name);
@@ -263,7 +263,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
         if (session == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
         if (object.ptr[0] != '{' || !read_session(object, session))
-            return refuse("a session is not described as it should be", err);
+            return refuse("the description of a session is not valid", err);
     }
     if (!annal__json_walk_array(&walk, annal__json_member(text, "artifacts")))
         return refuse("it lists no artifacts", err);
@@ -272,7 +272,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
         if (artifact == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
         if (object.ptr[0] != '{' || !read_artifact(object, artifact))
-            return refuse("an artifact is not described as it should be", err);
+            return refuse("the description of an artifact is not valid", err);
     }
     return ANNAL_OK;
 }
@@ -283,7 +283,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp((*one)->session, (*other)->session);
 }
 
-/* The sessions of a bundle sorted by id. */
+/* Compare the sessions of a bundle by id. */
 struct by_id {
     const struct bundle_session **list;
     size_t count;
@@ -299,13 +299,13 @@ static const struct bundle_session *find_session(const struct by_id *by_id, cons
     return found == NULL ? NULL : *found;
 }
 
-/* Each once, sorted; forks after those that they were forked from. */
+/* Check that each session is listed once, sorted, with forks after their ancestors. */
 static annal_status check_sessions(const struct bundle *bundle, const struct by_id *by_id,
                                    uint64_t *room, annal_error *err)
 {
     for (size_t i = 1; i < by_id->count; i++) {
         if (strcmp(by_id->list[i - 1]->session, by_id->list[i]->session) == 0)
-            return refuse("a session is in it twice", err);
+            return refuse("it lists a session twice", err);
     }
     for (size_t i = 0; i < bundle->session_count; i++) {
         const struct bundle_session *session = &bundle->sessions[i];
@@ -313,7 +313,7 @@ static annal_status check_sessions(const struct bundle *bundle, const struct by_
             return refuse("its sessions are not in order", err);
         const struct bundle_session *parent = find_session(by_id, session->fork);
         if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
-            return refuse("it has a fork without what it was forked from", err);
+            return refuse("it contains a fork without its parent session", err);
         if (session->last_seq < session->fork_seq || session->bytes > *room)
             return refuse("a number is too large", err);
         *room -= session->bytes;
@@ -329,7 +329,7 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
         if (i > 0 && compare_artifacts(artifact - 1, artifact) >= 0)
             return refuse("its artifacts are not in order", err);
         if (find_session(by_id, artifact->session) == NULL)
-            return refuse("an artifact is of no session of the bundle", err);
+            return refuse("an artifact belongs to no session of the bundle", err);
         if (artifact->bytes > *room)
             return refuse("a number is too large", err);
         *room -= artifact->bytes;
@@ -339,7 +339,7 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
 
 static annal_status check_lists(const struct bundle *bundle, annal_error *err)
 {
-    uint64_t room = UINT64_MAX / 4; /* the sum of all files is a number, too */
+    uint64_t room = UINT64_MAX / 4; /* so that the sum of all files does not overflow */
     struct by_id by_id = {.count = bundle->session_count};
     by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
     if (by_id.list == NULL)
@@ -363,14 +363,14 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
         !number_of(text, "annal_bundle", &version))
         return refuse("it is not a bundle", err);
     if (version != 1)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "the bundle has version %" PRIu64 ", and this annal knows version 1",
-                           version);
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "the bundle has version %" PRIu64 ", but this annal reads only version 1", version);
     annal_status status = read_lists(text, out, err);
     if (status == ANNAL_OK)
         status = bundle_manifest_write(out, &again, err);
     if (status == ANNAL_OK && !annal__slice_same(annal__buf_slice(&again), text))
-        status = refuse("it is not spelled as it should be", err);
+        status = refuse("its spelling is not canonical", err);
     if (status == ANNAL_OK)
         status = check_lists(out, err);
     annal__buf_done(&again);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bundles: sessions as one file that another store imports, with proof that they are the same.
+ * A bundle: sessions in one file that another store imports and proves to be the same.
  *
- * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, the others are
- *     those that it lists, in its order: the journals, then the artifacts of their sessions, byte
- *     for byte as in a store.
- * (2) With a fork come those that it was forked from, each before its forks.
- * (3) The manifest has one spelling: what is read is written again, and must be the same bytes. It
- *     has the length of each file and its SHA-256; of each session its last event and that event's
+ * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json. The manifest lists
+ *     the other files in their order: the journals, then the artifacts of their sessions, byte for
+ *     byte as in a store.
+ * (2) A fork is preceded by its ancestors.
+ * (3) The manifest has one spelling: a reader writes it again, and must get the same bytes. It
+ *     contains the length and SHA-256 of each file, and the last event of each session with its
  *     hash.
- * (4) Of a journal that is being written, everything that was durable when the export began is
- *     there, and whole events only. A damaged one is refused.
- * (5) What is read is checked in this order: the seal, the manifest, the names and sizes of files,
- *     their SHA-256, the chain of each journal, the content of each artifact, what the store has.
- *     Then it is moved in: artifacts first, each journal by one rename.
+ * (4) For a journal that is being written, the bundle contains all events that were durable when
+ *     the export began, and only whole events. A damaged journal is refused.
+ * (5) An import checks in this order: the seal, the manifest, the names and sizes of files, their
+ *     SHA-256, the chain of each journal, the content of each artifact, and the sessions of the
+ *     store. Then it moves the files into the store: artifacts first, each journal by one rename.
  */
 #ifndef TOOLS_EXPORT_BUNDLE_H
 #define TOOLS_EXPORT_BUNDLE_H
@@ -36,19 +36,19 @@ struct bundle_session {
     annal_format format;
     uint64_t bytes;
     char sha256[SHA256_TEXT_BYTES];
-    char file[33];                             /* the id of the journal */
-    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is not a fork */
+    char file[33];                             /* id of the journal */
+    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "" if it is not a fork */
     uint64_t fork_seq;
     uint64_t last_seq;
     uint64_t h;
-    bool is_whole;    /* while it is imported: all its ancestors came, too, */
-    size_t ancestors; /* which are so many, with those that are here */
+    bool is_whole;    /* during an import: all its ancestors were in the bundle */
+    size_t ancestors; /* number of ancestors, including those in the store */
 };
 
 struct bundle_artifact {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char name[SHA256_TEXT_BYTES]; /* the SHA-256 of its content */
-    uint64_t bytes;               /* of its file, and their SHA-256 */
+    char name[SHA256_TEXT_BYTES]; /* SHA-256 of the content */
+    uint64_t bytes;               /* length of its file, and the SHA-256 of the file */
     char sha256[SHA256_TEXT_BYTES];
 };
 
@@ -59,43 +59,44 @@ struct bundle {
     size_t artifact_count;
 };
 
-/* NULL: no memory. */
+/* Create an empty bundle. NULL: no memory. */
 struct bundle_session *bundle_add_session(struct bundle *bundle);
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
 void bundle_sort(struct bundle *bundle);
 void bundle_done(struct bundle *bundle);
 
-/* Bytes of all files. */
+/* Sum the bytes of all files. */
 uint64_t bundle_bytes(const struct bundle *bundle);
 
-/* Their paths, in a bundle and in a store. */
+/* Write the paths of a file, in a bundle and in a store. */
 void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
 
 annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err);
 
-/* Rule (3). ANNAL_ERR_CORRUPT, ANNAL_ERR_UNSUPPORTED. */
+/* Read a manifest by rule (3). ANNAL_ERR_CORRUPT, ANNAL_ERR_UNSUPPORTED. */
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err);
 
 /* Compute the SHA-256 of the first bytes of an open file; name is for messages. ANNAL_ERR_CORRUPT:
- * it has fewer. */
+ * the file is shorter. */
 annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
                               char text[SHA256_TEXT_BYTES], annal_error *err);
 
-/* The same of a file below a directory; no link is followed. */
+/* Do the same for a file below a directory; no link is followed. */
 annal_status bundle_hash_below(const struct below *below, const char *path, uint64_t bytes,
                                char text[SHA256_TEXT_BYTES], annal_error *err);
 
 /* ---- The verbs; 0 or an exit status, after one line on stderr ---- */
 
-/* Of the sessions in the list, on stdout. */
+/* Write a bundle of the sessions in the list to stdout. */
 int bundle_export(annal_store *store, const struct session_list *list);
 
-/* Run annal import bundle FILE. name: of the bundle, for messages. only: the session that a server
- * was asked for; the bundle may contain no others than it and its ancestors. NULL: any. */
+/* Run annal import bundle FILE. name: name of the bundle, for messages. only: the session that was
+ * requested from a server; the bundle may contain only this session and its ancestors. NULL: any
+ * sessions. */
 int bundle_import(const struct args *args, const char *file, const char *name, const char *only);
 
-/* Remove what interrupted imports left. */
+/* Remove the files of interrupted imports. */
 void bundle_remove_stale(const annal_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal import bundle FILE, by rule (5) of bundle.h. */
+/* Run annal import bundle FILE, by rule (5) of bundle.h. */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/seam.h"
@@ -63,8 +63,8 @@ static annal_status read_manifest(struct taking *taking)
     return status;
 }
 
-/* From the last session back: each is the one that was asked for, or what the one after it in its
- * line was forked from. Parents come before their forks. */
+/* Check the sessions from the last one back: each is the requested session, or the parent of the
+ * session after it in its line. Parents precede their forks. */
 static annal_status check_only(struct taking *taking)
 {
     const struct bundle *bundle = &taking->staging.bundle;
@@ -72,20 +72,19 @@ static annal_status check_only(struct taking *taking)
     for (size_t i = bundle->session_count; wanted != NULL && i > 0; i--) {
         const struct bundle_session *session = &bundle->sessions[i - 1];
         if (strcmp(session->session, wanted) != 0)
-            return annal__fail(
-                taking->err, ANNAL_ERR_CORRUPT,
-                "the server sent session '%s', which is neither '%s' nor an ancestor "
-                "of it: nothing is pulled",
-                session->session, taking->only);
+            return annal__fail(taking->err, ANNAL_ERR_CORRUPT,
+                               "the server sent session '%s', which is neither '%s' nor an "
+                               "ancestor of it: nothing was pulled",
+                               session->session, taking->only);
         wanted = session->fork;
     }
     return wanted == NULL || wanted[0] == '\0'
                ? ANNAL_OK
-               : refuse(taking, "it lacks the session, or an ancestor");
+               : refuse(taking, "it does not contain the session, or lacks an ancestor");
 }
 
-/* Journals have hashes, and artifacts are compressed: a bundle that is much larger than its file is
- * made to fill a disk. */
+/* Journals have hashes, and artifacts are compressed: a bundle whose files are much larger than
+ * itself was built to fill a disk. */
 static annal_status check_ratio(struct taking *taking)
 {
     static const uint64_t always = (uint64_t)64 << 20;
@@ -132,7 +131,7 @@ static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, str
     return status == ANNAL_OK && bytes > 0 ? refuse(taking, "a file was cut") : status;
 }
 
-/* The next file, which must be this one. */
+/* Read the next file, which must be this file. */
 static annal_status lay_down(struct taking *taking, const char *within, uint64_t bytes,
                              const char *expected)
 {
@@ -143,7 +142,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     char text[SHA256_TEXT_BYTES];
     annal_status status = tar_next(taking->tar, &name, &said, taking->err);
     if (status == ANNAL_END || (status == ANNAL_OK && (strcmp(name, within) != 0 || said != bytes)))
-        return refuse(taking, "its files are not those of its manifest");
+        return refuse(taking, "its files differ from its manifest");
     if (status == ANNAL_OK)
         status = staging_open_file(&taking->staging, within, O_RDWR | O_CREAT | O_EXCL, &fd);
     if (status < 0)
@@ -159,8 +158,8 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     annal__sha256_text(hash, text);
     if (status == ANNAL_OK && strcmp(text, expected) != 0)
         status = annal__fail(taking->err, ANNAL_ERR_CORRUPT,
-                             "bundle '%s': the hash of %s is not that of its manifest",
-                             taking->name, within);
+                             "bundle '%s': the hash of %s differs from the manifest", taking->name,
+                             within);
     return status;
 }
 
@@ -184,7 +183,7 @@ static annal_status lay_all_down(struct taking *taking)
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "it has more files than its manifest");
-    /* Each file is synced before it is moved: the disk writes many faster all at once. */
+    /* Each file is synced before it is moved: the disk is faster if all are written at once. */
     if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
         syncfs(taking->staging.stage_lock) < 0)
         status = annal__fail_errno(taking->err, "sync %s", taking->staging.stage.ptr);
@@ -213,13 +212,13 @@ static void print_proof(const struct taking *taking)
            human_count(artifacts, taking->staging.bundle.artifact_count),
            taking->staging.bundle.artifact_count == 1 ? "" : "s");
     if (taking->staging.extended > 0)
-        printf("; %" PRIu64 " went on from what was here", taking->staging.extended);
+        printf("; %" PRIu64 " extended", taking->staging.extended);
     if (there > 0)
-        printf("; %" PRIu64 " already there", there);
+        printf("; %" PRIu64 " already in the store", there);
     fputc('\n', stdout);
 }
 
-/* The store is opened, and created, only for a bundle that is sealed and has a manifest. */
+/* Open the store, or create it, only for a bundle that is sealed and has a manifest. */
 static int take(struct taking *taking)
 {
     annal_status status = tar_reader_open(taking->file, taking->name, &taking->tar, taking->err);
@@ -256,7 +255,7 @@ int bundle_import(const struct args *args, const char *file, const char *name, c
         uint64_t missing = taking.staging.missing;
         print_proof(&taking);
         if (missing > 0)
-            say("%" PRIu64 " reference%s to artifacts that the bundle does not have", missing,
+            say("%" PRIu64 " reference%s to artifacts that are missing in the bundle", missing,
                 missing == 1 ? "" : "s");
     }
     staging_done(&taking.staging);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal export --format bundle. */
+/* Run annal export --format bundle. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
@@ -24,12 +24,12 @@ enum { PIECE_BYTES = 128 << 10 };
 struct bundling {
     annal_store *store;
     annal__proved *proved;
-    void *names; /* of the sessions of the bundle, of tsearch(3) */
+    void *names; /* ids of the sessions in the bundle, for tsearch(3) */
     struct bundle bundle;
     struct tar_writer *tar;
     struct progress progress;
     uint64_t bytes_done;
-    struct below below; /* the directory of the store */
+    struct below below; /* directory of the store */
     annal_error *err;
 };
 
@@ -45,7 +45,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* *out_is_new: it was not added before. */
+/* Add a session to the bundle. *out_is_new: it was not in the bundle before. */
 static annal_status add_name(struct bundling *bundling, const char *name, bool *out_is_new)
 {
     char *kept = annal__strndup(name, strlen(name));
@@ -62,7 +62,7 @@ static annal_status add_name(struct bundling *bundling, const char *name, bool *
                                                               : fail_memory(bundling->err);
 }
 
-/* Rule (2): those that it was forked from, up to one that is there already. */
+/* Add the ancestors of a fork, up to the first ancestor in the bundle: rule (2). */
 static annal_status add_lineage(struct bundling *bundling, const char *name)
 {
     annal_session_info info;
@@ -79,7 +79,7 @@ static annal_status add_lineage(struct bundling *bundling, const char *name)
     return status;
 }
 
-/* Rule (4). */
+/* Find the end of the journal: rule (4). */
 static annal_status refuse_damage(struct bundling *bundling, const struct bundle_session *session)
 {
     annal_verify_result result;
@@ -87,11 +87,10 @@ static annal_status refuse_damage(struct bundling *bundling, const struct bundle
         annal__verify_events(bundling->store, annal_slice_of(session->session), bundling->proved,
                              NULL, NULL, NULL, &result, bundling->err);
     if (status >= 0 && result.findings > 0)
-        status =
-            annal__fail(bundling->err, ANNAL_ERR_CORRUPT,
-                        "session '%s' is damaged and cannot be proved elsewhere: 'annal repair "
-                        "%s --to NEW' copies what is sound",
-                        session->session, session->session);
+        status = annal__fail(bundling->err, ANNAL_ERR_CORRUPT,
+                             "session '%s' is damaged and cannot be proved elsewhere: 'annal "
+                             "repair %s --to NEW' copies the sound events",
+                             session->session, session->session);
     return status;
 }
 
@@ -117,7 +116,7 @@ static annal_status describe(struct bundling *bundling, struct bundle_session *s
                              bundling->err);
 }
 
-/* An annal_artifact_fn. */
+/* Add an artifact, as an annal_artifact_fn. */
 static int add_artifact(void *arg, const annal_artifact_info *info)
 {
     struct bundling *bundling = arg;
@@ -162,7 +161,7 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
         if (got < 0)
             return annal__fail_errno(bundling->err, "read %s", path);
         if (got == 0)
-            return annal__fail(bundling->err, ANNAL_ERR_BUSY, "%s was cut meanwhile", path);
+            return annal__fail(bundling->err, ANNAL_ERR_BUSY, "%s was cut while it was read", path);
         annal__sha256_add(sha256, piece, (size_t)got);
         status = tar_write(bundling->tar, (annal_slice){piece, (size_t)got}, bundling->err);
         bytes -= (uint64_t)got;
@@ -172,7 +171,7 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
     return status;
 }
 
-/* The file may have been replaced since it was looked at: then its bytes are different. */
+/* The file may have been replaced since its size was read: then its bytes are different. */
 static annal_status put_file(struct bundling *bundling, const char *within, uint64_t bytes,
                              const char *before)
 {
@@ -194,7 +193,7 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
     annal__sha256_text(hash, now);
     if (status == ANNAL_OK && strcmp(now, before) != 0)
         status = annal__fail(bundling->err, ANNAL_ERR_BUSY,
-                             "%s was replaced meanwhile: export it again", within);
+                             "%s was replaced during the export: export it again", within);
     return status;
 }
 
@@ -253,6 +252,6 @@ int bundle_export(annal_store *store, const struct session_list *list)
     tdestroy(bundling.names, annal__free);
     annal__below_close(&bundling.below);
     if (!out_wanted() && err.os_errno == EPIPE)
-        return 0; /* the reader went away */
+        return 0; /* the reader is gone */
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -34,7 +34,7 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
     return tokens;
 }
 
-/* Rule (2), for one kind of tokens: what is owed is paid; what falls below zero is owed. */
+/* Subtract what is owed from one kind of tokens: rule (2). A result below zero becomes owed. */
 static void pay(int64_t *tokens, int64_t *owed)
 {
     int64_t left = *tokens - *owed;
@@ -64,7 +64,7 @@ static bool is_string(annal_slice raw)
     return raw.len > 0 && raw.ptr[0] == '"';
 }
 
-/* Thoughts that are hidden may have a summary; the conventions want a content in any case. */
+/* Hidden thoughts may have a summary; the conventions require a content in any case. */
 static annal_slice first_summary(annal_slice block)
 {
     struct json_walk walk;
@@ -75,7 +75,7 @@ static annal_slice first_summary(annal_slice block)
     return is_string(item) ? item : ANNAL_SLICE("\"\"");
 }
 
-/* One block of a message, as a part of the conventions. */
+/* Append one block of a message as a part of the conventions. */
 static annal_status append_part(struct buf *out, annal_slice block)
 {
     annal_slice type = {0}, text = block;
@@ -99,7 +99,7 @@ static annal_status append_part(struct buf *out, annal_slice block)
         if (rest[0] == '\0')
             block = (annal_slice){0};
     } else if (type.len > 0) {
-        return annal__buf_append_slice(out, block); /* it says itself what it is */
+        return annal__buf_append_slice(out, block); /* the block contains its type */
     } else {
         status = append_text(out, "{\"type\":\"other\",\"value\":");
     }
@@ -125,7 +125,7 @@ static annal_status append_parts(struct buf *out, annal_slice content)
     return status < 0 ? status : append_text(out, "]");
 }
 
-/* Rule (3). finish NULL: it is no answer. */
+/* Append a message: rule (3). finish NULL: it is not an answer. */
 static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
                                    annal_slice content, const char *finish)
 {
@@ -149,7 +149,7 @@ static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
 
 /* ---- Answers ---- */
 
-/* Why an answer ended, in the words of the conventions; they want it of each, and most end so. */
+/* Find why an answer ended, in the words of the conventions, which require it for each answer. */
 static const char *finish_of(annal_slice stop_reason)
 {
     static const struct {
@@ -206,7 +206,7 @@ static annal_status set_name(struct buf *name, annal_slice raw)
     return annal__buf_append_slice(name, raw);
 }
 
-/* Afterwards the answer that an event belongs to is the current one. */
+/* Make the answer of an event the current answer. */
 static annal_status begin(struct chats *chats, const annal_event *event, uint64_t turn_seq,
                           annal_error *err)
 {
@@ -231,7 +231,7 @@ static annal_status begin(struct chats *chats, const annal_event *event, uint64_
     return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory") : ANNAL_OK;
 }
 
-/* Whether an event names another answer than the current one. */
+/* Return whether an event names another answer than the current answer. */
 static bool is_another(const struct chat *now, const annal_event *event)
 {
     annal_slice id = event_member(event, "message_id");

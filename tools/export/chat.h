@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to a model, made from messages and from agent.turn.usage: a span of each answer, with
- * what was asked before it, what was answered, and the tokens.
+ * Requests to a model, reconstructed from messages and from agent.turn.usage: a span for each
+ * answer, with the messages before it, the answer, and the tokens.
  *
- * (1) An answer is the messages of the assistant with one message_id, and the usage that names it.
- *     Without message_ids it ends with its usage, or with the next question. A cost that comes
- *     without tokens belongs to the current answer, or to the next one that has tokens.
- * (2) The tokens of all spans add up to those of the session. A usage that takes back what was
- *     counted is subtracted from the current answer, as long as that has some, then from those that
- *     follow; what would be left over at the end (chat_overdraft) from the first ones.
- * (3) Of a request at most CHAT_CONTENT_BYTES are kept, in messages that are whole; if there were
- *     more the span says so as annal.content_cut.
+ * (1) An answer is the assistant's messages with one message_id, and the usage that names it.
+ *     Without message_ids it ends with its usage, or with the next question. A cost without tokens
+ *     belongs to the current answer, or to the next answer with tokens.
+ * (2) The tokens of all spans add up to the tokens of the session. A usage that takes back counted
+ *     tokens is subtracted from the current answer, as long as that has some, then from the answers
+ *     that follow; the rest at the end (chat_overdraft) is subtracted from the first answers.
+ * (3) At most CHAT_CONTENT_BYTES of a request are kept, in whole messages; if there were more, the
+ *     span has annal.content_cut.
  */
 #ifndef TOOLS_EXPORT_CHAT_H
 #define TOOLS_EXPORT_CHAT_H
@@ -26,7 +26,7 @@ struct chat_tokens {
 };
 
 struct chat {
-    bool begun; /* there is something to report */
+    bool begun; /* the answer has content */
     bool used;  /* its tokens are known */
     uint64_t seq;
     uint64_t turn_seq;
@@ -34,25 +34,25 @@ struct chat {
     struct chat_tokens tokens;
     struct buf model, id;     /* raw strings */
     struct buf input, output; /* messages with their commas */
-    const char *finish;       /* why the last one of output ended; NULL: there is none */
+    const char *finish;       /* why the last message of output ended, or NULL */
     bool cut;
 };
 
-/* Print the span of an answer that is complete. */
+/* Print the span of a complete answer. */
 typedef annal_status (*chat_fn)(void *arg, const struct chat *chat, annal_error *err);
 
 struct chats {
     chat_fn fn; /* NULL: only count */
     void *arg;
     struct chat now;
-    struct chat_tokens
-        owed; /* what is still to be subtracted from spans to come; a cost may be one to be added */
-    int64_t asked_us; /* when the model was last asked something */
-    struct buf asked; /* by messages that have no answer yet */
+    struct chat_tokens owed; /* still to be subtracted from later spans; a cost may be added */
+    int64_t asked_us;        /* time of the last question to the model */
+    struct buf asked;        /* messages without an answer yet */
     bool asked_cut;
 };
 
-/* Each event in its order; used is the result of spending_add(). turn_seq: the turn it is in. */
+/* Add each event in its order; used is the result of spending_add(). turn_seq: the turn of the
+ * event. */
 annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
                         uint64_t turn_seq, annal_error *err);
 annal_status chats_finish(struct chats *chats, annal_error *err);

@@ -68,9 +68,8 @@ _Static_assert(sizeof functions / sizeof functions[0] * sizeof(void (*)(void)) =
 static int fail_load(const char *named, const char *why)
 {
     if (named != NULL)
-        return fail_storage("Parquet needs DuckDB's library, and $ANNAL_DUCKDB does not lead to "
-                            "it: %s",
-                            why);
+        return fail_storage(
+            "Parquet needs DuckDB's library, and $ANNAL_DUCKDB does not point to it: %s", why);
     return fail_storage("Parquet needs DuckDB's library, which is not installed: run 'npm install "
                         "--prefix DIR " NPM_PACKAGE "', then set ANNAL_DUCKDB to "
                         "DIR/node_modules/" NPM_PACKAGE "/libduckdb.so");

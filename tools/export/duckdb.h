@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DuckDB's library, loaded on demand: the part of its C API that we use.
+ * DuckDB's library, loaded on demand: the part of its C API that annal uses.
  *
- * The names and types are those of its public documentation (duckdb.org/docs/stable/clients/c/api);
- * it is not linked. Tried with DuckDB 1.2, 1.4 and 1.5.
+ * The names and types follow the public documentation (duckdb.org/docs/stable/clients/c/api); annal
+ * is not linked with the library. Tested with DuckDB 1.2, 1.4 and 1.5.
  */
 #ifndef TOOLS_EXPORT_DUCKDB_H
 #define TOOLS_EXPORT_DUCKDB_H
@@ -23,7 +23,7 @@ typedef struct duckdb_function_info_of *duckdb_function_info;
 typedef struct duckdb_data_chunk_of *duckdb_data_chunk;
 typedef struct duckdb_vector_of *duckdb_vector;
 
-/* Five members that we do not use, then those that the library keeps. */
+/* Five unused members, then the members of the library itself. */
 typedef struct duckdb_result {
     idx_t unused_counts[3];
     void *unused_columns;
@@ -89,13 +89,13 @@ struct duckdb {
                                              idx_t len);
 };
 
-extern struct duckdb duckdb; /* after duckdb_load() */
+extern struct duckdb duckdb; /* valid after duckdb_load() */
 
 /*
- * Load it: the file in $ANNAL_DUCKDB, else libduckdb.so as the system's loader finds it. It is
- * never searched for in or above the current directory, because loading a library runs its code,
- * and others may choose what is in a directory. It stays loaded until the process ends. 0, or an
- * exit status after one sentence.
+ * Load the library: the file in $ANNAL_DUCKDB, else libduckdb.so as the system's loader finds it.
+ * The current directory and those above it are never searched, because loading a library runs its
+ * code, and others may choose what is in a directory. It stays loaded until the process ends. 0, or
+ * an exit status after one sentence.
  */
 int duckdb_load(void);
 

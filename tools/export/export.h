@@ -2,8 +2,8 @@
 /*
  * Export: a session as text on stdout.
  *
- * A session is read as one history, a fork with what it shares. The output ends with the same
- * event, whatever is appended meanwhile. Memory is bounded by the largest event.
+ * A session is read as one history, with the shared events of a fork. The last event is fixed when
+ * the export begins, even if more events are appended. Memory is bounded by the largest event.
  */
 #ifndef TOOLS_EXPORT_EXPORT_H
 #define TOOLS_EXPORT_EXPORT_H
@@ -18,14 +18,14 @@ struct export
     annal_store *store;
     annal_slice session;
     uint64_t last_seq; /* the last event that is exported */
-    bool many;         /* it is one session of several */
-    bool full;         /* cut nothing */
-    bool damaged;      /* set if something was skipped, which was reported */
+    bool many;         /* one of several sessions */
+    bool full;         /* nothing is cut */
+    bool damaged;      /* set if something was skipped and reported */
     struct progress *progress;
-    uint64_t *bytes_done; /* of all sessions; counted in the last pass over each */
+    uint64_t *bytes_done; /* of all sessions; counted in the last pass over each session */
 };
 
-/* 0 or an exit status, after one line on stderr. */
+/* Export a session. 0 or an exit status, after one line on stderr. */
 int export_jsonl(struct export *export);
 int export_markdown(struct export *export);
 int export_otlp(struct export *export);
@@ -36,9 +36,9 @@ struct export_reader {
     struct export *export;
     annal_cursor *cursor;
     struct buf data;
-    bool counts;       /* towards the progress */
-    bool says_damage;  /* on stderr */
-    uint64_t next_seq; /* that is expected */
+    bool counts;       /* counts for the progress */
+    bool says_damage;  /* reports damage on stderr */
+    uint64_t next_seq; /* expected seq */
 };
 
 annal_status export_reader_open(struct export_reader *reader, struct export *export, bool last_pass,
@@ -46,13 +46,13 @@ annal_status export_reader_open(struct export_reader *reader, struct export *exp
 void export_reader_close(struct export_reader *reader);
 
 /*
- * The next event with all of its data, which is valid until the next call. ANNAL_DAMAGE: something
- * was skipped; annal_cursor_damage() says what. ANNAL_END: there are no more.
+ * Read the next event with all of its data, which is valid until the next call. ANNAL_DAMAGE:
+ * something was skipped; annal_cursor_damage() describes it. ANNAL_END: no more events.
  */
 annal_status export_reader_next(struct export_reader *reader, annal_event *out_event,
                                 annal_error *err);
 
-/* As above, but data may be left out: event_print_data() prints it in pieces. */
+/* Do the same, but data may be left out: event_print_data() prints it in pieces. */
 annal_status export_reader_next_head(struct export_reader *reader, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err);
 

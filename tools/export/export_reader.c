@@ -20,7 +20,7 @@ void export_reader_close(struct export_reader *reader)
     annal__buf_done(&reader->data);
 }
 
-/* Unreadable bytes are reported once, and finally change the exit status. */
+/* Report unreadable bytes once, and change the exit status at the end. */
 static void meet_damage(struct export_reader *reader)
 {
     annal_damage damage = annal_cursor_damage(reader->cursor);

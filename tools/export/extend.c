@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-/* As docs/limits.md says, an append counts this many bytes for each envelope. */
+/* An append counts this many bytes for each envelope (docs/limits.md). */
 enum { ENVELOPE_BYTES = 512 };
 
 struct piece {
-    struct buf bytes; /* of all drafts, one after the other */
+    struct buf bytes; /* data of all drafts, one after the other */
     annal_draft *drafts;
     size_t count;
     size_t counted; /* as an append counts it */
@@ -23,7 +23,7 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: no memory");
-    slice->ptr = (const char *)at; /* an offset until all are there */
+    slice->ptr = (const char *)at; /* an offset until all are copied */
     return ANNAL_OK;
 }
 

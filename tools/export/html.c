@@ -25,12 +25,12 @@ struct html {
     annal_store *store;
     annal_index *index;
     struct session_findings findings;
-    annal_slice before, after; /* of the template: its data comes between them */
-    struct buf ids; /* of the sessions, each with its NUL; the first is the one asked for */
-    size_t at;      /* the session that comes next, in ids */
+    annal_slice before, after; /* parts of the template before and after the data */
+    struct buf ids; /* ids of the sessions, each with its NUL; the requested session first */
+    size_t at;      /* next session in ids */
     enum { BEFORE, HEAD, EVENTS, AFTER } next;
-    annal_query *query; /* of its events, if they have begun */
-    struct buf text;    /* before < is escaped */
+    annal_query *query; /* query of its events, or NULL */
+    struct buf text;    /* text whose < is not escaped yet */
     uint64_t left_out;
 };
 
@@ -106,7 +106,7 @@ void html_close(struct html *html)
     annal__free(html);
 }
 
-/* Append the text so that a script element may contain it, and empty it. */
+/* Append the text in a form that a script element may contain, and empty it. */
 static annal_status flush(struct html *html, struct buf *out)
 {
     annal_slice rest = annal__buf_slice(&html->text);
@@ -129,7 +129,7 @@ static annal_slice current(const struct html *html)
     return annal_slice_of(html->ids.ptr + html->at);
 }
 
-/* Whether there is a further session; else it begins with the first again. */
+/* Move to the next session; false after the last, and then the first is next. */
 static bool next_session(struct html *html)
 {
     html->at += strlen(html->ids.ptr + html->at) + 1;
@@ -216,7 +216,7 @@ static annal_status add_event(struct html *html, const annal_event *event)
     return status < 0 ? status : annal__buf_append(&html->text, "}\n", 2);
 }
 
-/* A block of events; ANNAL_END after the last of the session. */
+/* Append a block of events; ANNAL_END after the last event of the session. */
 static annal_status collect(struct html *html, uint64_t *out_from, uint64_t *out_to,
                             annal_error *err)
 {
@@ -303,10 +303,10 @@ static int print_all(struct html *html)
     annal__buf_done(&out);
     if (status < 0)
         return fail_error(&err);
-    return html->left_out == 0 ? EXIT_DONE
-                               : fail_refused("%" PRIu64 " events are left out, for they do "
-                                              "not prove themselves: 'annal verify'",
-                                              html->left_out);
+    return html->left_out == 0
+               ? EXIT_DONE
+               : fail_refused("%" PRIu64 " damaged events were left out: 'annal verify' lists them",
+                              html->left_out);
 }
 
 int export_html(annal_store *store, annal_slice session, bool tree)

@@ -7,7 +7,7 @@
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"
 
-/* None of these can have a character that JSON would escape: the journal refuses them. */
+/* None of these can contain a character that JSON escapes: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
 {
     if (text.len > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A transcript for people: what is known of the session, then who said what, turn by turn, which
- * tools were called with what and returned what, what failed, and what never ended.
+ * Print a transcript for people: the facts of the session, then who said what, turn by turn, the
+ * arguments and results of tools, failures, and what never ended.
  */
 #include "journal/base/json_walk.h"
 #include "tools/export/page.h"
@@ -21,9 +21,9 @@ struct transcript {
     const struct summary *summary;
     struct known_calls calls;
     struct spending spending;
-    struct tally turn; /* since the turn began */
+    struct tally turn; /* since the start of the turn */
     uint64_t left_out; /* events of other types */
-    bool folded;       /* a turn that was taken back is under way */
+    bool folded;       /* the current turn was taken back */
 };
 
 /* ---- The head ---- */
@@ -86,7 +86,8 @@ static int put_title_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The title that an event gives, else the one of annal ls, which may be what the user said. */
+/* Find the title: from an event, else the title of annal ls, which may be the user's first
+ * message. */
 static void put_title(const struct export *export, const struct summary *summary)
 {
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = export->session};
@@ -236,7 +237,7 @@ static void put_cut(const struct transcript *transcript, const annal_event *even
                ANNAL_FMT(transcript->export->session), event->seq, event->seq);
 }
 
-/* Text, or an array of blocks, or a value of the tool's own. */
+/* Print a result: text, or an array of blocks, or a value of the tool's own. */
 static void put_output(const struct transcript *transcript, const annal_event *event,
                        annal_slice output)
 {
@@ -316,7 +317,7 @@ static void put_turn_ends(const struct transcript *transcript, const annal_event
 
 /* ---- All others ---- */
 
-/* Types that a reader of the conversation wants to know of, and the members that are shown. */
+/* Further types that matter to a reader of the conversation, and the members that are shown. */
 static const struct told {
     const char *type;
     const char *name;

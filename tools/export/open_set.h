@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has begun and not ended: calls without a result, turns without an end; and results whose
- * call has not come yet. At most 160 bytes for each.
+ * What has begun and not ended: calls without a result, turns without an end; and results that
+ * precede their call. At most 160 bytes for each.
  */
 #ifndef TOOLS_EXPORT_OPEN_SET_H
 #define TOOLS_EXPORT_OPEN_SET_H
@@ -16,14 +16,14 @@ enum open_kind {
     OPEN_ABANDONED
 };
 
-/* No more than this many at once are remembered. */
+/* At most this many entries are remembered at once. */
 #define OPEN_ENTRIES_MAX (UINT32_C(1) << 20)
 
 struct open_entry {
     uint64_t id;  /* a hash */
-    uint64_t seq; /* of the event with which it began; 0: a free place */
+    uint64_t seq; /* of the event with which it began; 0: a free entry */
     int64_t ts_us;
-    uint64_t turn_seq; /* of the turn in which it began; 0: none */
+    uint64_t turn_seq; /* turn in which it began; 0: none */
     enum open_kind kind;
 };
 
@@ -31,32 +31,33 @@ struct open_set {
     struct open_entry *entries;
     uint32_t capacity; /* a power of two */
     uint32_t count;
-    uint64_t turn_seq; /* of the newest open turn; 0: none */
+    uint64_t turn_seq; /* newest open turn; 0: none */
 };
 
 /*
- * id is raw; empty: nothing ends it. False: there was no room, or a result of that id is there
- * already; it counts as ended at once.
+ * Add an entry. id is a raw JSON string; if empty, the entry can never be closed. False: the set is
+ * full, or the result was already seen; the entry then counts as closed.
  */
 bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
                     const annal_event *event);
 
-/* How it began; it is forgotten then. seq is 0 if it is not known. */
+/* Remove an entry, and return how it began. seq is 0 if unknown. */
 struct open_entry open_set_end(struct open_set *set, enum open_kind kind, annal_slice id);
 
-/* The newest of a kind, for an end that does not say what it ends; it is forgotten then. */
+/* Remove the newest entry of a kind, for an end that does not name what it ends. */
 struct open_entry open_set_end_newest(struct open_set *set, enum open_kind kind);
 
-/* The newest open turn; 0: none. */
+/* Return the newest open turn; 0: none. */
 uint64_t open_set_turn(const struct open_set *set);
 
-/* What is still open, sorted by seq; after that the set may only be walked and freed. */
+/* List the entries that are still open, sorted by seq; after that the set may only be walked and
+ * freed. */
 void open_set_sort(struct open_set *set);
 
-/* Whether that which began with event seq is still open. */
+/* Return whether the entry that began with event seq is still open. */
 bool open_set_has(const struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq);
 
-/* Whether there is one of this kind with this id. */
+/* Return whether an entry of this kind with this id exists. */
 bool open_set_knows(const struct open_set *set, enum open_kind kind, annal_slice id);
 
 uint32_t open_set_count(const struct open_set *set, enum open_kind kind);

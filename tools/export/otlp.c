@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans with the names of the semantic conventions of OpenTelemetry for generative AI, a line of
+ * Print spans with the names of OpenTelemetry's semantic conventions for generative AI, a line of
  * OTLP JSON for each session:
  *
  * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
- *     below it is a span of each turn, and in these chat (chat.h) and execute_tool.
- * (2) A span is printed when it has ended, a turn at the end of the session: it contains what is
- *     below it, even what came after its end. What has not ended when the session does, ends with
+ *     below it is a span for each turn, and below that the spans chat (chat.h) and execute_tool.
+ * (2) A span is printed when it has ended, a turn at the end of the session: its time covers its
+ *     children, even those after its end. What has not ended at the end of the session ends with
  *     its last event: with status ERROR and annal.incomplete, which the root then has too. A turn
- *     that ends in an answer and waits for no call has ended with it, whatever the log says of
- *     that. An event without a time has that of the event before it.
- * (3) A call that is made again under the same id ends the one before. A result may come before its
- *     call; one without a call is a span without an operation, printed at the end.
+ *     that ends in an answer and waits for no call has ended with the answer, whatever the log
+ *     says. An event without a time has the time of the event before it.
+ * (3) A second call with the same id ends the first. A result may precede its call; a result
+ *     without a call is a span without an operation, printed at the end.
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-/* The version of the conventions whose names these are. */
+/* The version of the conventions with these names. */
 #define SCHEMA_URL "https://opentelemetry.io/schemas/1.38.0"
 
 struct trace {
@@ -35,8 +35,9 @@ struct trace {
     struct open_set open;
     struct turn_list turns;
     struct chats chats;
-    int64_t now_us;     /* of the newest event that has a time; 0: none has */
-    annal_cursor *back; /* reads again with what a call or a turn began; NULL: not needed yet */
+    int64_t now_us; /* of the newest event that has a time; 0: none has */
+    /* reads the event again that began a call or a turn; NULL: not needed yet */
+    annal_cursor *back;
     struct buf back_data;
     bool any; /* a span was printed */
 };
@@ -63,7 +64,8 @@ static annal_status begin(struct trace *trace, struct span *span, const char *wh
     return ANNAL_OK;
 }
 
-/* The conventions want a provider in each span; a log that names none names a model. */
+/* Name a provider, which the conventions require in each span; a log without a provider still names
+ * a model. */
 static annal_slice provider_of(annal_slice model)
 {
     static const struct {
@@ -133,7 +135,7 @@ static annal_status put_root(struct trace *trace, annal_error *err)
     return ANNAL_OK;
 }
 
-/* ---- What began earlier ---- */
+/* ---- Events that began earlier ---- */
 
 static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *out_event,
                               annal_error *err)
@@ -150,7 +152,8 @@ static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *ou
             status = annal__cursor_next_head(trace->back, out_event, &data_bytes, err);
     } while (status == ANNAL_DAMAGE);
     if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq != seq))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "export: the journal was changed meanwhile");
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "export: the journal was changed during the export");
     if (status == ANNAL_OK && out_event->data.len < data_bytes)
         status = event_read_whole(trace->back, out_event, data_bytes, &trace->back_data, err);
     return status == ANNAL_OK ? event_mend(out_event, &trace->back_data, err) : status;
@@ -182,7 +185,7 @@ static void put_result(struct span *span, const annal_event *result)
         span_raw(span, "error.type", error_type(result));
 }
 
-/* result NULL: there is none. */
+/* Print a call. result NULL: it has no result. */
 static annal_status put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
                              const annal_event *result, annal_error *err)
 {
@@ -212,7 +215,7 @@ static annal_status put_tool(struct trace *trace, const annal_event *call, uint6
     return ANNAL_OK;
 }
 
-/* The call at that entry, whose result is the event at hand, or NULL. */
+/* Print the call of that entry, whose result is the current event, or NULL. */
 static annal_status put_call_back(struct trace *trace, const struct open_entry *call,
                                   const annal_event *result, annal_error *err)
 {
@@ -405,7 +408,7 @@ static annal_status put_chat(void *arg, const struct chat *chat, annal_error *er
     return status < 0 ? fail_memory(err) : ANNAL_OK;
 }
 
-/* A request that the model did not answer. */
+/* Print a request that the model did not answer. */
 static annal_status put_failure(struct trace *trace, const annal_event *event, annal_error *err)
 {
     annal_slice error = event_member(event, "error");
@@ -427,7 +430,7 @@ static annal_status put_failure(struct trace *trace, const annal_event *event, a
 
 /* ---- A session ---- */
 
-/* What has no time has the first microsecond of 1970, or none at all. */
+/* Give an event without a time the first microsecond of 1970, or no time. */
 static int64_t time_of(struct trace *trace, const annal_event *event)
 {
     if (event->ts_us > 1)
@@ -480,7 +483,7 @@ static annal_status put_open(struct trace *trace, annal_error *err)
     return status;
 }
 
-/* Pass all events to fn; the last pass is the one that counts for the progress. */
+/* Pass all events to fn; only the last pass counts for the progress. */
 static annal_status pass(struct trace *trace, bool last_pass,
                          annal_status (*fn)(struct trace *, const annal_event *, annal_error *),
                          annal_error *err)
@@ -503,7 +506,7 @@ static annal_status count(struct trace *trace, const annal_event *event, annal_e
     return chats_take(&trace->chats, event, &used, 0, err);
 }
 
-/* Rule (2) of chat.h: what would be left over is subtracted from the first answers. */
+/* Subtract the rest from the first answers: rule (2) of chat.h. */
 static annal_status find_overdraft(struct trace *trace, annal_error *err)
 {
     annal_status status = pass(trace, false, count, err);

@@ -29,8 +29,8 @@ static void put_times(char c, size_t times)
         fputc(c, stdout);
 }
 
-/* A page has no control characters, wherever it goes: CommonMark, HTML and editors change or drop
- * them. Without memory for it the line is empty. */
+/* Print no control characters: CommonMark, HTML and editors change or drop them. Without memory the
+ * line is empty. */
 static void make_visible(struct buf *line)
 {
     struct buf shown = {0};
@@ -52,9 +52,9 @@ static bool is_alphanumeric(annal_slice line, size_t at)
 }
 
 /*
- * Whether a sign means something in the middle of a line, where page_inline() always is. An
- * underscore inside a word does not, nor '#' that does not end a heading, nor a point or a colon
- * that is not part of an address.
+ * Return whether a character has a meaning in the middle of a line, where page_inline() always is.
+ * An underscore inside a word has none, nor a '#' that does not end a heading, nor a point or a
+ * colon that is not part of an address.
  */
 static bool must_escape(annal_slice line, size_t at)
 {
@@ -88,7 +88,7 @@ void page_inline(annal_slice raw, size_t chars)
     annal__buf_done(&line);
 }
 
-/* A span loses one space at each end if there is one at both: so we always write both. */
+/* Write a space at each end: a code span loses one at each end if it has both. */
 static void put_span(annal_slice text)
 {
     size_t ticks = longest_run(text, '`') + 1;
@@ -111,7 +111,7 @@ void page_code(annal_slice raw, size_t chars)
 
 /* ---- Lines of a value ---- */
 
-/* The next line, without its break; false: there are no more. */
+/* Read the next line, without its break; false: no more lines. */
 static bool next_line(struct letters *letters, struct buf *line)
 {
     annal__buf_clear(line);
@@ -151,7 +151,7 @@ static size_t fence_for(struct letters letters)
     }
 }
 
-/* Up to a whole character. */
+/* Cut the text after a whole character. */
 static bool cut_line(struct buf *line)
 {
     size_t len = PAGE_LINE_BYTES;
@@ -211,7 +211,7 @@ void page_members(annal_slice raw)
         (void)page_fence(raw, 0);
         return;
     }
-    /* No run in a name or value is longer than in the whole text. */
+    /* A run in a name or value cannot be longer than the longest run in the whole text. */
     size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
     put_times('`', ticks);
     fputs("text\n", stdout);
@@ -231,7 +231,7 @@ static size_t run_at(annal_slice line, size_t at)
     return len;
 }
 
-/* Where, not too far after at, a run of exactly this many backticks is; line.len: nowhere. */
+/* Find a run of exactly this many backticks, not too far after at; line.len: none. */
 static size_t closing_run(annal_slice line, size_t at, size_t ticks)
 {
     size_t end = line.len - at > SPAN_BYTES_MAX ? at + SPAN_BYTES_MAX : line.len;
@@ -244,7 +244,7 @@ static size_t closing_run(annal_slice line, size_t at, size_t ticks)
     return line.len;
 }
 
-/* Only these make a line a heading (of itself or of the line above) or a rule. */
+/* Only these make a line a heading (itself or the line above) or a rule. */
 static bool is_underline(annal_slice line)
 {
     size_t at = 0;
@@ -253,7 +253,8 @@ static bool is_underline(annal_slice line)
     return at == line.len && at > 0;
 }
 
-/* Whether '#' at this place may begin a heading: before it are only spaces and marks of lists. */
+/* Return whether '#' at this position may begin a heading: only spaces and list marks precede
+ * it. */
 static bool begins_heading(annal_slice line, size_t at)
 {
     while (at > 0 && strchr(" -+*.)>#0123456789\\", line.ptr[at - 1]) != NULL)
@@ -261,7 +262,7 @@ static bool begins_heading(annal_slice line, size_t at)
     return at == 0;
 }
 
-/* The text of a heading, "## Review", without its marks; empty: it is not one. */
+/* Find the text of a heading, "## Review", without its marks; empty: it is not a heading. */
 static annal_slice heading_of(annal_slice line)
 {
     size_t at = 0, end = line.len;
@@ -314,7 +315,7 @@ static void put_prose_line(annal_slice line)
     }
 }
 
-/* The length and indent of a line that begins or ends a fence; 0: it is not one. */
+/* Find the length and indent of a line that begins or ends a fence; 0: it is not one. */
 static size_t fence_of(annal_slice line, size_t *out_indent)
 {
     size_t at = 0;
@@ -336,7 +337,7 @@ static bool is_blank(annal_slice text)
     return true;
 }
 
-/* "c", "python": the part of a fence's info text that is a name. */
+/* Find the name in a fence's info text: "c", "python". */
 static void put_language(annal_slice info)
 {
     size_t at = 0, len = 0;
@@ -352,7 +353,7 @@ static void put_language(annal_slice info)
     out_slice((annal_slice){info.ptr + at, len});
 }
 
-/* The content of a fence, up to the line that ends it or the end of the text. */
+/* Find the content of a fence, up to its end line or the end of the text. */
 static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
                        size_t indent, size_t ticks)
 {
@@ -384,13 +385,11 @@ void page_quote(annal_slice raw)
 {
     struct letters letters = letters_of(raw);
     struct buf line = {0};
-    size_t ticks = fence_for(letters); /* of all its fences, so that it is searched once */
+    size_t ticks = fence_for(letters); /* for all its fences, so that the text is searched once */
     while (next_line(&letters, &line)) {
         annal_slice text = annal__buf_slice(&line);
         size_t indent, run = fence_of(text, &indent);
-        /*
-         * No backtick may follow a fence of backticks on its line: otherwise it is a span of code.
-         */
+        /* No backtick may follow a fence of backticks on its line: otherwise it is a code span. */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
             put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);

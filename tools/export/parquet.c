@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A chunk is what DuckDB asks for at a time: 2,048 rows, or fewer when they are long. */
+/* DuckDB requests a chunk at a time: 2,048 rows, or fewer if they are long. */
 enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
 #define ROW_GROUP_BYTES "32MB"
 #define MEMORY_LIMIT    "1GB" /* a row of many values of 64 MiB is refused */
@@ -25,16 +25,16 @@ struct parquet {
     duckdb_connection connection;
     struct aside aside;
 
-    /* While rows are written. */
+    /* State while rows are written. */
     const struct parquet_column *columns;
     size_t count;
     parquet_next_fn next;
     void *arg;
-    struct buf text; /* of a value that is no text */
+    struct buf text; /* text form of a value that is not text */
     size_t chunk_bytes;
     int exit_status;
     bool is_full;
-    bool is_read; /* what is written is what files say */
+    bool is_read; /* the rows are read from files */
 };
 
 /* ---- The command line ---- */
@@ -47,7 +47,7 @@ int parquet_args(const struct args *args, enum out_format *out_format, const cha
     bool parquet = args_choice(args, "format") == PARQUET_CHOICE;
     *out_path = parquet ? path : NULL;
     if (!parquet && path != NULL)
-        return fail_usage("--to names the file of --format parquet; other formats are printed");
+        return fail_usage("--to needs --format parquet; other formats are printed");
     if (!parquet)
         return args_format(args, out_format);
     if (args->json)
@@ -59,7 +59,8 @@ int parquet_args(const struct args *args, enum out_format *out_format, const cha
 
 static int open_database(struct parquet *parquet)
 {
-    /* Nothing is downloaded, and nothing is written but the file. One thread keeps the order. */
+    /* Configure DuckDB: it downloads nothing, and writes only the file. One thread keeps the
+     * order. */
     static const char *const settings[][2] = {{"threads", "1"},
                                               {"memory_limit", MEMORY_LIMIT},
                                               {"preserve_insertion_order", "false"},
@@ -75,7 +76,7 @@ static int open_database(struct parquet *parquet)
            duckdb.connect(parquet->database, &parquet->connection) == 0;
     int exit_status = good ? 0
                            : fail_storage("DuckDB %s does not start: %s", duckdb.library_version(),
-                                          error != NULL ? error : "it takes no such settings");
+                                          error != NULL ? error : "it refuses the settings");
     if (error != NULL)
         duckdb.free(error);
     duckdb.destroy_config(&config);
@@ -146,7 +147,7 @@ static void one_thread(duckdb_init_info info)
 
 /* ---- Values ---- */
 
-/* A value that is no text, in a column of text or of bytes. */
+/* Write a value that is not text, in a column of text or of bytes. */
 static annal_status write_text(struct buf *text, const annal_value *value)
 {
     char number[REAL_BYTES];
@@ -178,7 +179,7 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
         annal__text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
-    /* DuckDB would write NULL. */
+    /* Refuse text that is not UTF-8: DuckDB would write NULL. */
     if (is_text && !annal__is_utf8(bytes))
         return fail_refused("write '%s': a value of the column '%s' is not UTF-8",
                             parquet->aside.path, parquet->columns[column].name);
@@ -211,7 +212,7 @@ static int put_value(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     return put_bytes(parquet, column, row, vector, value);
 }
 
-/* What DuckDB calls for the next rows; none is the end. */
+/* Give DuckDB the next rows; no rows mean the end. */
 static void give_rows(duckdb_function_info info, duckdb_data_chunk output)
 {
     struct parquet *parquet = duckdb.function_get_extra_info(info);
@@ -280,8 +281,9 @@ static int run(struct parquet *parquet, struct buf *sql)
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
         why = why != NULL ? why : "no reason";
-        parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL; /* it has no number for it */
-        int len = (int)strcspn(why, "\n");                        /* then it gives advice */
+        /* DuckDB has no error number for a full disk */
+        parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL;
+        int len = (int)strcspn(why, "\n"); /* only the first line: the rest is advice */
         exit_status = parquet->is_read
                           ? fail_storage("read a Parquet file: DuckDB: %.*s", len, why)
                           : fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path, len, why);
@@ -313,7 +315,7 @@ static annal_status write_files(struct buf *out, const char *const *paths, size_
     return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-/* As many rows, and the same ones, whatever their order: the sum of their hashes. */
+/* Compare the number of rows, and the sum of their hashes, which does not depend on their order. */
 static int prove_merge(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0}, made = {0};

@@ -14,15 +14,16 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* What the values of a column were. */
+/* The kinds of values in a column. */
 struct seen {
     bool integer, real, text, blob;
-    bool wide; /* an integer that no real represents */
+    bool wide; /* an integer that a real cannot represent */
     bool raw;  /* text that is not UTF-8 */
 };
 
 /*
- * In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that follow.
+ * In the file, a value is its kind, then 8 bytes: the value, or the length of the bytes that
+ * follow.
  */
 struct parquet_rows {
     FILE *file;
@@ -32,10 +33,10 @@ struct parquet_rows {
     struct seen *seen;
     uint64_t rows;
 
-    /* While they are read. */
+    /* State while the rows are read. */
     uint64_t given;
     annal_value *values;
-    struct buf *bytes; /* of each column */
+    struct buf *bytes; /* for each column */
 };
 
 static int fail_io(const char *what)
@@ -50,7 +51,7 @@ static int open_unnamed(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    char *name = NULL; /* some file systems have none without a name */
+    char *name = NULL; /* for file systems without nameless files */
     if (asprintf(&name, "%s/.annal-rows-XXXXXX", directory) < 0)
         return -1;
     fd = mkostemp(name, O_CLOEXEC);
@@ -68,7 +69,7 @@ int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out)
     int fd = open_unnamed(parquet_directory(parquet));
     rows->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (rows->file == NULL) {
-        int exit_status = fail_io("make a file for");
+        int exit_status = fail_io("create a file for");
         if (fd >= 0)
             close(fd);
         annal__free(rows);
@@ -107,7 +108,7 @@ static bool is_taken(const struct parquet_rows *rows, size_t count, const char *
     return false;
 }
 
-/* The name of column i: "x", or "x_1" if there is an "x" before it. NULL: no memory. */
+/* Name column i: "x", or "x_1" if an "x" precedes it. NULL: no memory. */
 static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
 {
     char *name = NULL;
@@ -147,13 +148,13 @@ int parquet_rows_columns(void *arg, const annal_row *row)
 
 /* ---- Types ---- */
 
-/* Whether a real represents it, so that it comes back as the same integer. */
+/* Return whether a real represents the integer exactly. */
 static bool fits_real(int64_t integer)
 {
     return integer > INT64_MIN && integer < INT64_MAX - 1024 && (int64_t)(double)integer == integer;
 }
 
-/* Whether a text is UTF-8 once the halves of pairs in it are mended. */
+/* Return whether a text is UTF-8 once its half surrogate pairs are replaced. */
 static bool is_readable(annal_slice text)
 {
     struct buf copy = {0};

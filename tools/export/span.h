@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans of OTLP JSON on stdout: {"traceId":…,"spanId":…,"name":…,"attributes":[…],"status":{…}}.
+ * Print spans of OTLP JSON on stdout:
+ * {"traceId":…,"spanId":…,"name":…,"attributes":[…],"status":{…}}.
  *
- * Ids are hashes, so the same session has the same spans whenever it is exported: the trace's are
- * the first 16 bytes of SHA-256("annal trace\0" session), a span's the first 8 of SHA-256("annal
- * span\0" session "\0" seq in decimal), where seq is that of the event that it was made from, 0 for
+ * Ids are hashes, so a session has the same spans in every export: the trace id is the first 16
+ * bytes of SHA-256("annal trace\0" session), a span id the first 8 of SHA-256("annal span\0"
+ * session "\0" seq in decimal), where seq is the seq of the event that the span represents, 0 for
  * the root.
  */
 #ifndef TOOLS_EXPORT_SPAN_H
@@ -21,37 +22,37 @@ struct span {
     annal_slice session;
     uint64_t seq;
     bool is_root;
-    uint64_t parent_seq; /* 0: the root, which itself has none */
+    uint64_t parent_seq; /* 0: the root, which itself has no parent */
     enum span_kind kind;
     int64_t start_us;
-    int64_t end_us; /* raised to the start if it is before */
-    int attributes; /* how many there are so far */
+    int64_t end_us; /* raised to the start if it is earlier */
+    int attributes; /* attributes written so far */
 };
 
-/* In hex, as a C string. False: no memory. */
+/* Write an id in hex, as a C string. False: no memory. */
 bool trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
 bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
-/* The name is "what", or "what which" if which (raw JSON) is not empty. */
+/* Begin a span. Its name is "what", or "what which" if which (raw JSON) is not empty. */
 bool span_begin(struct span *span, const char *what, annal_slice which);
 
-/* Attributes; those of an empty value are left out. */
+/* Write attributes; an empty value writes none. */
 void span_text(struct span *span, const char *key, annal_slice text);
 void span_raw(struct span *span, const char *key,
-              annal_slice raw); /* a string's text; others as JSON text */
+              annal_slice raw); /* a string as its text; others as JSON text */
 void span_number(struct span *span, const char *key, int64_t number);
 void span_real(struct span *span, const char *key, double number);
 void span_true(struct span *span, const char *key);
-/* A list of one word, which needs no quoting. */
+/* Write a list of one word, which needs no quoting. */
 void span_word(struct span *span, const char *key, const char *word);
 
 /* End the attributes and write the status: if failed, ERROR, with a message (raw, or empty). */
 void span_status(const struct span *span, bool failed, annal_slice message);
 
-/* As above, and end the span. */
+/* Do the same, and end the span. */
 void span_end(const struct span *span, bool failed, annal_slice message);
 
-/* A raw JSON string again, but half a surrogate pair, which protocol buffers refuse, is U+FFFD. */
+/* Write a raw JSON string with U+FFFD for half a surrogate pair, which protocol buffers refuse. */
 void put_raw_string(annal_slice raw);
 
 #endif

@@ -27,7 +27,7 @@
 
 #define STAGE ".importing-"
 
-/* ---- The place where it is written ---- */
+/* ---- The directory ---- */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -109,7 +109,7 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
         annal__buf_cstr(&staging->stage) == NULL)
         return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
-        return annal__fail_errno(staging->err, "make %s", staging->stage.ptr);
+        return annal__fail_errno(staging->err, "create %s", staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
     if (staging->stage_lock < 0 && errno == EWOULDBLOCK)
         return annal__fail(staging->err, ANNAL_ERR_BUSY, "another process pulls into %s",
@@ -142,7 +142,7 @@ static int count_missing(void *arg, annal_slice path)
     return 0;
 }
 
-/* An annal__verified_fn. */
+/* Note a finding, as an annal__verified_fn. */
 static void look_for_artifacts(void *arg, const annal_event *event, bool after_damage)
 {
     struct staging *staging = arg;
@@ -170,7 +170,8 @@ static annal_status sort_by_id(struct staging *staging)
     return ANNAL_OK;
 }
 
-/* What the fork was made from, if that came, too. Its own fork point is earlier. */
+/* Prove the fork point in the parent session, if that is in the bundle. Its own fork point is
+ * earlier. */
 static const struct bundle_session *parent_of(const struct staging *staging,
                                               const struct bundle_session *fork)
 {
@@ -182,7 +183,7 @@ static const struct bundle_session *parent_of(const struct staging *staging,
     return found != NULL && (*found)->fork_seq < fork->fork_seq ? *found : NULL;
 }
 
-/* What a fork was made from was here before, and did not come. */
+/* The parent is in the store, and not in the bundle. */
 static annal_status prove_fork_point(struct staging *staging, const annal_session_info *fork)
 {
     annal_cursor *cursor = NULL;
@@ -196,12 +197,12 @@ static annal_status prove_fork_point(struct staging *staging, const annal_sessio
     annal_cursor_close(cursor);
     return is_here ? ANNAL_OK
                    : annal__fail(staging->err, ANNAL_ERR_CORRUPT,
-                                 "%s: session '%s' is a fork of session '%s', which did not come, "
-                                 "and is not here",
+                                 "%s: session '%s' is a fork of session '%s', which is neither in "
+                                 "the bundle nor in the store",
                                  staging->from, fork->session, fork->fork_session);
 }
 
-/* An annal_lineage_fn. */
+/* Count an ancestor, as an annal_lineage_fn. */
 static int count_part(void *arg, const annal_lineage_part *part)
 {
     (void)part;
@@ -209,7 +210,7 @@ static int count_part(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* As many as annal_session_fork() would let it have. */
+/* Allow as many ancestors as annal_session_fork() does. */
 static annal_status check_depth(struct staging *staging, struct bundle_session *session,
                                 const struct bundle_session *parent)
 {
@@ -219,7 +220,7 @@ static annal_status check_depth(struct staging *staging, struct bundle_session *
     else if (session->fork[0] != '\0' &&
              annal_session_lineage(staging->store, annal_slice_of(session->fork), count_part,
                                    &session->ancestors, &ignored) < 0)
-        session->ancestors = 0; /* prove_fork_point() says what is wrong */
+        session->ancestors = 0; /* prove_fork_point() reports the error */
     return session->ancestors <= ANNAL_ANCESTORS_MAX
                ? ANNAL_OK
                : annal__fail(staging->err, ANNAL_ERR_LIMIT,
@@ -227,7 +228,7 @@ static annal_status check_depth(struct staging *staging, struct bundle_session *
                              session->session, ANNAL_ANCESTORS_MAX);
 }
 
-/* Of a fork that came without its ancestors, that these are missing is a finding. */
+/* A fork whose ancestors are missing in the bundle is reported as damaged: ignore that finding. */
 static annal_status prove_session(struct staging *staging, struct bundle_session *session,
                                   annal__proved *proved)
 {
@@ -249,12 +250,12 @@ static annal_status prove_session(struct staging *staging, struct bundle_session
         info.fork_seq != session->fork_seq || strcmp(info.fork_session, session->fork) != 0 ||
         strcmp(info.file, session->file) != 0)
         return annal__fail(staging->err, ANNAL_ERR_CORRUPT,
-                           "%s: the journal of session '%s' does not prove itself", staging->from,
+                           "%s: the journal of session '%s' is damaged", staging->from,
                            session->session);
     return session->is_whole || parent != NULL ? ANNAL_OK : prove_fork_point(staging, &info);
 }
 
-/* An annal_artifact_sink: a few bytes may unpack to terabytes. */
+/* Count the bytes, as an annal_artifact_sink: a few bytes may unpack to terabytes. */
 static int spend(void *arg, annal_slice piece)
 {
     struct staging *staging = arg;
@@ -287,16 +288,18 @@ static annal_status prove_all(struct staging *staging)
     if (status >= 0)
         status = sort_by_id(staging);
     for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
-        status = prove_session(staging, &bundle->sessions[i], proved); /* a parent before */
+        /* parents precede their forks */
+        status = prove_session(staging, &bundle->sessions[i], proved);
     annal__proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
         status = prove_artifact(staging, &bundle->artifacts[i]);
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* ---- What the store has ---- */
+/* ---- The sessions of the store ---- */
 
-/* Whether the first bytes of a session's journal are those of the bundle's. */
+/* Return whether the journal in the store begins with the same bytes as the journal in the
+ * bundle. */
 static annal_status is_same(struct staging *staging, const struct bundle_session *session,
                             uint64_t bytes, bool *out_same)
 {
@@ -336,7 +339,7 @@ static annal_status compare_session(struct staging *staging, const struct bundle
         status = is_same(staging, session, bytes, &same);
     if (status >= 0 && !same)
         status = annal__fail(staging->err, ANNAL_ERR_CONFLICT,
-                             "session '%s' already exists with other content; nothing is imported",
+                             "session '%s' already exists with other content; nothing was imported",
                              session->session);
     return status < 0 ? status : ANNAL_OK;
 }
@@ -353,9 +356,9 @@ static annal_status compare_all(struct staging *staging)
     return status;
 }
 
-/* ---- Moving it in ---- */
+/* ---- Moving the files ---- */
 
-/* If another process was here first, such as another import, look again at what is there. */
+/* If another process, such as another import, was first, compare with the store again. */
 static annal_status move_session(struct staging *staging, const struct bundle_session *session,
                                  enum standing *standing)
 {
@@ -397,7 +400,7 @@ static annal_status move_in(struct staging *staging)
     return status;
 }
 
-/* The proof: what is in the store now is read again. */
+/* Prove the import: read the sessions of the store again. */
 static annal_status prove_here(struct staging *staging)
 {
     annal_status status = annal__store_settle(staging->store, staging->err);
@@ -406,16 +409,16 @@ static annal_status prove_here(struct staging *staging)
         bool same = false;
         status = is_same(staging, session, session->bytes, &same);
         if (status == ANNAL_OK && !same)
-            status = annal__fail(staging->err, ANNAL_ERR_UNKNOWN,
-                                 "session '%s' is not what it is in %s, now that it is here: "
-                                 "'annal verify %s' looks at it",
-                                 session->session, staging->from, session->session);
+            status = annal__fail(
+                staging->err, ANNAL_ERR_UNKNOWN,
+                "session '%s' in the store differs from %s after the import: run 'annal verify %s'",
+                session->session, staging->from, session->session);
         staging->events += session->last_seq - session->fork_seq;
     }
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- The import ---- */
 
 annal_status staging_finish(struct staging *staging)
 {

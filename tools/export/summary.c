@@ -7,7 +7,7 @@
 
 enum { FIELD_BYTES_MAX = 4096 };
 
-/* What session.created says, and session.updated changes. */
+/* Read the members of session.created, and the changes of session.updated. */
 static annal_status take_fields(struct summary *summary, const annal_event *event)
 {
     static const char *const names[FIELD_COUNT] = {
@@ -29,7 +29,7 @@ static annal_status take_fields(struct summary *summary, const annal_event *even
     return status;
 }
 
-/* If nobody named the session's model, the first one that is named in an answer is used. */
+/* If no event names the session's model, use the first model of an answer. */
 static annal_status take_model(struct summary *summary, const annal_event *event)
 {
     annal_slice model = event_member(event, "model");
@@ -80,7 +80,7 @@ static void take_back(struct summary *summary, const annal_event *event)
                              event);
 }
 
-/* An importer gives the first microsecond of 1970 to events without a time. */
+/* Importers give the first microsecond of 1970 to events without a time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
     if (ts_us == 0 || ts_us == 1)
@@ -109,7 +109,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     return ANNAL_OK;
 }
 
-/* A turn whose end the log does not tell is done when its last event is an answer. */
+/* A turn without an end in the log is done if its last event is an answer. */
 static void end_answered(struct summary *summary)
 {
     if (summary->rests && open_set_count(&summary->open, OPEN_CALL) == 0)

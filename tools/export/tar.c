@@ -16,8 +16,8 @@
 
 #define MAGIC "ANNALBND"
 
-/* A skippable frame: its magic number and the length of what follows, both little-endian; then our
- * bytes. */
+/* A skippable frame: its magic number and the length of its content, both little-endian; then the
+ * content. */
 #define SEAL_HEAD  "\x5e\x2a\x4d\x18\x28\x00\x00\x00"
 #define SEAL_BYTES ((uint64_t)48)
 
@@ -27,11 +27,11 @@ enum { PIECE_BYTES = 128 << 10 };
 
 struct tar_writer {
     struct archive *archive;
-    struct sha256 *sha256; /* of all that was written */
-    int write_errno;       /* nothing more is written, for this reason; 0: everything was */
+    struct sha256 *sha256; /* of all written bytes */
+    int write_errno;       /* why writing stopped; 0: no failure */
 };
 
-/* What is written is correct: whatever fails, storage did. */
+/* Every failure of a writer is a failure of storage: its input is correct. */
 static annal_status fail_write(const struct tar_writer *writer, annal_error *err)
 {
     int why = archive_errno(writer->archive);
@@ -40,8 +40,8 @@ static annal_status fail_write(const struct tar_writer *writer, annal_error *err
 }
 
 /*
- * An archive_write_callback. Failures are not reported to libarchive: it would not free what it has
- * for this callback.
+ * Write bytes, as an archive_write_callback. Failures are not reported to libarchive: it would not
+ * free what it has for this callback.
  */
 static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, size_t len)
 {
@@ -126,7 +126,7 @@ void tar_writer_free(struct tar_writer *writer)
     if (writer == NULL)
         return;
     if (writer->write_errno == 0)
-        writer->write_errno = ECANCELED; /* libarchive would finish what is not whole */
+        writer->write_errno = ECANCELED; /* or libarchive would finish the incomplete archive */
     if (writer->archive != NULL)
         archive_write_free(writer->archive);
     if (writer->sha256 != NULL)
@@ -140,12 +140,12 @@ struct tar_reader {
     struct archive *archive;
     const char *name;
     int fd;
-    uint64_t left;  /* of what the seal covers */
-    int read_errno; /* why read() failed; 0: it did not */
+    uint64_t left;  /* bytes left under the seal */
+    int read_errno; /* error of read(2); 0: none */
     char piece[PIECE_BYTES];
 };
 
-/* An archive_read_callback. */
+/* Read bytes, as an archive_read_callback. */
 static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes)
 {
     struct tar_reader *reader = arg;
@@ -161,7 +161,7 @@ static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes
     return got;
 }
 
-/* A disk that cannot be read is not damage of the bundle. */
+/* Report a disk that cannot be read as such, not as damage of the bundle. */
 static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
 {
     const char *why = archive_error_string(reader->archive);
@@ -169,12 +169,12 @@ static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
     if (errno != 0)
         return annal__fail_errno(err, "read '%s'", reader->name);
     return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->name,
-                       why != NULL ? why : "no reason said");
+                       why != NULL ? why : "unknown error");
 }
 
 static annal_status refuse(const struct tar_reader *reader, const char *why, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is no bundle that is whole: %s", reader->name,
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not a complete bundle: %s", reader->name,
                        why);
 }
 
@@ -191,7 +191,7 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
         if (got < 0)
             status = annal__fail_errno(err, "read '%s'", reader->name);
         else if (got == 0)
-            status = refuse(reader, "it was cut meanwhile", err);
+            status = refuse(reader, "it was cut while it was read", err);
         else
             annal__sha256_add(sha256, reader->piece, (size_t)got);
         bytes -= got > 0 ? (uint64_t)got : 0;
@@ -206,9 +206,9 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
     uint8_t hash[SHA256_BYTES];
     char seal[SEAL_BYTES];
     if (fstat(reader->fd, &file) < 0)
-        return annal__fail_errno(err, "look at '%s'", reader->name);
+        return annal__fail_errno(err, "read '%s'", reader->name);
     if (!S_ISREG(file.st_mode))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no file", reader->name);
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", reader->name);
     uint64_t bytes = (uint64_t)file.st_size;
     if (bytes <= SEAL_BYTES)
         return refuse(reader, "it is too short", err);
@@ -219,7 +219,7 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
         return refuse(reader, "it does not end with a seal", err);
     annal_status status = hash_file(reader, reader->left, hash, err);
     if (status == ANNAL_OK && memcmp(seal + 16, hash, sizeof hash) != 0)
-        status = refuse(reader, "its bytes are not those that were sealed", err);
+        status = refuse(reader, "its bytes were changed after it was sealed", err);
     if (status == ANNAL_OK && lseek(reader->fd, 0, SEEK_SET) < 0)
         status = annal__fail_errno(err, "read '%s'", reader->name);
     return status;
@@ -267,8 +267,8 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
     if (name == NULL || archive_entry_filetype(entry) != AE_IFREG ||
         archive_entry_hardlink(entry) != NULL || archive_entry_symlink(entry) != NULL ||
         !archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' holds something that is no plain file",
-                           reader->name);
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "'%s' contains something that is not a plain file", reader->name);
     *out_name = name;
     *out_bytes = (uint64_t)archive_entry_size(entry);
     return ANNAL_OK;

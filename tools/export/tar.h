@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tar archive under zstd, sealed: after it comes a zstd frame that decompressors skip, whose 40
- * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or
- * in which a bit was flipped is recognized before any of it is used. The only user of libarchive.
+ * A tar archive under zstd, sealed: it ends with a zstd frame that decompressors skip, whose 40
+ * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut, or
+ * in which a bit was flipped, is recognized before any of it is used. The only user of libarchive.
  *
  * The same files yield the same bytes: no times, no owners, mode 0600, with one version of libzstd.
  */
@@ -21,29 +21,29 @@ annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_
                             annal_error *err);
 annal_status tar_write(struct tar_writer *writer, annal_slice piece, annal_error *err);
 
-/* All files are written. */
+/* End the archive. */
 annal_status tar_write_end(struct tar_writer *writer, annal_error *err);
-void tar_writer_free(struct tar_writer *writer); /* NULL is accepted */
+void tar_writer_free(struct tar_writer *writer); /* accepts NULL */
 
 /* ---- Reading ---- */
 
 struct tar_reader;
 
-/* name: of the file, for messages; borrowed. ANNAL_ERR_CORRUPT: it is not sealed, or differs from
- * what was sealed. */
+/* Open an archive. name: name of the file, for messages; borrowed. ANNAL_ERR_CORRUPT: it is not
+ * sealed, or it was changed after it was sealed. */
 annal_status tar_reader_open(const char *path, const char *name, struct tar_reader **out_reader,
                              annal_error *err);
 
 /*
- * The next file; name is valid until the next call. ANNAL_END: there are no more.
+ * Find the next file; name is valid until the next call. ANNAL_END: no more files.
  * ANNAL_ERR_CORRUPT: the next entry is not a plain file.
  */
 annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t *out_bytes,
                       annal_error *err);
 
-/* Bytes of that file; *out_len is 0 at its end. */
+/* Read bytes of that file; *out_len is 0 at its end. */
 annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_t *out_len,
                       annal_error *err);
-void tar_reader_free(struct tar_reader *reader); /* NULL is accepted */
+void tar_reader_free(struct tar_reader *reader); /* accepts NULL */
 
 #endif

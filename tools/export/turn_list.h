@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turns of a session with the time that they and what is in them took: a span contains those
- * below it, also what was answered after the turn had ended. 40 bytes for each.
+ * The turns of a session and how long they took: a turn covers its children, even answers after its
+ * end. 40 bytes for each.
  */
 #ifndef TOOLS_EXPORT_TURN_LIST_H
 #define TOOLS_EXPORT_TURN_LIST_H
@@ -12,7 +12,7 @@
 
 struct turn_span {
     uint64_t seq;
-    uint64_t end_seq; /* of the event that ended it; 0: none */
+    uint64_t end_seq; /* event that ended it; 0: none */
     int64_t start_us;
     int64_t end_us;
 };
@@ -23,13 +23,13 @@ struct turn_list {
     size_t capacity;
 };
 
-/* A turn begins; they come by seq. False: no memory. */
+/* Add a turn; turns are added in order of seq. False: no memory. */
 bool turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us);
 
-/* The turn that event seq began; NULL: there is none. */
+/* Find the turn that event seq began; NULL if there is none. */
 struct turn_span *turn_list_find(const struct turn_list *turns, uint64_t seq);
 
-/* Something in a turn took from start_us to end_us. seq 0, or of no turn: nothing. */
+/* Extend a turn to cover start_us to end_us. Does nothing for seq 0, or without such a turn. */
 void turn_list_widen(const struct turn_list *turns, uint64_t seq, int64_t start_us, int64_t end_us);
 
 void turn_list_done(struct turn_list *turns);
