@@ -42,7 +42,7 @@ void deleted_note(const annal_store *store, annal_slice session)
     int fd = open_file(store, O_WRONLY | O_APPEND | O_CREAT);
     make_line(session, line);
     if (fd < 0 || write(fd, line, LINE_BYTES) != LINE_BYTES)
-        say("that '%.*s' was deleted could not be noted (%s): an import may bring it back",
+        say("cannot note that session '%.*s' was deleted (%s): a later import may restore it",
             ANNAL_FMT(session), strerror(errno));
     if (fd >= 0)
         close(fd);

@@ -18,18 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How much of a log is looked at. */
+/* How much of a log is read. */
 #define LINES_MAX    64
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
-#define SURE_ENOUGH  20 /* below: lines that an importer could read and knows nothing of */
+#define SURE_ENOUGH  20 /* below: an importer can read the lines, but does not know them */
 
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)
 {
     annal__buf_clear(out);
     while (out->len < BYTES_MAX) {
         if (annal__buf_reserve(out, 65536) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "look at a log: out of memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read the head of a log: out of memory");
         ssize_t got = pread(fd, out->ptr + out->len, 65536, (off_t)out->len);
         if (got < 0)
             return annal__fail_errno(err, "cannot be read");
@@ -40,9 +40,7 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
     return ANNAL_OK;
 }
 
-/*
- * The lines in text; one that was cut short by the limit is left out if there are others before it.
- */
+/* List the lines in text; a line that is cut by the limit is left out if others precede it. */
 static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
 {
     size_t count = 0;
@@ -64,7 +62,7 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
     return count;
 }
 
-/* How sure it is; one that is surer than *out replaces it. */
+/* Ask one importer how sure it is; if it is surer, replace *out. */
 static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
                         struct buf *begin, struct detected *out, annal_error *err)
 {
@@ -141,7 +139,7 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
 
 #define HEAD_BYTES ((size_t)1 << 20)
 
-/* The first of these members that the line has, if it is a string or a number. */
+/* Find the first of these members in the line, if it is a string or a number. */
 static annal_status add_session(const struct importer *importer, annal_slice line, struct buf *out)
 {
     char path[64];
@@ -165,7 +163,7 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
     struct buf head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
     annal_status status = ANNAL_OK;
-    /* The first line is read whole, however long. */
+    /* Read the first line whole, however long. */
     while (!at_end && status == ANNAL_OK && out->len == 0 &&
            head.len < (seen == 0 ? ANNAL_IMPORT_LINE_BYTES_MAX : HEAD_BYTES)) {
         status = annal__buf_reserve(&head, 65536);
@@ -192,13 +190,13 @@ void detect_say_left_out(const char *path, bool plain)
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
         say("'%s' is empty: left out", path);
     else
-        say("'%s' is of no kind that is known: left out%s", path,
+        say("'%s' is of an unknown kind: left out%s", path,
             plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
 }
 
 void detect_say_other(const char *path, const char *kind)
 {
-    say("'%s' has the name of a log of %s, and another content: left out", path, kind);
+    say("'%s' has the name of a log of %s, but other content: left out", path, kind);
 }
 
 bool detect_directory(const char *path)
@@ -266,7 +264,7 @@ bool detect_keeps_beside(const char *path)
     return false;
 }
 
-/* Whether it names a session at its head, as only logs of this kind do; or is a database. */
+/* Return whether it names a session in its head, as only logs of this kind do; or is a database. */
 static bool is_known_by_its_head(const struct importer *importer, const char *path)
 {
     char first;

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The files in path that match a pattern, by name. globfree() them in either case. */
+/* List the files in path that match a pattern, by name. The caller calls globfree() in either
+ * case. */
 static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
 {
     struct buf text = {0};
@@ -47,7 +48,7 @@ bool directory_is_log(const struct importer *importer, const char *path)
     return found;
 }
 
-/* A file that is larger than its limit ends in ANNAL_ERR_LIMIT. */
+/* Read a file. ANNAL_ERR_LIMIT: it is larger than its limit. */
 static annal_status read_whole(FILE *file, struct buf *out)
 {
     annal_status status = ANNAL_OK;
@@ -71,7 +72,7 @@ static void copy_text(FILE *file, FILE *lines)
         fputc('\n', lines);
 }
 
-/* Between the tokens of JSON a line break is a space; elsewhere JSON has none. */
+/* Replace line breaks by spaces: JSON has line breaks only between tokens. */
 static void make_one_line(struct buf *text)
 {
     for (size_t i = 0; i < text->len; i++)
@@ -79,7 +80,8 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-/* Of a file that is too large: who imports the line makes it shorter, or keeps it in pieces. */
+/* Write the text of a file that is too large: the importer shortens the line, or keeps it in
+ * pieces. */
 static void write_unchecked(FILE *file, annal_slice head, struct buf *text, FILE *lines)
 {
     rewind(file);
@@ -136,7 +138,7 @@ annal_status directory_write_file(const char *path, annal_slice head, bool only_
     return status;
 }
 
-/* It may be gone since its name was read. */
+/* Read the file, which may have been removed since its name was read. */
 static annal_status write_file(const char *path, const char *name, bool only_whole, FILE *lines,
                                annal_error *err)
 {

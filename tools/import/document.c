@@ -18,7 +18,7 @@
 #define PEEK_BYTES ((size_t)64 << 10)
 #define COPY_BYTES ((size_t)1 << 20)
 
-/* An array that is split is at most this deep in its document. */
+/* Greatest depth of a split array in its document. */
 enum { KEYS_MAX = 6 };
 
 static bool is_value(annal_slice text)
@@ -26,7 +26,7 @@ static bool is_value(annal_slice text)
     return annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* The next line that is not blank, trimmed; false if no whole line is left. */
+/* Find the next line that is not blank, trimmed; false if no whole line is left. */
 static bool next_line(annal_slice *rest, annal_slice *out)
 {
     for (;;) {
@@ -58,15 +58,16 @@ struct walk {
     const char *at, *end;
     int depth;
     char kinds[KEYS_MAX];       /* '{' or '[' at each depth, from 1 */
-    annal_slice keys[KEYS_MAX]; /* the member that is open at each depth */
+    annal_slice keys[KEYS_MAX]; /* the open member at each depth */
     int split_depth;            /* of the array whose items are returned; 0: in none */
-    annal_slice path;           /* its name in the directive */
-    const char *array;          /* where it begins */
-    const char *item;           /* where the current item begins; NULL: none */
+    annal_slice path;           /* name of the array in the directive */
+    const char *array;          /* start of the array */
+    const char *item;           /* start of the current item, or NULL */
     uint64_t index;             /* of that item */
 };
 
-/* Whether what begins at this depth has this path: "$.a.b" is at depth 3, under "a" and "b". */
+/* Return whether the value at this depth has this path: "$.a.b" is at depth 3, under "a" and
+ * "b". */
 static bool stands_at(const struct walk *walk, annal_slice path)
 {
     int depth = 1;
@@ -132,7 +133,7 @@ static void close_nested(struct walk *walk)
     walk->depth--;
 }
 
-/* It is at the quote that begins the string, and afterwards at the one that ends it. */
+/* Move from the quote that begins the string to the quote that ends it. */
 static void take_string(struct walk *walk)
 {
     const char *begin = walk->at + 1, *next = annal__json_string_end(walk->at, walk->end);
@@ -143,7 +144,7 @@ static void take_string(struct walk *walk)
         walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
 }
 
-/* The tokens before the fault are sound, so only brackets and quotes have to be distinguished. */
+/* Count brackets and quotes up to the fault: all tokens before it are valid. */
 static void walk_document(const struct document *document, const struct visitor *visitor)
 {
     struct walk walk = {.document = document,
@@ -168,7 +169,7 @@ static void walk_document(const struct document *document, const struct visitor 
 
 /* ---- Opening ---- */
 
-/* Rule 2, from the first bytes alone if they are enough. */
+/* Judge by rule 2 from the first bytes alone, if they are enough. */
 static bool begins_with_lines(int fd)
 {
     char head[PEEK_BYTES];
@@ -185,7 +186,7 @@ static annal_status map_copy(struct document *document, int fd, annal_error *err
     annal_status status = ANNAL_OK;
     off_t at = 0;
     if (copy == NULL || bytes == NULL)
-        status = annal__fail_errno(err, "make a temporary file");
+        status = annal__fail_errno(err, "create a temporary file");
     while (status >= 0) {
         ssize_t got = pread(fd, bytes, COPY_BYTES, at);
         if (got == 0)
@@ -219,7 +220,7 @@ static void note_array(void *arg, const char *begin, const char *end)
     *(bool *)arg = true;
 }
 
-/* Rule 2. */
+/* Judge the whole file by rule 2. */
 static bool is_document(struct document *document)
 {
     annal_slice rest = document->text, line;
@@ -287,8 +288,8 @@ void document_put_on_one_line(annal_slice json, FILE *lines)
 
 struct writing {
     FILE *lines;
-    annal_slice only; /* items of this array; empty: of all */
-    const char *done; /* so far the text is written, or replaced by something that is */
+    annal_slice only; /* items of this array; empty: all arrays */
+    const char *done; /* up to here the text is written or replaced */
 };
 
 static void put_on_one_line(FILE *lines, const char *begin, const char *end)
@@ -315,7 +316,7 @@ static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice va
     fputs("}\n", writing->lines);
 }
 
-/* Rule 3: what is neither an item nor between two of them. */
+/* Write what is neither an item nor between two items: rule 3. */
 static void put_rest(struct writing *writing, const char *until)
 {
     annal_slice rest = {writing->done, (size_t)(until - writing->done)};
@@ -327,7 +328,7 @@ static void put_rest(struct writing *writing, const char *until)
     }
 }
 
-/* Rule 3: what comes before the first array says whose the items are. */
+/* Write what precedes the first array, because it may name the owner of the items: rule 3. */
 static void put_head_of_damaged(void *arg, const struct walk *walk)
 {
     struct writing *writing = arg;
@@ -369,7 +370,8 @@ static bool is_split(const struct document *document, annal_slice path)
     return false;
 }
 
-/* Whether the value is nothing but arrays whose items become lines, of which one has an item. */
+/* Return whether the value consists only of arrays whose items become lines, and one has an
+ * item. */
 static bool has_only_items(const struct document *document)
 {
     struct json_walk walk;

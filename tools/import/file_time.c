@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What "time" takes in the data of an event. */
+/* The size of "time" in the data of an event. */
 #define TIME_BYTES_MAX 64
 
-/* pattern: 0 is a digit, _ what is between date and time, : a colon or a dash. */
+/* In a pattern 0 is a digit, _ the separator of date and time, : a colon or a dash. */
 static bool looks_like(const char *text, const char *pattern)
 {
     for (; *pattern != '\0'; pattern++, text++) {
@@ -88,7 +88,7 @@ annal_status say_source(struct buf *bytes, const char *path, size_t *inout_at, s
     char *absolute = realpath(path, NULL);
     size_t at = bytes->len, len = data.len - 1; /* without the brace */
     (void)gethostname(host, sizeof host - 1);
-    annal_status status = annal__buf_reserve(bytes, len); /* so that data stays where it is */
+    annal_status status = annal__buf_reserve(bytes, len); /* so that data does not move */
     if (status >= 0)
         status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
     if (status >= 0)

@@ -41,16 +41,16 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
     return EXIT_DONE;
 }
 
-/* Where the walk is. */
+/* Position of the walk. */
 struct place_in_walk {
-    int depth;   /* below what the user named */
+    int depth;   /* below the path from the user */
     bool hidden; /* below a name that begins with a dot */
-    bool linked; /* behind a link: only what was not found before */
+    bool linked; /* behind a link: only files that were not found before */
 };
 
 static int find_at(struct logs *logs, const char *path, struct place_in_walk at);
 
-/* A file that no program keeps with its logs is counted, and the first one named. */
+/* Count a file that no program keeps with its logs; the first is reported by name. */
 static void count_other(struct logs *logs, const char *path, const struct stat *st,
                         struct place_in_walk at)
 {
@@ -134,7 +134,7 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
 static int find_below(struct logs *logs, const char *path, const struct stat *st,
                       struct place_in_walk at)
 {
-    if (is_store(logs, st)) /* what is appended there would be a log itself */
+    if (is_store(logs, st)) /* or the log would grow with each import */
         return EXIT_DONE;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);
@@ -146,7 +146,7 @@ static int find_below(struct logs *logs, const char *path, const struct stat *st
     return EXIT_DONE;
 }
 
-/* 1: it was found before, 0: it is new and noted, -1: out of memory. */
+/* Note a file. 1: it was found before, 0: it is new, -1: out of memory. */
 static int note_found(struct logs *logs, const struct stat *st)
 {
     const struct found new = {st->st_dev, st->st_ino};
@@ -175,7 +175,7 @@ static int keep_link(struct logs *logs, const char *path)
     return EXIT_DONE;
 }
 
-/* A file that the user named, or one that has the name of a log. */
+/* Add a file that the user named, or a file with the name of a log. */
 static int find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
 {
     if (!S_ISREG(st->st_mode))
@@ -195,7 +195,8 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
     struct stat st;
     if ((at.depth == 0 || at.linked ? stat(path, &st) : lstat(path, &st)) < 0) {
         if (at.depth == 0 || errno != ENOENT || (at.linked && wants_file(logs, path)))
-            leave_out(logs, path, strerror(errno)); /* else it is gone since its name was read */
+            /* else it was removed since its name was read */
+            leave_out(logs, path, strerror(errno));
         return EXIT_DONE;
     }
     if (S_ISLNK(st.st_mode))
@@ -214,7 +215,7 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
                                : find_file(logs, path, &st, at.depth);
 }
 
-/* A session begins with its log, and not with a text beside it. */
+/* Sort a log before the texts beside it, because the log creates the session. */
 static void put_texts_last(struct logs *logs, size_t first)
 {
     size_t kept = first, texts = 0;
@@ -235,7 +236,8 @@ int find_logs(struct logs *logs, const char *path)
     uint64_t left_out = logs->left_out;
     size_t first = logs->count;
     int exit_status = find_at(logs, path, (struct place_in_walk){0});
-    for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++) /* it may find more */
+    /* following may find more links */
+    for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++)
         exit_status =
             find_at(logs, logs->links[i], (struct place_in_walk){.depth = 1, .linked = true});
     for (size_t i = 0; i < logs->link_count; i++)

@@ -30,40 +30,40 @@
 #define POLL_US   ((int64_t)2000000)
 #define QUIET_US  ((int64_t)5000000)
 #define RETRY_US  ((int64_t)1000000)
-#define GAP_US    ((int64_t)10000)    /* between two looks at one log */
-#define LINGER_US ((int64_t)10000000) /* a file that was moved away may still be written to */
-/* between two looks at it: there may be no more notifications of it */
+#define GAP_US    ((int64_t)10000)    /* between two checks of one log */
+#define LINGER_US ((int64_t)10000000) /* how long a moved file may still be written */
+/* Interval between checks of a moved file, which may cause no more notifications. */
 #define MOVED_US  ((int64_t)250000)
 #define DEEP_MAX  4 /* depth of directories in a log that is a directory */
 #define PATH_SIZE 4608
 
-/* A file as it was last read. */
+/* A file in the state of the last read. */
 struct reading {
-    struct import_job *job; /* open: rule 1 */
+    struct import_job *job; /* open job: rule 1 */
     struct follow_totals totals;
 };
 
 struct followed {
     char *path;
-    struct importer importer; /* kind NULL: not known yet */
-    bool named;               /* by the user */
+    struct importer importer; /* kind NULL: unknown so far */
+    bool named;               /* named by the user */
     struct reading now;
-    struct reading moved;        /* rule 3: the file that was at path before */
-    int64_t moved_us;            /* when it was last written */
-    int64_t moved_due_us;        /* when to look at it again */
-    struct follow_totals before; /* of still older files */
-    uint64_t stamp;              /* of the log when it was last read */
-    int64_t changed_us;          /* when it was found to have changed */
-    int64_t due_us;              /* not to be looked at before */
+    struct reading moved;        /* rule 3: the previous file at path */
+    int64_t moved_us;            /* time of its last write */
+    int64_t moved_due_us;        /* time of the next check */
+    struct follow_totals before; /* totals of still older files */
+    uint64_t stamp;              /* stamp of the log at the last read */
+    int64_t changed_us;          /* when a change was noticed */
+    int64_t due_us;              /* earliest time of the next read */
     bool is_changed;
-    bool is_half; /* rule 2: it waits until it changes or has rested */
+    bool is_half; /* rule 2: waits until it changes or becomes quiet */
     bool was_read;
     bool was_refused;
-    bool was_unknown; /* it was said that its layout is not known */
+    bool was_unknown; /* its unknown layout was reported */
     bool is_empty;    /* nothing else was found in it so far */
-    bool is_other;    /* it is no log of its kind */
-    bool waits;       /* its first line is not complete yet */
-    bool rests;       /* nobody has written to it for QUIET_US: rule 7 */
+    bool is_other;    /* it is not a log of its kind */
+    bool waits;       /* its first line is incomplete */
+    bool rests;       /* quiet for QUIET_US: rule 7 */
 };
 
 struct follow {
@@ -75,14 +75,14 @@ struct follow {
     struct import_spares spares; /* rule 8 */
     struct followed *logs;
     size_t count;
-    struct places places; /* of logs by their paths */
+    struct places places; /* index of logs by path */
     size_t live_max;      /* rule 1 */
     size_t left;          /* logs that the first pass has not read yet */
-    bool search;          /* there may be new logs */
-    int64_t search_us;    /* not before */
-    int64_t polled_us;    /* when all were last looked at */
-    bool ended;           /* a signal came */
-    bool said_no_watch;   /* that there is only polling */
+    bool search;          /* new logs may exist */
+    int64_t search_us;    /* earliest time of the search */
+    int64_t polled_us;    /* time of the last check of all logs */
+    bool ended;           /* a signal was received */
+    bool said_no_watch;   /* polling as the only way was reported */
     int exit_status;
 };
 
@@ -94,7 +94,7 @@ int follow_signals(void)
     struct sigaction how;
     sigset_t set;
     sigemptyset(&set);
-    /* nohup ignores one of them for us */
+    /* nohup ignores one of them */
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         if (sigaction(ending[i], NULL, &how) == 0 && how.sa_handler != SIG_IGN)
             sigaddset(&set, ending[i]);
@@ -102,7 +102,7 @@ int follow_signals(void)
                  ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)
                  : -1;
     if (fd < 0)
-        (void)fail_storage("import --follow: cannot hear signals: %s", strerror(errno));
+        (void)fail_storage("import --follow: cannot receive signals: %s", strerror(errno));
     return fd;
 }
 
@@ -112,7 +112,7 @@ static bool signal_came(const struct follow *follow)
     return read(follow->options->signals, &info, sizeof info) == (ssize_t)sizeof info;
 }
 
-/* Between two chunks of a log. At the end, it takes another signal. */
+/* Check for a signal between two chunks of a log. At the end, wait for another signal. */
 static bool wants_to_stop(void *arg)
 {
     struct follow *follow = arg;
@@ -121,7 +121,7 @@ static bool wants_to_stop(void *arg)
     return follow->ended;
 }
 
-/* ---- Whether it has changed ---- */
+/* ---- Changes ---- */
 
 static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
 {
@@ -131,7 +131,7 @@ static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
     *stamp = annal__hash(facts, sizeof facts, *stamp);
 }
 
-/* Names come in any order, so their stamps are added up. */
+/* Add up the stamps of the files, because names are read in any order. */
 static uint64_t stamp_of_directory(const char *path, int depth)
 {
     uint64_t sum = 0;
@@ -157,7 +157,8 @@ static uint64_t stamp_of_directory(const char *path, int depth)
     return sum;
 }
 
-/* 0: it does not exist. A database writes to files beside itself first. */
+/* Compute the stamp of a log. 0: it does not exist. A database first writes to files beside
+ * itself. */
 static uint64_t stamp_of(const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -182,7 +183,7 @@ static void note_change(struct followed *log)
     log->changed_us = annal__monotonic_us();
 }
 
-/* ---- Which logs there are ---- */
+/* ---- The logs ---- */
 
 static bool is_followed(const struct follow *follow, const char *path, uint64_t hash)
 {
@@ -219,7 +220,7 @@ static void watch_directory(void *arg, const char *path)
     watch_add(&follow->watch, path);
 }
 
-/* The content of a directory that is a log. */
+/* Watch the content of a directory that is a log. */
 static void watch_below(struct follow *follow, const char *path, int depth)
 {
     DIR *directory = opendir(path);
@@ -237,8 +238,7 @@ static void watch_below(struct follow *follow, const char *path, int depth)
     closedir(directory);
 }
 
-/* A file is watched itself, which follows a link, and so is its directory, in which it may be
- * replaced. */
+/* Watch the file itself, which follows a link, and its directory, in which it may be replaced. */
 static void watch_file(struct follow *follow, const char *path)
 {
     char directory[PATH_SIZE];
@@ -254,7 +254,7 @@ static void watch_operand(struct follow *follow, const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        watch_below(follow, path, DEEP_MAX); /* looked into by find_logs(), unless it is a log */
+        watch_below(follow, path, DEEP_MAX); /* find_logs() reads it, unless it is a log */
     else
         watch_file(follow, path);
 }
@@ -305,7 +305,7 @@ static bool is_of(const char *log, const char *path)
            strcmp(path + len, "-journal") == 0;
 }
 
-/* inotify calls files in the working directory "./x". */
+/* Remove "./": inotify reports files in the working directory as "./x". */
 static const char *plain(const char *path)
 {
     return strncmp(path, "./", 2) == 0 ? path + 2 : path;
@@ -326,7 +326,7 @@ static void hear(void *arg, const char *path, bool appeared)
         follow->search = true;
     struct stat st;
     if (appeared && known && path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        follow->search = true; /* inside a log: to be watched */
+        follow->search = true; /* inside a log: must be watched */
 }
 
 static void look_at_all(struct follow *follow)
@@ -361,7 +361,7 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->same += more->same;
 }
 
-/* What an import prints at its end, printed as soon as it is seen. */
+/* Print at once what an import prints at its end. */
 static void tell_unreadable(const struct followed *log, const struct import_report *report,
                             uint64_t lines)
 {
@@ -374,7 +374,7 @@ static void tell_unreadable(const struct followed *log, const struct import_repo
             log->path, lines, report->last_unreadable);
 }
 
-/* Report what a job took; the job itself reports everything since it was opened. */
+/* Report what a job imported now; the job itself reports everything since it was opened. */
 static void tell(struct follow *follow, struct followed *log, struct reading *reading,
                  uint64_t events_before)
 {
@@ -400,7 +400,8 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     log->was_read = true;
 }
 
-/* A failure of the store ends everything; one of a log is reported once, until the log changes. */
+/* Handle a failure: a failure of the store ends everything; a failure of a log is reported once,
+ * until the log changes. */
 static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
                            annal_status status, const annal_error *err)
 {
@@ -425,7 +426,7 @@ static void close_reading(struct reading *reading)
     reading->job = NULL;
 }
 
-/* A job that failed is closed. */
+/* Close a job that failed. */
 static annal_status take(struct follow *follow, struct followed *log, struct reading *reading,
                          enum import_until until)
 {
@@ -448,11 +449,12 @@ static annal_status take_and_close(struct follow *follow, struct followed *log,
     return status;
 }
 
-/* Take a log to its end, as an import does, and close it. What did not change is noted: rule 8. */
+/* Import a log to its end, and close it. An unchanged log is noted: rule 8. */
 static annal_status finish(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     annal_status status = take(follow, log, &log->now, IMPORT_LAST);
-    if (status >= 0 && log->now.job != NULL && !follow->ended) /* else it may have stopped before */
+    /* else it may have stopped earlier */
+    if (status >= 0 && log->now.job != NULL && !follow->ended)
         unchanged_note(follow->unchanged, mark, &follow->import, &log->importer,
                        import_report(log->now.job));
     close_reading(&log->now);
@@ -468,7 +470,7 @@ static annal_status finish_live(struct follow *follow, struct followed *log)
     return status;
 }
 
-/* Rule 1: before another one is opened, close the one that has rested longest. */
+/* Close the log that has been quiet longest, before another is opened: rule 1. */
 static annal_status make_room(struct follow *follow)
 {
     struct followed *oldest = NULL;
@@ -482,7 +484,7 @@ static annal_status make_room(struct follow *follow)
     return live >= follow->live_max ? finish_live(follow, oldest) : ANNAL_OK;
 }
 
-/* An importer holds a temporary file, too. */
+/* Limit the importers as well, because each holds a temporary file. */
 static size_t find_live_max(void)
 {
     struct rlimit limit;
@@ -515,7 +517,7 @@ static annal_status leave_replaced(struct follow *follow, struct followed *log,
     if (status >= 0 && change == IMPORT_REWRITTEN)
         status = take_and_close(follow, log, &log->moved, IMPORT_REST);
     if (log->stamp == 0)
-        say("'%s' is gone; another one in its place is read from its beginning", log->path);
+        say("'%s' was removed; its replacement is read from its beginning", log->path);
     else
         say("'%s' was %s; it is read from its beginning", log->path,
             change == IMPORT_REWRITTEN ? "cut short or written over" : "replaced");
@@ -536,7 +538,7 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
 
 /* ---- Reading a log ---- */
 
-/* A file that has the name of a log, and another content, is none until it changes. */
+/* Ignore a file with the name of a log and other content until it changes. */
 static annal_status leave_other(struct follow *follow, struct followed *log)
 {
     annal_error err = {0};
@@ -561,7 +563,7 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
     return ANNAL_OK;
 }
 
-/* Rule 8: what an earlier import or follow noted is taken over without reading the log. */
+/* Take over what an earlier import or follow noted, without reading the log: rule 8. */
 static bool take_over(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     struct import_report report = {0};
@@ -576,7 +578,7 @@ static bool take_over(struct follow *follow, struct followed *log, const struct 
     return true;
 }
 
-/* Whether a file was last written so long ago that no one seems to write to it. */
+/* Return whether the last write to a file was so long ago that it seems finished. */
 static bool has_rested(const char *path)
 {
     struct stat st;
@@ -631,7 +633,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     return status;
 }
 
-/* It has changed: take what is new. */
+/* Import the new part of a changed log. */
 static annal_status read_log(struct follow *follow, struct followed *log, bool last)
 {
     annal_status status = ANNAL_OK;
@@ -658,7 +660,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     return status;
 }
 
-/* When a log is to be read again, as far as is known. */
+/* Compute when a log must be read again, as far as known. */
 static int64_t read_us(const struct followed *log)
 {
     int64_t rested_us = log->changed_us + QUIET_US;
@@ -723,7 +725,7 @@ static void wait_for_word(struct follow *follow)
 
 /* ---- The end ---- */
 
-/* Rule 6. A change that is found now was written before the signal. */
+/* Import each log to its end: rule 6. A change that is noticed now was made before the signal. */
 static annal_status take_last(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -734,7 +736,7 @@ static annal_status take_last(struct follow *follow)
         if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed || log->is_half ||
                             stamp_of(log->path) != log->stamp))
             status = read_log(follow, log, true);
-        if (status >= 0) /* it may have found that the log was replaced */
+        if (status >= 0) /* it may have noticed that the log was replaced */
             status = leave_moved(follow, log);
     }
     follow->ended = true;
@@ -771,7 +773,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
     watch_done(&follow->watch);
 }
 
-/* A follow that is killed later does not lose what its first pass noted. */
+/* Write the notes of the first pass, so that a later kill does not lose them. */
 static void save_unchanged(struct follow *follow)
 {
     if (follow->unchanged == NULL)

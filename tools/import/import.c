@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Importing a file.
+ * Import one file.
  *
- * (1) Memory does not grow with the file: it is read in chunks, its lines go to the importer in
- *     batches, their events to the store in appends of bounded size. Of a line that is longer than
- *     ANNAL_IMPORT_LINE_BYTES_MAX long strings become artifacts (long_strings.h); if it is still
- *     longer, it goes in pieces.
- * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a
- *     session has are read from its journal when the file first touches it. (unchanged.h is a hint
- *     that saves reading a log; nothing depends on it.)
- * (3) A last line without a line break may be half of one. It is imported when it is a whole JSON
+ * (1) Memory does not grow with the file: it is read in chunks, its lines are passed to the
+ *     importer in batches, and their events to the store in appends of bounded size. In a line
+ *     longer than ANNAL_IMPORT_LINE_BYTES_MAX, long strings become artifacts (long_strings.h); if
+ *     the line is still longer, it is passed in pieces.
+ * (2) Nothing is appended twice. The id of an event identifies its source; the ids of a session are
+ *     read from its journal when the file first touches it. (unchanged.h is a hint that saves
+ *     reading a log; nothing depends on it.)
+ * (3) A last line without a line break may be incomplete. It is imported if it is a whole JSON
  *     object or array, which no further byte can turn into another; otherwise it waits, as
  *     unfinished.
- * (4) Every byte of a large file is written once: events go to their journals at level os. They are
- *     made durable at the end of the file, before anything is reported, and every SYNC_BYTES. After
- *     a power cut each session has a prefix of its events, and by (2) the next import adds the
- *     rest.
- * (5) An event of time 1 has none in its line. It gets that of the event before it, else that of
- *     the first one behind it, if that comes before it must be appended, else that of the file; its
- *     data says so under "time".
- * (6) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
+ * (4) Every byte of a large file is written once: events are written to their journals at level os.
+ *     They are made durable at the end of the file, before anything is reported, and every
+ *     SYNC_BYTES. After a power cut each session has a prefix of its events, and by (2) the next
+ *     import adds the rest.
+ * (5) Time 1 means that an event has no time in its line. It receives the time of the event before
+ *     it, else the time of the next event with a time, if that is read before the append, else the
+ *     time of the file; "time" in its data names the source.
+ * (6) A byte order mark, and the CR of CRLF, are part of the file's encoding, not of a line.
  */
 #include "tools/import/import.h"
 
@@ -45,7 +45,7 @@
 #define BATCH_LINES 512
 #define BATCH_BYTES ((size_t)4 << 20)
 
-/* A smaller file goes through the commit log: twice the bytes, but fewer syncs. */
+/* A smaller file uses the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
 
 /* ---- Lines ---- */
@@ -70,7 +70,7 @@ static annal_status add_line(struct import_job *job, annal_slice bytes, uint32_t
     return ANNAL_OK;
 }
 
-/* The pieces of bytes, which begin a line that is too long; *inout loses what was taken. */
+/* Pass the pieces of bytes, which begin a line that is too long; removes them from *inout. */
 static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool whole,
                                annal_error *err)
 {
@@ -83,7 +83,7 @@ static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool 
     return status;
 }
 
-/* A line that ends here. */
+/* Pass a complete line. */
 static annal_status end_line(struct import_job *job, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -108,7 +108,7 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
     return status;
 }
 
-/* What begins a line that is too long: without its long strings, else in pieces. */
+/* Pass the beginning of a line that is too long: without its long strings, else in pieces. */
 static annal_status shorten_rest(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -127,7 +127,7 @@ static annal_status shorten_rest(struct import_job *job, annal_error *err)
     return status;
 }
 
-/* Make lines of what was read. What is left in the buffer is the beginning of one. */
+/* Split the buffer into lines. What is left in the buffer is the beginning of a line. */
 static annal_status take_lines(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -164,7 +164,7 @@ static bool is_blank(annal_slice bytes)
     return true;
 }
 
-/* What follows the last line break. */
+/* Pass what follows the last line break. */
 static annal_status take_last(struct import_job *job, annal_error *err)
 {
     annal_slice rest = annal__buf_slice(&job->read);
@@ -176,7 +176,7 @@ static annal_status take_last(struct import_job *job, annal_error *err)
     if (rest.len == 0 && job->parts == 0)
         return ANNAL_OK;
     if (job->parts > 0) {
-        job->number++; /* its pieces are imported; the last one comes when it is whole */
+        job->number++; /* its pieces are imported; the last piece follows when it is complete */
         return ANNAL_OK;
     }
     if (is_blank(rest) || (closed && annal__json_check(rest, JSON_DEPTH_MAX, NULL) == JSON_VALID)) {
@@ -221,7 +221,7 @@ static annal_status read_more(struct import_job *job, annal_error *err)
     return job->strings.open ? long_strings_more(&job->strings, &job->read, from, err) : ANNAL_OK;
 }
 
-/* Rule 5. */
+/* Give the waiting events a time: rule 5. */
 static void drop_mark(struct import_job *job)
 {
     if (job->offset == job->read.len && job->read.len >= 3 &&
@@ -237,7 +237,7 @@ static bool wants_to_stop(const struct import_job *job)
            job->options->stop(job->options->arg);
 }
 
-/* More lines may follow, and then the same end. */
+/* More lines may follow, and then the end is reached again. */
 static annal_status take_end(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -266,7 +266,7 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         status = annal__import_end(job->import, take_end, job, err);
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = import_note_unknown(job, err);
-    if (job->read.len == 0) /* it may wait for long */
+    if (job->read.len == 0) /* the next bytes may take a while */
         annal__buf_done(&job->read);
     return status;
 }
@@ -292,7 +292,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     job->report.blank = counts.blank;
     job->report.duplicate = counts.duplicate;
     job->report.lines = job->number;
-    job->level = ANNAL_LEVEL_BATCH; /* little comes from now on */
+    job->level = ANNAL_LEVEL_BATCH; /* little follows from now on */
     job->failed = status < 0;
     if (status < 0)
         annal__error_context(err, "import '%s'", job->path);
@@ -315,7 +315,7 @@ bool import_is_log(const struct import_job *job)
     return job->is_log;
 }
 
-/* Until it has yielded a line, more of it may show that it is a document. */
+/* Check again whether it is a document, until it has yielded a line. */
 bool import_can_go_on(const struct import_job *job)
 {
     return job->is_log && !job->failed && job->number > 0;
@@ -358,7 +358,7 @@ static bool take_spare(struct import_job *job, const annal_import_source *source
     return job->import != NULL;
 }
 
-/* One of each kind is enough. */
+/* Keep one prepared importer of each kind. */
 static void leave_spare(struct import_job *job)
 {
     struct import_spares *spares = job->options != NULL ? job->options->spares : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of an import: rules 2, 4 and 5 of import.c. */
+/* Append the events of an import: rules 2, 4 and 5 of import.c. */
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -22,17 +22,17 @@
 #define APPEND_BYTES ((size_t)4 << 20)
 #define SYNC_BYTES   ((uint64_t)16 << 20)
 
-/* Of data; its time and its source are added to it. */
+/* Limit of data; its time and its source are added to it. */
 #define EVENT_BYTES_MAX ((size_t)ANNAL_DATA_BYTES_MAX - ((size_t)32 << 10))
 
-/* Another importer may append the same events between our look at the journal and our append. */
+/* Another importer may append the same events between our read of the journal and our append. */
 #define APPEND_TRIES 3
 
 /* ---- Sessions ---- */
 
 #define DIRECTORY_ID_BYTES sizeof "directory.0123456789abcdef"
 
-/* The id of an event that says no more than this directory. False: data names none. */
+/* Write the id of an event that records only this directory. False: data names none. */
 static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
 {
     annal_slice directory = annal__json_member(data, "working_directory");
@@ -68,7 +68,8 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Whether the logs of a run share what is known of the session: it may have thousands of texts. */
+/* Return whether the logs of a run share the state of the session: it may have thousands of
+ * texts. */
 static bool is_shared(const struct import_job *job)
 {
     return job->is_text && job->options != NULL && job->options->owners != NULL;
@@ -99,8 +100,8 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
     session->left_out = deleted_has(deleted, id) &&
                         annal_session_info_get(job->store, id, &info, NULL) == ANNAL_ERR_NOTFOUND;
     if (session->left_out)
-        say("import '%s': session '%s' was deleted, and is left out; --again imports it", job->path,
-            session->id);
+        say("import '%s': session '%s' was deleted, so it is left out; --again imports it",
+            job->path, session->id);
     return ANNAL_OK;
 }
 
@@ -111,7 +112,7 @@ static annal_slice piece_of(const struct pending *pending, size_t at, size_t len
     return (annal_slice){len > 0 ? pending->bytes.ptr + at : NULL, len};
 }
 
-/* Drop the events that the store has by now. */
+/* Drop the events that the store already has. */
 static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
 {
     struct pending *pending = &job->pending;
@@ -131,7 +132,7 @@ static annal_status drop_known(struct import_job *job, annal_slice session, anna
     return status;
 }
 
-/* Rule 5: those that wait without a time have this one. */
+/* Give this time to the events that wait without a time: rule 5. */
 static void give_time(struct pending *pending, int64_t ts_us, const char *from)
 {
     for (size_t i = 0; i < pending->count && ts_us > 1; i++) {
@@ -157,7 +158,7 @@ static annal_status give_times(struct import_job *job, annal_error *err)
         struct waiting *event = &pending->events[i];
         if (event->time_from != NULL)
             status = say_time(&pending->bytes, event->time_from, &event->data, &event->data_len);
-        event->time_from = NULL; /* it is said */
+        event->time_from = NULL; /* the line has a time */
     }
     return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
 }
@@ -220,7 +221,7 @@ static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, s
     return annal__buf_append_slice(bytes, slice);
 }
 
-/* An id that a log has twice is appended once, even within one append. */
+/* Append an id that a log has twice only once, even within one append. */
 static bool is_pending(const struct import_job *job, size_t session, annal_slice id)
 {
     const struct pending *pending = &job->pending;
@@ -233,7 +234,7 @@ static bool is_pending(const struct import_job *job, size_t session, annal_slice
     return false;
 }
 
-/* A line of several pieces counts once. */
+/* Count a line of several pieces once. */
 static void count_unreadable(struct import_report *report, const annal_import_event *event)
 {
     if (!annal__slice_is(event->draft.type, "import.unreadable") ||
@@ -244,9 +245,9 @@ static void count_unreadable(struct import_report *report, const annal_import_ev
     report->last_unreadable = event->line;
 }
 
-/* ---- What the importer does not know ---- */
+/* ---- Unknown layouts ---- */
 
-/* Whether a directive of the importer has a pattern for this kind of records. */
+/* Return whether a directive of the importer has a pattern for this kind of records. */
 static bool is_named(const struct import_job *job, const char *directive, const char *kind)
 {
     const struct importer importer = {.kind = job->kind, .sql = job->text};
@@ -287,7 +288,7 @@ static void count_record(struct import_job *job, struct import_session *session,
         memcpy(report->kinds[report->kind_count++], kind, sizeof kind);
 }
 
-/* The importer knows what a copy of a record in another session is. */
+/* The importer recognizes copies of records in other sessions. */
 static bool is_copied(annal_slice data)
 {
     annal_slice source = annal__json_member(data, "source");
@@ -336,8 +337,8 @@ int import_say_unknown(const struct import_report *report, const char *path, con
     }
     for (size_t i = 0; i < report->kind_count; i++)
         (void)!annal__buf_printf(&names, "%s%s", i > 0 ? ", " : "", report->kinds[i]);
-    say("import '%s': %" PRIu64 " record%s of a layout that the importer %s does not know (%.*s): "
-        "kept as import.record%s",
+    say("import '%s': %" PRIu64
+        " record%s of a layout that the importer %s does not know (%.*s): kept as import.record%s",
         path, count, count == 1 ? " is" : "s are", kind, (int)names.len, names.ptr,
         report->own == 0 ? "; nothing else was found in it" : "");
     annal__buf_done(&names);
@@ -390,9 +391,10 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err)
     return status;
 }
 
-/* ---- Taking an event ---- */
+/* ---- Events ---- */
 
-/* Long strings of its line, and its own if it is too long, become artifacts of its session. */
+/* Store the long strings of its line, and its own if it is too long, as artifacts of its
+ * session. */
 static annal_status store_strings(struct import_job *job, const annal_import_event *event,
                                   struct buf *shortened, annal_slice *data, annal_error *err)
 {
@@ -440,8 +442,8 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
 }
 
 /*
- * A log that was moved begins its session in another directory than the session that the store has:
- * say so, because nothing else of a moved log is new.
+ * Report a log that was moved: it begins its session in another directory than the session in the
+ * store, and nothing else of a moved log is new.
  */
 static annal_status note_move(struct import_job *job, const annal_import_event *event,
                               int64_t last_us, annal_error *err)
@@ -472,7 +474,7 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
     return status;
 }
 
-/* The importer returned an event. */
+/* Accept an event from the importer. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -497,7 +499,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = is_shared(job)
                      ? owners_read(job->options->owners, job->store, event->session, last_us, err)
                      : read_known(job, event->session, last_us, err);
-        if (job->is_text) /* beside a log: as old as what the session has by now */
+        if (job->is_text) /* beside a log: as old as the last event of the session */
             job->last_us = *last_us;
         job->report.sessions[index].known_read = status >= 0;
     }

@@ -56,7 +56,7 @@ bool importer_detects(const struct importer *importer)
     return false;
 }
 
-/* Where the words of the directive's next line begin, in the text behind from; 0: there is none. */
+/* Find the words of the directive's next line, in the text after `from`; 0: no more lines. */
 static size_t find_directive(annal_slice sql, const char *directive, size_t from)
 {
     char mark[64];
@@ -85,7 +85,7 @@ annal_slice importer_word(const struct importer *importer, const char *directive
     return (annal_slice){sql.ptr + begin, *at - begin};
 }
 
-/* Whether a name matches one of the directive's patterns, or name.zst does. */
+/* Return whether a name, or name without .zst, matches one of the directive's patterns. */
 static bool fits(const struct importer *importer, const char *directive, const char *name)
 {
     size_t at = 0;
@@ -101,7 +101,7 @@ static bool fits(const struct importer *importer, const char *directive, const c
     return false;
 }
 
-/* The last parts of a path, after its last slash but so many. */
+/* Find the last parts of a path, after all but the last few slashes. */
 static const char *last_parts(const char *path, int parts)
 {
     const char *from = path + strlen(path);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importers: one SQL file each, tools/import/formats/<kind>.sql, which is built in because it
- * is there. Directives at its head may say what its logs look like; annal/import.h describes the
- * rest.
+ * The importers: one SQL file each, tools/import/formats/<kind>.sql; every file there is built in.
+ * Directives at its head describe the logs; annal/import.h describes the rest.
  */
 #ifndef TOOLS_IMPORT_IMPORTERS_H
 #define TOOLS_IMPORT_IMPORTERS_H
@@ -16,7 +15,7 @@ struct importer {
     annal_slice sql;
 };
 
-/* Those that are built in, by kind; kind NULL ends them. */
+/* The built-in importers, by kind; kind NULL ends them. */
 extern const struct importer_text {
     const char *kind;
     const char *sql;
@@ -24,27 +23,29 @@ extern const struct importer_text {
 
 bool importer_find(const char *kind, struct importer *out_importer);
 
-/* Whether it has a section detect. */
+/* Return whether it has a section detect. */
 bool importer_detects(const struct importer *importer);
 
 /*
- * The words of a directive, as "-- files: *.jsonl *.json", which may have several lines: begin with
- * *at = 0; empty if there are no more. Directives come before the first section.
+ * Read the words of a directive, as in "-- files: *.jsonl *.json", which may have several lines:
+ * begin with *at = 0; empty at the end. Directives precede the first section.
  */
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at);
 
 /*
- * Whether a file below a directory is a log of this kind, by its name: it is one of "-- files:", or
- * *.jsonl, or of "-- texts:", and none of "-- beside:", which are other files of the program.
+ * Return whether a file below a directory is a log of this kind, by its name: it matches "--
+ * files:", or *.jsonl, or "-- texts:", and not "-- beside:", which names other files of the
+ * program.
  */
 bool importer_wants_file(const struct importer *importer, const char *path);
 
-/* Whether it is a file that the program keeps beside its logs, by its name: "-- beside: NAME". */
+/* Return whether the program keeps the file beside its logs, by its name: "-- beside: NAME". */
 bool importer_keeps_beside(const struct importer *importer, const char *path);
 
 /*
- * Whether a file is a text that a log of this kind refers to, by the name of its directory and its
- * own, as "-- texts: DIRECTORY/NAME". The directory around that one has the name of the session.
+ * Return whether a file is a text that a log of this kind refers to, by the name of its directory
+ * and its own, as in "-- texts: DIRECTORY/NAME". The directory around that directory has the name
+ * of the session.
  */
 bool importer_wants_text(const struct importer *importer, const char *path);
 

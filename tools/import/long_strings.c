@@ -12,7 +12,7 @@
 
 #define COPY_BYTES 65536
 
-/* Of a fixed width, so that there is room for it before it is known. */
+/* The reference has a fixed width, so that its space can be left free. */
 #define REFERENCE "{\"sha256\":\"%s\",\"bytes\":%-20" PRIu64 ",\"media_type\":%-18s}"
 #define REFERENCE_BYTES                                                                            \
     (sizeof "{\"sha256\":\"\",\"bytes\":,\"media_type\":}" - 1 + SHA256_TEXT_BYTES - 1 + 20 + 18)
@@ -24,7 +24,7 @@ static annal_status fail_file(annal_error *err)
 
 /* ---- One string ---- */
 
-/* The end of what belongs to the string in bytes, behind its quote or before a line break. */
+/* Find the end of the string in bytes: after its quote, or before a line break. */
 static size_t find_end(struct long_strings *strings, annal_slice bytes, bool *out_ended)
 {
     size_t at = 0;
@@ -43,7 +43,7 @@ static size_t find_end(struct long_strings *strings, annal_slice bytes, bool *ou
 static annal_status begin_string(struct long_strings *strings, size_t place, annal_error *err)
 {
     if (strings->file == NULL && (strings->file = tmpfile()) == NULL)
-        return annal__fail_errno(err, "make a temporary file");
+        return annal__fail_errno(err, "create a temporary file");
     struct long_string *string = annal__array_add(&strings->all, &strings->count, sizeof *string);
     if (string == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
@@ -61,7 +61,7 @@ static annal_status add_bytes(struct long_strings *strings, annal_slice bytes, a
     return ANNAL_OK;
 }
 
-/* Where the content of an artifact is read from. */
+/* Source of the content of an artifact. */
 struct reading {
     int fd;
     uint64_t at, end;
@@ -96,7 +96,7 @@ static annal_status hash_string(struct long_string *string, int fd, annal_error 
     return got < 0 ? (annal_status)got : ANNAL_OK;
 }
 
-/* Rules 1 and 2. */
+/* End the string: rules 1 and 2. */
 static annal_status end_string(struct long_strings *strings, struct buf *text, bool ended,
                                annal_error *err)
 {
@@ -121,7 +121,7 @@ static annal_status end_string(struct long_strings *strings, struct buf *text, b
 
 /* ---- A text ---- */
 
-/* Whether what begins behind the first len bytes of a text can be a value. */
+/* Return whether a value can begin after the first len bytes of a text. */
 static bool may_be_value(const char *text, size_t len)
 {
     while (len > 0 && strchr(" \t\r", text[len - 1]) != NULL && text[len - 1] != '\0')

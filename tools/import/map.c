@@ -16,7 +16,7 @@ static size_t span(annal_slice text, size_t at, const char *set, bool in_set)
     return len;
 }
 
-/* .key, ."key", [7] or [#-1] at *at. */
+/* Skip .key, ."key", [7] or [#-1] at *at. */
 static bool take_step(annal_slice path, size_t *at)
 {
     bool is_key = path.ptr[(*at)++] == '.';
@@ -81,10 +81,10 @@ static int check(const struct importer *importer, const annal_import_option *opt
         return fail_name(importer, option);
     if (value.len > 0 && value.ptr[0] == '$')
         return is_path(value) ? EXIT_DONE
-                              : fail_usage("--map %.*s=%.*s: this is no JSON path, such as $.at",
+                              : fail_usage("--map %.*s=%.*s: it must be a JSON path, such as $.at",
                                            ANNAL_FMT(name), ANNAL_FMT(value));
     if (annal__slice_is(name, "ts") && !is_time(value))
-        return fail_usage("--map ts=%.*s: this is no time; write ts=$.%.*s for the member %.*s",
+        return fail_usage("--map ts=%.*s: it must be a time; write ts=$.%.*s for the member %.*s",
                           ANNAL_FMT(value), ANNAL_FMT(value), ANNAL_FMT(value));
     return EXIT_DONE;
 }

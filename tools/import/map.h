@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of --map for an importer whose head has the directive
+ * Check the values of --map for an importer whose head has the directive
  *
  *   -- map: session ts type
  *
@@ -14,7 +14,7 @@
 
 #include <annal/import.h>
 
-/* The exit status; errors were printed. */
+/* Returns an exit status; errors were printed. */
 int map_check(const struct importer *importer, const annal_import_option *options, size_t count);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of records in other sessions.
+ * Find copies of records in other sessions.
  *
  * (1) The first session that is imported with a record owns it. Its journal contains the record's
  *     event, and the pack core keeps source.origin of that event in record_origins.
- * (2) The records of this run are remembered here, because the index follows later. 64 bits of hash
- *     stand for a record.
+ * (2) The records of this run are kept in memory, because the index is updated later. A hash of 64
+ *     bits represents a record.
  * (3) The index is caught up once in a run, and only if an importer asks. It is not read at all if
- *     the store had no session at that time: then this run imported every record.
+ *     the store had no session then: in that case this run imported every record.
  * (4) Many texts may belong to one session. Its events are read once in a run, not for each text.
  */
 #include "tools/import/owners.h"
@@ -21,24 +21,24 @@
 
 #include <string.h>
 
-/* A name has another seed than a record. */
+/* A name and a record have different seeds. */
 enum { OF_RECORD, OF_NAME, OF_EVENT };
 
 struct owners {
     annal_store *store;
     annal_index *index;
-    annal__records *known; /* of the store; NULL until the first record */
+    annal__records *known; /* records of the store; NULL until the first query */
     bool caught_up;
-    bool alone; /* rule 3 */
+    bool alone; /* no other session existed: rule 3 */
     bool failed;
     annal_error err;
     struct places records; /* an index in names */
     struct places by_name;
     char **names;
     size_t name_count;
-    size_t last; /* the name that was used last */
+    size_t last; /* name that was used last */
 
-    struct places events; /* the ids of this session's events, up to read_seq */
+    struct places events; /* ids of this session's events, up to read_seq */
     char read[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t read_seq;
     int64_t read_us;
@@ -75,7 +75,7 @@ static annal_status open_records(struct owners *owners)
                : annal__record_owner_open(owners->index, &owners->known, &owners->err);
 }
 
-/* Empty: no session of the store. */
+/* Empty: no session in the store. */
 static annal_slice find_in_store(struct owners *owners, annal_slice origin, annal_slice session)
 {
     annal_slice found = {0};
@@ -88,7 +88,7 @@ static annal_slice find_in_store(struct owners *owners, annal_slice origin, anna
     return found;
 }
 
-/* SIZE_MAX: out of memory, or not the id of a session. */
+/* SIZE_MAX: out of memory, or not a session id. */
 static size_t name_of(struct owners *owners, annal_slice session)
 {
     size_t at = 0, index = owners->last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which session has a record of another log: what record_owner() of an importer asks. */
+/* Find the session that owns a record of another log: record_owner() of an importer calls it. */
 #ifndef TOOLS_IMPORT_OWNERS_H
 #define TOOLS_IMPORT_OWNERS_H
 
@@ -11,35 +11,35 @@
 struct owners;
 
 /*
- * For one run of imports; both must be open as long as it. store NULL: other processes may import
- * while it lasts, as in a follow, so the index is always asked. NULL: out of memory.
+ * Begin for one run of imports; both must stay open for the run. store NULL: other processes may
+ * import at the same time, as in a follow, so the index is always queried. NULL: out of memory.
  */
 struct owners *owners_new(annal_store *store, annal_index *index);
 
 /*
- * An annal_import_owner_fn: the session that has this record, in the store or since the run began;
- * if none has, session has it from now on. Valid until the next call.
+ * Find the session that owns this record, in the store or since the run began, as an
+ * annal_import_owner_fn; if none does, `session` owns it from now on. Valid until the next call.
  */
 annal_slice owners_find(void *owners, annal_slice origin, annal_slice session);
 
 /*
- * Read the ids of the events that a session has, for owners_has(): of the session that was read
- * last only those that are new since. *out_last_us is the time of its last event, 0 if it has none.
+ * Read the ids of the session's events, for owners_has(): for the session that was read last only
+ * the new events. *out_last_us is the time of its last event, 0 if it has none.
  */
 annal_status owners_read(struct owners *owners, annal_store *store, annal_slice session,
                          int64_t *out_last_us, annal_error *err);
 bool owners_has(const struct owners *owners, annal_slice id);
 
-/* Release the index until the next call of owners_find(). NULL is accepted. */
+/* Release the index until the next call of owners_find(). Accepts NULL. */
 void owners_pause(struct owners *owners);
 
 /*
- * Why the store could not be asked; NULL if it could. Then a record that another session has may
+ * Return why the store could not be queried, or NULL. In that case a record of another session may
  * have been imported twice.
  */
 const annal_error *owners_failure(const struct owners *owners);
 
-/* NULL is accepted. */
+/* Accepts NULL. */
 void owners_free(struct owners *owners);
 
 #endif

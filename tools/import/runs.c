@@ -21,10 +21,10 @@ struct branch {
     struct timespec changed;
 };
 
-/* A run that is being made into lines. */
+/* A run whose lines are being written. */
 struct run {
-    const char *path; /* of its directory, without a slash at the end */
-    const char *name; /* the last part of it */
+    const char *path; /* path of its directory, without a slash at the end */
+    const char *name; /* last part of the path */
     bool only_whole;
     FILE *lines;
     struct branch *branches; /* files in branches/, the oldest first */
@@ -54,7 +54,7 @@ static annal_status put_seconds(struct buf *out, struct timespec time)
     return annal__buf_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
-/* The line of a run, up to its manifest. artifacts NULL: it has none. */
+/* Write the line of a run, up to its manifest. artifacts NULL: it has none. */
 static annal_status run_head(const struct run *run, const struct stat *info, const char *artifacts,
                              struct buf *out)
 {
@@ -76,7 +76,7 @@ static annal_status run_head(const struct run *run, const struct stat *info, con
     return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
 }
 
-/* A run without a manifest has null in its place. */
+/* Write null for a missing manifest. */
 static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
 {
     struct buf manifest = {0}, artifacts = {0}, head = {0};
@@ -100,7 +100,7 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
     return status;
 }
 
-/* The line of a branch, up to its value. */
+/* Write the line of a branch, up to its value. */
 static annal_status branch_head(const char *path, struct timespec changed, struct buf *out)
 {
     const char *slash = strrchr(path, '/');
@@ -116,7 +116,7 @@ static annal_status branch_head(const char *path, struct timespec changed, struc
     return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
 }
 
-/* It may be gone since its name was read. */
+/* Read the branch, which may have been removed since its name was read. */
 static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
                                  annal_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs: logs that are a directory of JSON files and not a file of lines. A run becomes the lines
- * that its importer (lionagi.sql) describes, in a temporary file, and is imported as such.
+ * Runs: logs that are a directory of JSON files and not a file of lines. A run is converted to the
+ * lines that its importer (lionagi.sql) describes, in a temporary file, and then imported.
  */
 #ifndef TOOLS_IMPORT_RUNS_H
 #define TOOLS_IMPORT_RUNS_H
@@ -10,10 +10,10 @@
 
 #include <stdio.h>
 
-/* Whether this importer reads runs: that of lionagi. */
+/* Return whether this importer reads runs: the importer lionagi does. */
 bool importer_is_of_runs(const struct importer *importer);
 
-/* Whether path is the directory of a run: it contains run.json. */
+/* Return whether path is the directory of a run: it contains run.json. */
 bool run_is_here(const char *path);
 
 /*

@@ -33,10 +33,10 @@ const char *container_name(enum container container)
 static annal_status begin_lines(FILE **out, annal_error *err)
 {
     *out = tmpfile();
-    return *out != NULL ? ANNAL_OK : annal__fail_errno(err, "make a temporary file");
+    return *out != NULL ? ANNAL_OK : annal__fail_errno(err, "create a temporary file");
 }
 
-/* Close the file, and hand on a descriptor of it if all is well. */
+/* Close the file, and return a descriptor of it if it is complete. */
 static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, annal_error *err)
 {
     if (status >= 0 && (fflush(lines) != 0 || ferror(lines)))
@@ -54,11 +54,11 @@ static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, ann
 
 /* ---- Each container ---- */
 
-/* A database's rows on their way. */
+/* Rows of a database, while they are read. */
 struct rows {
     FILE *lines;
     uint64_t given;
-    size_t left; /* so many more at most */
+    size_t left; /* most rows that are still wanted */
 };
 
 static annal_status put_row(void *arg, annal_slice json, annal_error *err)
@@ -73,7 +73,7 @@ static annal_status put_row(void *arg, annal_slice json, annal_error *err)
     return --rows->left > 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* Damage behind what could be read is told with it, not instead of it. */
+/* Report damage after the readable rows together with the rows, not instead of them. */
 static annal_status keep_damage(struct lines *out, annal_status status, bool some,
                                 const annal_error *why, annal_error *err)
 {
@@ -98,7 +98,7 @@ static annal_status open_database(const struct importer *importer, const char *p
     if (status < 0)
         return status;
     status = annal__import_rows(importer->sql, path, limits, put_row, &rows, &why);
-    if (status == ANNAL_END) /* as many as were wanted */
+    if (status == ANNAL_END) /* as many as requested */
         status = ANNAL_OK;
     limits_hint(&why);
     status = keep_damage(out, status, rows.given > 0, &why, err);
@@ -120,7 +120,7 @@ static annal_status open_directory(const struct importer *importer, const char *
 
 /* ---- A text beside a log ---- */
 
-/* The parts of DIRECTORY/NAME/FILE, from the end: 0 is the file. */
+/* Find the parts of DIRECTORY/NAME/FILE, from the end: 0 is the file. */
 static annal_slice part_of_path(const char *path, int back)
 {
     const char *end = path + strlen(path), *begin = end;
@@ -157,7 +157,7 @@ static annal_status put_text(struct buf *line, const char *path, uint64_t part, 
     return status < 0 ? status : annal__buf_append(line, "}\n", 2);
 }
 
-/* A piece does not end inside of a letter. */
+/* Cut pieces only between letters. */
 static size_t piece_of_text(const char *bytes, size_t len)
 {
     size_t most = len;
@@ -204,7 +204,7 @@ static annal_status open_beside(int fd, const char *path, struct lines *out, ann
     return status < 0 ? status : end_lines(lines, write_text(fd, path, lines, err), &out->fd, err);
 }
 
-/* Lines, or a document, whose lines then take the place of out->fd. */
+/* Open lines, or a document, whose lines then replace out->fd. */
 static annal_status open_text(const struct importer *importer, bool only_whole, struct lines *out,
                               annal_error *err)
 {
@@ -238,7 +238,7 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
     return status;
 }
 
-/* ---- Which it is ---- */
+/* ---- The kind ---- */
 
 static bool has_magic(int fd, const char *magic, size_t len)
 {
@@ -281,7 +281,7 @@ static annal_status open_file(const struct importer *importer,
     return status;
 }
 
-/* A path that became a FIFO since somebody looked must not keep us waiting. */
+/* Open the path without waiting: it may have become a FIFO since it was checked. */
 static annal_status open_path(const char *path, int *out_fd, struct stat *out_st, annal_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

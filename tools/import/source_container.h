@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kind of a log, and its lines. An importer knows only lines: a log of another kind becomes a
- * temporary file of lines, so that memory does not grow with the log, and the log is not held for
- * longer than it takes to read it. A damaged log yields the lines before the damage.
+ * Find the kind of a log, and read it as lines. An importer knows only lines: a log of another kind
+ * is converted to a temporary file of lines, so that memory does not grow with the log, and the log
+ * is held open only while it is read. A damaged log yields the lines before the damage.
  */
 #ifndef TOOLS_IMPORT_SOURCE_CONTAINER_H
 #define TOOLS_IMPORT_SOURCE_CONTAINER_H
@@ -22,36 +22,36 @@ enum container {
     CONTAINER_TEXT       /* a text beside a log: lines of {"type", "of", "file", "part", "text"} */
 };
 
-/* "lines", "document", "directory", "sqlite", "text": what importers find in source. */
+/* The names "lines", "document", "directory", "sqlite", "text", which importers find in source. */
 const char *container_name(enum container container);
 
 /* A log as lines. */
 struct lines {
     enum container container;
-    int fd;          /* at their beginning */
-    bool is_log;     /* it is the log itself: what is appended there can be read on */
-    bool whole;      /* of a document: it is one JSON value, and not cut off */
-    bool unknown;    /* of a document: it has none of the arrays that its importer reads */
-    uint64_t judged; /* how many bytes of the log were there to judge it by */
-    bool damaged;    /* they end where the log could not be read any further */
+    int fd;          /* at the first line */
+    bool is_log;     /* it is the log itself: bytes appended to it can be read */
+    bool whole;      /* a document is one complete JSON value */
+    bool unknown;    /* a document has none of the arrays that its importer reads */
+    uint64_t judged; /* bytes of the log by which it was judged */
+    bool damaged;    /* the lines end where the log is not readable */
     annal_error damage;
 };
 
 struct container_options {
-    size_t rows; /* at most so many of a database, and of a run the file as it is; 0: all */
+    size_t rows; /* most rows of a database; a run is then its file; 0: all */
     /* wait for a document, or a file of a directory, that is half written, and for a file that is
      * still empty */
     bool only_whole;
-    const annal_limits *limits; /* of a database's SQL; NULL: those of limits_usual */
+    const annal_limits *limits; /* limits of a database's SQL; NULL: limits_usual */
 };
 
 /*
- * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd
- * is decompressed first. options may be NULL.
+ * Open a log in the form that this importer reads: itself, or as a private temporary file. zstd is
+ * decompressed first. options may be NULL.
  *
  * ANNAL_END          with only_whole: it is empty or half written
  * ANNAL_ERR_BUSY     another program keeps a database locked
- * ANNAL_ERR_CORRUPT  nothing of it can be read
+ * ANNAL_ERR_CORRUPT  nothing of it is readable
  */
 annal_status container_open(const struct importer *importer, const char *path,
                             const struct container_options *options, struct lines *out,

@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HASHED_BYTES   ((size_t)64 << 10) /* at the beginning and at the end of a log */
-#define SESSIONS_MAX   64                 /* a log with more is read again */
-#define RECENT_US      100000 /* times of files are not finer than a tick of the clock */
+#define HASHED_BYTES   ((size_t)64 << 10) /* hashed at the beginning and at the end of a log */
+#define SESSIONS_MAX   64                 /* a log with more is always read again */
+#define RECENT_US      100000             /* times of files are no finer than a tick of the clock */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
 
 struct noted {
@@ -34,11 +34,11 @@ struct noted {
 struct unchanged {
     annal_store *store;
     struct buf path, read, fresh;
-    struct noted *noted; /* of read, by key */
+    struct noted *noted; /* lines that were read, by key */
     size_t count;
 };
 
-/* ---- The present state of a log ---- */
+/* ---- The current state of a log ---- */
 
 static bool hash_part(int fd, off_t at, struct hash_stream *hash)
 {
@@ -60,7 +60,7 @@ static bool hash_ends(int fd, off_t size, uint64_t *out_hash)
     return read;
 }
 
-/* A SQLite database with a WAL changes without its file. */
+/* Include the WAL: a SQLite database with a WAL changes without its file. */
 static bool has_wal(const char *path)
 {
     struct stat file;
@@ -108,7 +108,7 @@ static bool same_mark(const struct log_mark *a, const struct log_mark *b)
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* A hash of its text and its options: another one may make other events. */
+/* Hash the importer's text and its options: another importer may produce other events. */
 static uint64_t hash_importer(const struct importer *importer, const struct import_options *options)
 {
     uint64_t hash = annal__hash(importer->sql.ptr, importer->sql.len, 0);
@@ -136,7 +136,7 @@ static bool text_is(annal_slice raw, const char *text, struct buf *scratch)
            annal__slice_is(is, text);
 }
 
-/* {"h":"0123456789abcdef", and the rest, of which it is the hash. */
+/* Check the line {"h":"0123456789abcdef", and the rest, of which it is the hash. */
 static bool proves_itself(annal_slice line)
 {
     static const size_t head = sizeof "{\"h\":\"0123456789abcdef\"," - 1;
@@ -154,7 +154,7 @@ static int by_key(const void *a, const void *b)
     return one->key < other->key ? -1 : one->key > other->key;
 }
 
-/* All lines that prove themselves; what is torn or of another version is read again, as a log. */
+/* Read all valid lines; the logs of torn lines, or of lines of another version, are read again. */
 static void take_lines(struct unchanged *unchanged)
 {
     annal_slice rest = annal__buf_slice(&unchanged->read);
@@ -207,9 +207,9 @@ static struct noted *find_line(struct unchanged *unchanged, const struct log_mar
     return found;
 }
 
-/* ---- Whether it was imported ---- */
+/* ---- Lookup ---- */
 
-/* ["id","file id",seq] */
+/* Read ["id","file id",seq]. */
 static bool has_session(annal_store *store, annal_slice raw, struct import_session *out)
 {
     struct json_walk walk;
@@ -292,7 +292,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
     return true;
 }
 
-/* ---- After it was imported ---- */
+/* ---- Notes ---- */
 
 static int container_number(const char *name)
 {
@@ -317,7 +317,7 @@ static annal_status put_sessions(struct buf *out, annal_store *store,
     return status < 0 ? status : annal__buf_printf(out, "]}");
 }
 
-/* The line without its hash. */
+/* Write the line without its hash. */
 static annal_status put_line(struct buf *out, const struct unchanged *unchanged,
                              const struct log_mark *mark, const struct import_options *options,
                              const struct importer *importer, const struct import_report *report)
@@ -379,7 +379,7 @@ static bool write_all(int fd, annal_slice bytes)
     return true;
 }
 
-/* A hint that cannot be written is not a failure of an import. */
+/* Ignore a failure: a missing hint does not fail an import. */
 static void write_lines(struct unchanged *unchanged)
 {
     struct aside aside = {0};

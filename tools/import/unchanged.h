@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs that did not change since they were imported.
+ * Find logs that did not change since they were imported.
  *
  * (1) STORE/imports.jsonl has a line for each: its path, its size and times, a hash of its
- *     beginning and its end, the importer with its options, the result, and the sessions that got
- *     events from it. The file may be deleted at any moment: then every log is read again.
+ *     beginning and its end, the importer with its options, the result, and the sessions that
+ *     received events from it. The file may be deleted at any moment: then every log is read again.
  * (2) A log is unchanged if all of that is the same, and its sessions still have the events: the
  *     same journals, at least as long. So a session that was deleted is imported again.
- * (3) This does not prove that no byte in the middle changed, only that the file system noticed no
+ * (3) This does not prove that no byte in the middle changed, only that the file system recorded no
  *     write. --recheck reads everything.
- * (4) What is half imported is not noted: a damaged log, one with an unfinished last line, one that
- *     was written while it was read or less than RECENT_US before.
- * (5) Two imports at once may each write the file; the last one wins, and the other's logs are read
- *     again.
+ * (4) An incomplete import is not noted: a damaged log, a log with an unfinished last line, a log
+ *     that was written while it was read or less than RECENT_US before.
+ * (5) Two imports at once may each write the file; the last write wins, and the other's logs are
+ *     read again.
  */
 #ifndef TOOLS_IMPORT_UNCHANGED_H
 #define TOOLS_IMPORT_UNCHANGED_H
@@ -21,15 +21,16 @@
 
 struct unchanged;
 
-/* NULL without memory: then nothing is noted or found. A file that cannot be read is left alone. */
+/* Read the notes. NULL without memory: then nothing is noted or found. An unreadable file is
+ * ignored. */
 struct unchanged *unchanged_open(annal_store *store);
 
 /*
- * The present state of a log, whose importer may not be known yet. Take it before the log is read:
+ * The current state of a log, whose importer may not be known yet. Read it before the log:
  * unchanged_note() compares the log with it afterwards.
  */
 struct log_mark {
-    char *path; /* absolute; NULL: a log that cannot be marked */
+    char *path; /* absolute; NULL: the log cannot be noted */
     uint64_t size, inode, hash;
     int64_t mtime_ns, ctime_ns;
 };
@@ -37,20 +38,20 @@ void log_mark_take(const char *path, struct log_mark *out_mark);
 void log_mark_done(struct log_mark *mark);
 
 /*
- * Whether the log is unchanged since its last import. If so, *out_report is set to the result of
- * that import, with 0 events appended now, and *inout_importer, whose kind may be unset, to the
- * importer that read it.
+ * Return whether the log is unchanged since its last import. If so, *out_report is set to the
+ * result of that import, with 0 events appended now, and *inout_importer, whose kind may be unset,
+ * to the importer that read it.
  */
 bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, struct importer *inout_importer,
                     struct import_report *out_report);
 
-/* Note that it was imported completely. */
+/* Note that the log was imported completely. */
 void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, const struct importer *importer,
                     const struct import_report *report);
 
-/* Write what was noted. NULL is accepted. */
+/* Write the notes. Accepts NULL. */
 void unchanged_close(struct unchanged *unchanged);
 
 #endif

@@ -7,7 +7,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* A log is made of different lines. One that is not, and fills the disk, is a bomb. */
+/* The lines of a log differ from each other. A log that compresses much better and fills the disk
+ * is a bomb. */
 #define ALWAYS_BYTES ((uint64_t)64 << 20)
 enum { RATIO_MAX = 1000 };
 
@@ -53,7 +54,7 @@ annal_status unzst(int fd, FILE *file, annal_error *err)
     ZSTD_inBuffer in = {.src = in_bytes};
     ZSTD_outBuffer out = {.dst = out_bytes, .size = ZSTD_DStreamOutSize()};
     annal_status status = stream == NULL || in_bytes == NULL || out_bytes == NULL
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "undo zstd: out of memory")
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "decompress zstd: out of memory")
                               : undo(stream, fd, &in, &out, file, err);
     ZSTD_freeDStream(stream);
     annal__free(in_bytes);

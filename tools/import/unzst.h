@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /*
- * Write what the zstd frames in fd contain, from its beginning.
+ * Write the content of the zstd frames in fd, from its beginning.
  *
  * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, like one that is still being written, or
  *                    there is a thousand times as much as in fd, and more than 64 MiB; the

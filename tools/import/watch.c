@@ -52,7 +52,7 @@ static void remember(struct watch *watch, int wd, const char *path)
     if (known != NULL && strcmp(known->path, path) == 0)
         return;
     char *copy = annal__strndup(path, strlen(path));
-    if (known != NULL && copy != NULL) { /* it was moved */
+    if (known != NULL && copy != NULL) { /* it was renamed */
         annal__free(known->path);
         known->path = copy;
         return;

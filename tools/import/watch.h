@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notifications of files that change: inotify on directories. They only make it faster. Where there
- * are none (another machine's filesystem, no watches left), the caller must look by itself.
+ * Notifications of files that change: inotify on directories. They only make it faster. If
+ * notifications are unavailable (a network filesystem, no watches left), the caller must poll.
  */
 #ifndef TOOLS_IMPORT_WATCH_H
 #define TOOLS_IMPORT_WATCH_H
@@ -10,25 +10,25 @@
 #include <stddef.h>
 
 struct watch {
-    int fd; /* readable if there are notifications; -1: there will be none */
+    int fd; /* readable if notifications are pending; -1: unavailable */
     struct watched {
         int wd;
         char *path;
     } * all;
     size_t count;
     size_t capacity;
-    int refused; /* errno: a directory is not watched */
+    int refused; /* errno, if a directory is not watched */
 };
 
 void watch_init(struct watch *watch);
 void watch_done(struct watch *watch);
 
-/* Watch a directory, or a file. Watching it twice does no harm. */
+/* Watch a directory, or a file. Watching it twice is harmless. */
 void watch_add(struct watch *watch, const char *path);
 
 /*
- * Take the pending notifications. path is of a file that changed; NULL: any may have. appeared: it
- * did not exist under this name before.
+ * Read the pending notifications. path names a file that changed; NULL: any file may have.
+ * appeared: it did not exist under this name before.
  */
 typedef void (*watch_fn)(void *arg, const char *path, bool appeared);
 void watch_read(struct watch *watch, watch_fn fn, void *arg);

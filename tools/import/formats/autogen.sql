@@ -4,20 +4,23 @@
 -- files: *.json *.jsonl
 -- split: $.history $
 --
--- Conversations of AutoGen: its messages (one a line, or an array of them), the state that a team or an agent
--- saves, and documents with a history such as those of Who&When.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Conversations of AutoGen: its messages (one a line, or an array of them), the saved state of a
+-- team or an agent, and documents with a history, such as Who&When. docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) The session is named after the file. A message has the time that it names (created_at), else that of
---      the message before. The session's created_at follows in a session.updated once a time is known.
---  (2) A message is message.added: its role is user where a user or human speaks, tool results aside, else
---      what the log says, and assistant where that is an agent's name, which stays under "extra".
+--  (1) The session is named after the file. A message has the time in its created_at, else the time
+--      of the message before. The session's created_at follows in a session.updated once a time is
+--      known.
+--  (2) A message is message.added. Its role is user for messages of a user or human, except tool
+--      results; else the role in the log, or assistant if that is an agent's name, which stays
+--      under "extra".
 --  (3) ToolCallRequestEvent and ToolCallExecutionEvent are calls and results. models_usage is counted with
 --      its message.
---  (4) Of a saved state each agent's model context becomes messages; an event's id is made of agent and
---      place, so a state that has grown adds what is new.
---  (5) A message that another session has (record_owner: its id, or its time, source and type), as in a log that
---      was saved twice, is an import.record without calls and tokens; parent_session_id says which session.
+--  (4) In a saved state each agent's model context becomes messages. The id of an event contains
+--      the agent and the position, so a larger state adds only the new messages.
+--  (5) A message of another session (record_owner: its id, or its time, source and type), as in a
+--      log that was saved twice, is an import.record without calls and tokens; parent_session_id
+--      names that session.
 
 -- detect
 SELECT max(CASE
@@ -33,10 +36,10 @@ SELECT max(CASE
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER);
 INSERT INTO file SELECT session_id(stem), 1, 0 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
--- The messages of the line; name: what their events' ids are made of.
+-- The messages of the line; name: prefix of the ids of their events.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT, owner TEXT, source TEXT);
 CREATE TABLE continued (session TEXT);
 
@@ -83,7 +86,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', ts / 1000000, 'unixepoch') || printf('.%06dZ"', ts % 1000000)),
                        'source', source), NEW.n
     FROM file, now WHERE made = 1 AND ts > 1;
-    -- 1: made, before any time was known; 2: and created_at is said.
+    -- 1: created, before any time was known; 2: created_at was set.
     UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,

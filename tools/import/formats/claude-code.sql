@@ -6,52 +6,57 @@
 -- beside: journal.jsonl history.jsonl
 -- texts: tool-results/*.txt tool-results/*.json
 --
--- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
--- files of their own (agent-<id>.jsonl) or inline (isSidechain); long results of tools in texts of
--- their own. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, with
+-- sub-agents in separate files (agent-<id>.jsonl) or inline (isSidechain), and long tool results in
+-- separate texts. docs/events.md lists the resulting events; annal/import.h describes the tables
+-- that an importer can read.
 --
---  (1) A line is judged by itself and by the lines before it, never by those behind it, so that what
---      the first lines gave stays when the file grows.
---  (2) A line belongs to the session that it names; one that names none to the session of the last
---      line that did, and before any did to the first session that is named after it (the option
---      session), or else to the one that the file is named after.
---  (3) A side chain is a child session: <session>.agent-<agent id>, or, when its lines name no agent,
---      <session>.side-<uuid of its first line>.
---  (4) The first event made from a line carries the line under "extra", less what is in the
---      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
---      every escape.
---  (5) An event's id is made of the uuid of its line, or of the bytes of one without uuid, so the same
---      line imported again, from a copy, a slice or a moved project, is the same event, even if a path
---      in it was rewritten. session.created has an id of its own; the id of usage is made of the
---      message and the request. Ids that version 4 gave are recognized.
---  (6) Usage is repeated on every line of a message. The first line's counts; when a later line
---      has more output tokens, its usage replaces what was counted, and the difference is an event.
---      What other models or a compaction used for the message (iterations) is no part of its usage, and
---      an event of its own.
---  (7) A turn starts with what a human (or a task notice) said, and ends with turn_duration, with an
---      interruption, or with an answer. More lines of a message, and more work, may follow an answer, so
---      the event of its end comes where the next turn starts or the log ends, with the time of the
---      answer and an id made of the turn's. A turn without an answer ends where the next one starts.
---      What the API refuses ends a turn as failed.
---  (8) A line without time has the time of the line before it in the file; "time" in the data says so.
---      If no line before it has one, it is 1, which means no time. created_at of the session is its
---      first line's, or follows in a session.updated once a time, or an earlier one, is known. The time
---      inside a snapshot is not the line's.
---  (9) What the program adds as a message of the user (isMeta) is not what the user said. A session is called as its user calls it (custom-title), else as the program does (ai-title),
---      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
---      file are about other sessions.
--- (10) A session that is continued may copy lines: its own under other uuids, or those of another
---      session under its id. A call of a tool that the session has already, or its result, a line whose
---      uuid was seen, a prompt of the same time and text, and a message that another session has
---      (record_owner) are records: they count nothing. parent_session_id says which session had them.
--- (11) The lines are a tree (parentUuid). A prompt that continues from before the last turn leaves the
---      turns after that point abandoned, and those on its way to the root live. Copied lines have no turn here:
---      a prompt that continues from one of them, too, leaves all turns behind.
--- (12) Telemetry of the session (otel-logs) that was imported before its log told a part of the same: what it told
---      counts no longer (telemetry.superseded).
+--  (1) A line is judged by itself and by the lines before it, never by later lines, so that the
+--      events of the first lines stay the same when the file grows.
+--  (2) A line belongs to the session in its sessionId; a line without one belongs to the session of
+--      the last line with one, before any such line to the first session that is named later (the
+--      option session), or else to the session that the file is named after.
+--  (3) A side chain is a child session: <session>.agent-<agent id>, or, if its lines have no agent
+--      id, <session>.side-<uuid of its first line>.
+--  (4) The first event of a line contains the line under "extra", without the members that are
+--      fields of the line's events. Values are copied as JSON text (->), which keeps every digit
+--      and every escape.
+--  (5) The id of an event contains the uuid of its line, or a hash of a line without uuid, so the
+--      same line imported again, from a copy, a slice or a moved project, is the same event, even
+--      if a path in it was rewritten. session.created has an id of its own; the id of usage
+--      contains the message and the request. The ids of version 4 are recognized.
+--  (6) Usage is repeated on every line of a message. The first line's usage counts; if a later line
+--      has more output tokens, its usage replaces the counted usage, and the difference is an
+--      event. Tokens of other models or of a compaction (iterations) are not part of the message's
+--      usage, but an event of their own.
+--  (7) A turn starts with a message of a human (or a task notice), and ends with turn_duration,
+--      with an interruption, or with an answer. More lines of a message, and more work, may follow
+--      an answer, so the event of its end is appended at the start of the next turn or at the end
+--      of the log, with the time of the answer and an id that contains the turn's id. A turn
+--      without an answer ends at the start of the next turn. A request that the API refuses ends a
+--      turn as failed.
+--  (8) A line without a time has the time of the line before it in the file; "time" in the data
+--      says so. If no line before it has a time, the time is 1, which means no time. created_at of
+--      the session is the time of its first line, or follows in a session.updated once a time, or
+--      an earlier time, is known. The time inside a snapshot is not the line's time.
+--  (9) A message of the user that the program adds (isMeta) is not said by the user. The title of a
+--      session is the user's title (custom-title), else the program's (ai-title), else the summary
+--      whose leaf is a line of that session. Most summaries at the head of a file are about other
+--      sessions.
+-- (10) A continued session may copy lines: its own with other uuids, or another session's with its
+--      own id. These are records, and count nothing: a tool call or result that the session already
+--      has, a line with a known uuid, a prompt with the same time and text, and a message of
+--      another session (record_owner). parent_session_id names the session that had them first.
+-- (11) The lines are a tree (parentUuid). A prompt that continues from a point before the last turn
+--      marks the turns after that point as abandoned, and the turns on its path to the root as
+--      live. Copied lines have no turn here: a prompt that continues from a copied line abandons
+--      all turns.
+-- (12) If telemetry of the session (otel-logs) was imported before its log, telemetry.superseded says
+--      that the events of the telemetry no longer count.
 
 -- detect
--- Qwen Code has message.parts; iFlow ids of sessions that begin with session-, and results of tools as Gemini has them.
+-- Qwen Code has message.parts; iFlow has session ids that begin with session-, and tool results in
+-- the form of Gemini.
 SELECT CASE WHEN max(json_type(json, '$.message.parts') IS NOT NULL OR json ->> '$.message.role' IS 'model'
                      OR json ->> '$.sessionId' LIKE 'session-%'
                      OR json_type(json, '$.message.content[0].content') IS 'object') THEN 0
@@ -66,7 +71,8 @@ SELECT CASE WHEN max(json_type(json, '$.message.parts') IS NOT NULL OR json ->> 
     ELSE 0 END) END FROM lines
 
 -- once
--- What Claude Code adds to what its user says, and a version that writes it. annal/import.h: said().
+-- Texts that Claude Code adds to its user's messages, and a version that writes them.
+-- annal/import.h: said().
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<system-reminder>', '</system-reminder>', '1.0.98'),
     ('<ide_opened_file>', '</ide_opened_file>', '2.1.11'),
@@ -87,50 +93,50 @@ CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('Your task is to create a detailed summary of the conversation', NULL, '2.1.6'),
     ('[Request interrupted by user', NULL, '2.1.6');
 
--- What is known of the file so far: its session and time. kind and name are JSON.
+-- The state of the file so far: its session and time. kind and name are JSON.
 CREATE TABLE file (session TEXT, ts INTEGER, kind TEXT, name TEXT);
 INSERT INTO file
 SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)), 1,
        json_text(kind), json_text(file) FROM source;
 
--- What is known of each session so far. dated: its earliest time; turn: the open one; turns: how
--- many have begun; leaf: its last message; rank: who gave the name, rule (9). rest: how the open
--- turn ends if nothing follows; rest_…: of the line that says so; rested: a line has said so.
+-- The state of each session so far. dated: its earliest time; turn: the open turn; turns: number of
+-- turns; leaf: its last message; rank: source of the name, rule (9). rest: how the open turn ends
+-- if nothing follows; rest_…: columns of the line that decides it; rested: a line has decided it.
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
     rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
     rest_n INTEGER, rested INTEGER, last_turn TEXT, parent TEXT
 ) WITHOUT ROWID;
 
--- The lines that were seen: the turn that was the last one then; copied: another session has it.
+-- The lines so far: the last turn at each line; copied: another session owns it.
 CREATE TABLE nodes (uuid TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
 
--- The turns of the tree: the turn that each continues from, whether it was abandoned, and its prompt.
+-- The turns of the tree: the turn that each continues, whether it was abandoned, and its prompt.
 CREATE TABLE branches (turn TEXT PRIMARY KEY, session TEXT, up TEXT, gone INTEGER) WITHOUT ROWID;
 CREATE INDEX branches_live ON branches(session, gone);
 CREATE TABLE prompts (key TEXT PRIMARY KEY) WITHOUT ROWID;
 
--- Summaries whose leaf may come later.
+-- Summaries whose leaf may follow later.
 CREATE TABLE summaries (leaf TEXT PRIMARY KEY, summary TEXT) WITHOUT ROWID;
 
--- Lines of inline side chains: which child session they belong to.
+-- Lines of inline side chains, and the child session of each.
 CREATE TABLE chains (uuid TEXT PRIMARY KEY, session TEXT) WITHOUT ROWID;
 
--- What was counted for each message.
+-- The counted usage of each message.
 CREATE TABLE usage (
     session TEXT, message TEXT, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
     hour INTEGER, searches INTEGER, others INTEGER,
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
--- Calls of tools ('c id') and their results ('r id').
+-- Tool calls ('c id') and their results ('r id').
 CREATE TABLE calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 
--- What was found out about each line of the batch. said: the session of the file after it; blocks:
--- a letter for each block of its content, c for a call of a tool, r for a result, o for others; new_…:
--- what the session did not have before; more_…: what was not counted before; main: what the line
--- itself becomes; rest: how the turn ends if nothing follows, 'open' if it does not; end_…: of the
--- turn that ends here.
+-- The facts of each line of the batch. said: the session of the file after it; blocks: a letter for
+-- each block of its content, c for a tool call, r for a result, o for others; new_…: values that
+-- are new to the session; more_…: tokens that were not counted before; main: kind of the line's own
+-- event; rest: how the turn ends if nothing follows, 'open' if it does not end; end_…: columns of
+-- the turn that ends here.
 CREATE TABLE facts (
     row INTEGER PRIMARY KEY, n INTEGER, type TEXT, uuid TEXT, said TEXT, session TEXT, parent TEXT, agent TEXT,
     at INTEGER, ts INTEGER, blocks TEXT, interrupted INTEGER, human INTEGER, ended TEXT, turn TEXT,
@@ -144,11 +150,11 @@ CREATE TABLE facts (
     told_others INTEGER, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER, supersedes INTEGER
 );
 
--- The events that a line may give, in their order.
+-- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
 INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (100001);
 
--- What each line of the batch says by itself.
+-- The facts of each line of the batch that need no other line.
 CREATE VIEW said AS
 SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype,
        uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
@@ -196,8 +202,8 @@ FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.uuid' AS uuid, js
              CASE WHEN json_type(j, '$.message.usage') = 'object' THEN j -> '$.message.usage' END AS u
       FROM (SELECT row, n, hash, line_json(row) AS j FROM lines ORDER BY row LIMIT -1) LIMIT -1) LIMIT -1;
 
--- One line after the other: whose it is, then what it changes there. A LIMIT makes SQLite compute a
--- column once, and not wherever the query around it uses it.
+-- Handle one line after the other: find its session, then its changes to that session. With a LIMIT
+-- SQLite computes a column once, and not at each use in the outer query.
 CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts
     SELECT NEW.row, NEW.n, NEW.type, NEW.uuid, x.said, x.session, x.parent, NEW.agent, NEW.at, x.ts, NEW.blocks,
@@ -303,7 +309,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
         LIMIT 1) v LIMIT 1) y LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
-    -- The log of this session is known from here on.
+    -- Record that the log of this session is imported.
     UPDATE facts SET supersedes = (record_owner('log ' || session, NULL) IS NULL
                                    AND record_owner('telemetry ' || session, NULL) IS NOT NULL)
                                   + 0 * (record_owner('log ' || session, session) IS NULL)
@@ -315,8 +321,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     UPDATE facts SET leaves = 1 WHERE row = NEW.row;
 END;
 
--- Rule (11): the turns that a prompt leaves behind, and those that it returns to. A prompt whose parent
--- is unknown continues the last turn.
+-- Rule (11): find the turns that a prompt abandons, and the turns that it restores. A prompt with
+-- an unknown parent continues the last turn.
 CREATE TRIGGER branch AFTER UPDATE OF branches ON facts BEGIN
     UPDATE facts SET from_turn = CASE
         WHEN EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up AND (d.turn IS NOT NULL OR d.copied))
@@ -335,7 +341,7 @@ CREATE TRIGGER branch AFTER UPDATE OF branches ON facts BEGIN
     WHERE turn IN (SELECT t.value ->> 0 FROM facts f, json_each(f.taken) t WHERE f.row = NEW.row);
 END;
 
--- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
+-- Store the effects of a line. This needs its own trigger, because SQLite first copies the rows of
 -- an INSERT into a table that its program has read.
 CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
     UPDATE file SET session = NEW.said, ts = NEW.ts;
@@ -364,7 +370,7 @@ CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
     INSERT OR IGNORE INTO nodes SELECT NEW.uuid, NEW.last_turn, NEW.copied WHERE NEW.uuid IS NOT NULL;
     INSERT OR IGNORE INTO calls SELECT NEW.session, NEW.call WHERE NEW.call IS NOT NULL;
 END;
--- Few lines are prompts, summaries or side chains.
+-- Only few lines are prompts, summaries or side chains.
 CREATE TRIGGER leave_more AFTER UPDATE OF leaves ON facts WHEN NEW.human OR NEW.prompt IS NOT NULL OR NEW.parent IS NOT NULL
     OR NEW.leaf IS NOT NULL
 BEGIN
@@ -432,7 +438,7 @@ FROM (
         WHEN 3 THEN json_fields(
             'turn_id', turn_id, 'sequence', turns, 'status', '"running"',
             'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)), 'source', source)
-        -- The event that carries the line.
+        -- The event that contains the line.
         WHEN 4 THEN CASE main
             WHEN 'message' THEN json_fields(
                 'id', coalesce(j -> '$.uuid', json_text(hash)),

@@ -3,48 +3,51 @@
 -- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
 --
--- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread
+-- id>.jsonl. docs/events.md lists the resulting events; annal/import.h describes the tables that an
+-- importer can read.
 --
---  (1) A line is judged by itself and by the lines before it, never by those behind it, so that what
---      the first lines gave stays when the file grows.
---  (2) The session is the thread that the first session_meta names; later ones are copied history of
---      a fork. Lines before it belong to the thread, or else the file, that the file name names.
---  (3) The first event made from a line carries the line under "extra", less what is in the
---      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
---      every escape.
---  (4) An event's id is made of the place of its line in the rollout: its ordinal, else its time, its
---      type, and how many of this type and time came before it. So the same line imported again, from
---      a copy too in which a path was rewritten, is the same event. A line without time has an id of its
---      bytes, and session.created one of its own. Ids that version 2 gave are recognized.
---  (5) What was said stands twice in a rollout. response_item is what the model saw and becomes
---      message.added, tool.called and tool.returned; its echoes in event_msg stay import.record.
---  (6) token_count is cumulative: the difference to the one before is an event. Where the count falls
---      it was begun anew, and counts as it stands. A fork goes on from its parent's count: the counts
---      among the lines that it copied from its parent are no events of usage, and its own first count
---      starts from the last of them, or, where there is none, counts what its last request took.
---  (7) A turn is what task_started and its kin say. Old files have none: there a user_message starts
---      one, and ends the one before.
---  (8) A fork, or a sub-agent, begins with lines of its parent, which forked_from_id or a second
---      session_meta announces. They are import.record: they count nothing, and are no turns of the
---      thread. They end at the first task_started, turn_context or user_message that is the
---      thread's own: its turn_id is later than the id of the thread (both are UUIDs of version 7, which
---      begin with a time), or its started_at is not before the thread was made, or, where it says nothing,
---      it was written a second or more after the line before it. "copied" in the source of an event marks
---      these lines.
---  (9) A line without time has the time of the line before it; "time" in the data says so.
+--  (1) A line is judged by itself and by the lines before it, never by later lines, so that the
+--      events of the first lines stay the same when the file grows.
+--  (2) The session is the thread of the first session_meta; later ones are the copied history of a
+--      fork. Lines before it belong to the thread in the file name, or else to the file.
+--  (3) The first event of a line contains the line under "extra", without the members that are
+--      fields of the line's events. Values are copied as JSON text (->), which keeps every digit
+--      and every escape.
+--  (4) The id of an event contains the position of its line in the rollout: its ordinal, else its
+--      time, its type, and the number of earlier lines with this type and time. So the same line
+--      imported again, even from a copy with a rewritten path, is the same event. The id of a line
+--      without a time contains a hash of the line, and session.created has an id of its own. The
+--      ids of version 2 are recognized.
+--  (5) A rollout contains each message twice. response_item is the message to or from the model and
+--      becomes message.added, tool.called and tool.returned; its copy in event_msg stays
+--      import.record.
+--  (6) token_count is cumulative: the difference from the previous count is an event. If the count
+--      falls, it was restarted, and the new count is used unchanged. A fork continues its parent's
+--      count: counts in the lines copied from its parent are not usage events, and the fork's first
+--      own count starts from the last copied count, or, without one, counts only its last request.
+--  (7) task_started and its variants define the turns. Old files do not have them: there a
+--      user_message starts a turn, and ends the turn before.
+--  (8) A fork, or a sub-agent, begins with lines of its parent, announced by forked_from_id or a
+--      second session_meta. They are import.record: they count nothing, and are not turns of the
+--      thread. They end at the thread's own first task_started, turn_context or user_message. It is
+--      the thread's own if its turn_id is later than the id of the thread (both are UUIDs of
+--      version 7, which begin with a time), or if its started_at is not before the creation of the
+--      thread, or, without both, if it was written a second or more after the line before it.
+--      "copied" in the source of an event marks the copied lines.
+--  (9) A line without a time has the time of the line before it; "time" in the data says so.
 -- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
 --      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
---      patch_apply_end come before the output, and answer where it says nothing. If the command
---      outlived the first wait, its end comes later: tool.updated says how it ended. Of a script that
---      ran commands, the first exit code other than 0 among its outputs counts. A call that the
---      server runs has no output line: it is complete as it stands.
--- (11) A review ends under the id of entered_review_mode, which is not the id of its task_started: it
---      ends the open turn.
--- (12) agent_message is what another agent said to this one: message.added of the role agent, if it
---      can be read.
--- (13) thread_rolled_back takes back the last num_turns turns that are live.
--- (14) thread_settings_applied gives the tier of service (priority, flex) of the requests after it.
+--      patch_apply_end precede the output, and decide if the output does not. If the command
+--      outlived the first wait, its end follows later: tool.updated has the result. For a script
+--      that ran commands, the first exit code other than 0 in its outputs decides. A call that the
+--      server runs has no output line: the line of the call is complete.
+-- (11) A review ends with the id of entered_review_mode, which differs from the id of its
+--      task_started: it ends the open turn.
+-- (12) agent_message is a message from another agent: message.added with the role agent, if it is
+--      readable.
+-- (13) thread_rolled_back takes back the last num_turns live turns.
+-- (14) thread_settings_applied sets the service tier (priority, flex) of the requests after it.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -52,36 +55,38 @@ SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.typ
 
 -- once
 
--- What is known of the file so far. named: a session_meta has named the session.
--- made: when the fork was made whose copied lines are being read; NULL: what comes is the file's own.
+-- The state of the file so far. named: a session_meta has named the session. made: creation time of
+-- the fork whose copied lines are being read; NULL: the lines are the file's own.
 CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, born INTEGER, parent TEXT);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem GLOB '*-????????-????-????-????-????????????' THEN substr(stem, -36)
                   ELSE stem END), 1, 0, NULL, NULL, NULL
 FROM source;
 
--- What is known of each session so far. turn: the open one; turns: how many have begun; marked: it
--- has task_started lines; forked: it goes on from its parent's count.
+-- The state of each session so far. turn: the open turn; turns: number of turns; marked: it has
+-- task_started lines; forked: it continues its parent's count.
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, review TEXT, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
     forked INTEGER, tier TEXT
 ) WITHOUT ROWID;
 
--- How many lines of a time, type and kind there were; the turns that have begun, and which were taken back.
+-- The number of lines with each time, type and kind; the turns so far, and whether each was taken
+-- back.
 CREATE TABLE seats (seat TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID;
 CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
 
--- What an event said of the end of a call before its output came.
+-- The end of a call according to an event before its output.
 CREATE TABLE ends (
     session TEXT, call TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER,
     PRIMARY KEY (session, call)
 ) WITHOUT ROWID;
 
--- Results that did not say how the call ended.
+-- Results that did not contain how the call ended.
 CREATE TABLE waiting (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 
--- What Codex adds before what its user says, and a version that writes it. annal/import.h: said().
+-- Texts that Codex adds before its user's messages, and a version that writes them. annal/import.h:
+-- said().
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<environment_context>', '</environment_context>', '0.40.0'),
     ('<user_instructions>', '</user_instructions>', '0.40.0'),
@@ -107,8 +112,8 @@ CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('The following is the Codex agent history', NULL, '0.118.0'),
     ('A previous agent produced the plan below', NULL, '0.118.0');
 
--- What was found out about each line of the batch. base and what follows it is of a count of tokens,
--- said and what follows it of a result.
+-- The facts of each line of the batch. base and the columns after it describe a token count, said
+-- and the columns after it a result.
 CREATE TABLE facts (
     row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, kind TEXT, at INTEGER, session TEXT, ts INTEGER,
     made INTEGER, first_meta INTEGER, is_new INTEGER, copied INTEGER, model TEXT, new_model TEXT,
@@ -120,7 +125,7 @@ CREATE TABLE facts (
     tier TEXT, supersedes INTEGER
 );
 
--- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
+-- The facts of a call in its output: in lines before "Output:", or as {"output", "metadata"}.
 CREATE VIEW outputs AS
 SELECT row,
        coalesce(CASE WHEN head LIKE '%' || char(10) || 'Exit code: %'
@@ -152,11 +157,12 @@ FROM (SELECT row, substr(said, 1, 100) AS said, inner_code,
                   THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
       FROM facts);
 
--- The events that a line may give, in their order.
+-- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
 INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (7);
 
--- What each line of the batch says by itself. marks: it tells of a task; says: it may begin a turn.
+-- The facts of each line of the batch that need no other line. marks: it describes a task; says: it
+-- may begin a turn.
 CREATE VIEW said AS
 SELECT row, n, hash, type, kind, time_us(j ->> '$.timestamp') AS at,
        coalesce('o' || (j ->> '$.ordinal'), time_us(j ->> '$.timestamp') || '.' || type || coalesce('.' || kind, '')) AS seat,
@@ -183,9 +189,10 @@ SELECT row, n, hash, type, kind, time_us(j ->> '$.timestamp') AS at,
 FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.payload.type' AS kind
       FROM (SELECT row, n, hash, line_json(row) AS j FROM lines)) ORDER BY row;
 
--- One line after the other: whose it is, whether it is a copy of a line of the parent, what is new about
--- the session, and what it does to the turn. A LIMIT makes SQLite compute a column once. What concerns few lines
--- follows in triggers of facts: an INSERT of a SELECT into a view costs as much for no row as for one.
+-- Handle one line after the other: find its session, whether it is a copy of a line of the parent,
+-- what is new about the session, and its effect on the turn. With a LIMIT SQLite computes a column
+-- once. Triggers of facts handle rare lines: an INSERT of a SELECT into a view costs as much for no
+-- row as for one.
 CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts (row, n, hash, kind, at, session, ts, made, first_meta, is_new, copied, model,
                        new_model, new_cwd, starts, ends, next_ends, turn, turns, marked, main,
@@ -243,7 +250,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
               FROM file LIMIT 1) w
         LIMIT 1) v LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session;
-    -- The log of this session is known from here on.
+    -- Record that the log of this session is imported.
     UPDATE facts SET supersedes = (record_owner('log ' || session, NULL) IS NULL
                                    AND record_owner('telemetry ' || session, NULL) IS NOT NULL)
                                   + 0 * (record_owner('log ' || session, session) IS NULL)
@@ -269,7 +276,7 @@ CREATE TRIGGER take AFTER UPDATE OF taken ON facts BEGIN
     UPDATE turns SET gone = 1 WHERE turn IN (SELECT t.value FROM json_each(NEW.taken) t);
 END;
 
--- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
+-- Store the effects of a line. This needs its own trigger, because SQLite first copies the rows of
 -- an INSERT into a table that its program has read.
 CREATE VIEW left_behind (row) AS VALUES (0);
 CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
@@ -296,7 +303,7 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
         turns = excluded.turns, marked = excluded.marked, forked = coalesce(excluded.forked, forked);
 END;
 
--- What was used since the last count. base: 1 when the last count is to be taken off.
+-- Compute the usage since the last count. base: 1 if the last count must be subtracted.
 CREATE TRIGGER count AFTER UPDATE OF counts ON facts BEGIN
     UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
         SELECT coalesce(t ->> '$.input_tokens', 0) - coalesce(l ->> '$.input_tokens', 0),
@@ -335,7 +342,7 @@ CREATE TRIGGER count AFTER UPDATE OF counts ON facts BEGIN
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND base IS NOT NULL);
 END;
 
--- How a call ended.
+-- Find how a call ended.
 CREATE TRIGGER end AFTER UPDATE OF closes ON facts BEGIN
     INSERT OR REPLACE INTO ends
     SELECT f.session, p ->> '$.call_id',
@@ -381,7 +388,7 @@ CREATE TRIGGER result AFTER UPDATE OF answers ON facts BEGIN
       AND json_type(line_json(NEW.row), '$.payload.call_id') = 'text';
 END;
 
--- A line with its facts, and where it came from.
+-- A line with its facts, and its source.
 CREATE VIEW work AS
 SELECT f.*, l.j, l.unreadable,
        json_fields('kind', json_text(s.kind), 'file', json_text(s.file), 'line', f.n,
@@ -474,7 +481,7 @@ FROM (
                                      THEN j -> '$.payload.info.last_token_usage.input_tokens' END,
                'total_tokens', input + output, 'source', source, 'extra', j)
            WHEN 5 THEN
-           -- The event that carries the line.
+           -- The event that contains the line.
            CASE main
            WHEN 'message' THEN json_fields(
                'id', coalesce(nullif(j -> '$.payload.id', 'null'), json_text(hash)),

@@ -4,26 +4,27 @@
 -- files: session-*.json session-*.jsonl
 -- split: $.messages
 --
--- Chats of the Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, and the older session-*.json,
--- which is one document that is written anew as it grows.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Chats of the Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, and the older
+-- session-*.json, which is one document that is rewritten as it grows. docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) The session is the one that the header names, else the file. A message stands in a line of its
---      own, in the "$set" of a line, or in the document's array.
---  (2) A message that comes again under its id replaces what was there: it is an event message.added
---      again only where its content changed. Calls, results and tokens are told once each; tokens that a
---      later line counts differently, as the difference.
---  (3) The first event made from a line carries what is left of it under "extra".
---  (4) A user's message begins a turn, but not one that only hands results to the model, and not the
---      context that the program puts in front. An answer that asks for no tool ends it, too; the event
---      comes where the next turn begins or the log ends.
---  (5) "$rewindTo" takes back the message that it names and all after it: the turns that began there are
---      rolled back. It is an import.record, too.
---  (6) A message that another session has (record_owner: its id) is an import.record, without its calls and
---      tokens; parent_session_id says which session has it.
---  (7) A message's event has an id made of the message's own where the file has it first, so the two kinds of
---      files that one session may have tell it once. Ids that version 3 gave are recognized.
---  (8) A command that ended with another exit code than 0 has failed: it is a line of the output.
+--  (1) The session is the session in the header, else the file. A message is a line of its own, or
+--      is in the "$set" of a line, or in the document's array.
+--  (2) A later message with the same id replaces the earlier one: it becomes another message.added
+--      only if its content changed. Calls, results and tokens become events once each; if a later
+--      line has other token numbers, the difference is an event.
+--  (3) The first event of a line contains the rest of the line under "extra".
+--  (4) A user's message begins a turn, except messages that only pass results to the model, and the
+--      context that the program adds at the start. An answer without a tool call ends the turn,
+--      too; the event is appended at the start of the next turn or at the end of the log.
+--  (5) "$rewindTo" takes back the message with its id and all later messages: the turns that began
+--      there are rolled back. It is an import.record, too.
+--  (6) A message of another session (record_owner: its id) is an import.record, without its calls
+--      and tokens; parent_session_id names that session.
+--  (7) The event of a message has an id that contains the message's id if it is the first event of
+--      that message in the file, so the two kinds of files of one session add each message once. The
+--      ids of version 3 are recognized.
+--  (8) A command that ended with an exit code other than 0, a line of its output, has failed.
 
 -- detect
 SELECT max(CASE
@@ -33,7 +34,7 @@ SELECT max(CASE
     ELSE 0 END) FROM lines
 
 -- once
--- What the Gemini CLI adds before what its user says. annal/import.h: said().
+-- Texts that the Gemini CLI adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends) AS VALUES
     ('<session_context>', '</session_context>'),
     ('<hook_context>', '</hook_context>'),
@@ -44,13 +45,13 @@ CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn T
 INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0 FROM source;
 
 CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
-CREATE TABLE places (id TEXT PRIMARY KEY, turn INTEGER) WITHOUT ROWID; -- of messages: the turn that each is in
+CREATE TABLE places (id TEXT PRIMARY KEY, turn INTEGER) WITHOUT ROWID; -- the turn of each message
 CREATE TABLE continued (session TEXT);
 CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTEGER, cached INTEGER)
     WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
 
--- The results in messages: of a command that ended, its exit code, which is a line of the output.
+-- The results in messages; code: the exit code of a command that ended, a line of its output.
 CREATE VIEW results AS
 SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0 AS success
 FROM (SELECT i, id, key, c, CASE WHEN at > 0 AND substr(output, at + 12, 1) GLOB '[-0-9]'
@@ -64,10 +65,10 @@ FROM (SELECT i, id, key, c, CASE WHEN at > 0 AND substr(output, at + 12, 1) GLOB
                     AND e.value ->> '$.status' IN ('success', 'error', 'cancelled'))));
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER,
                   formerly TEXT);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
--- The messages of the line. i: its place; fresh: its content is not known; human: it begins a turn.
+-- The messages of the line. i: position; fresh: the content is new; human: it begins a turn.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh INTEGER, human INTEGER,
                        owner TEXT);
 
@@ -120,7 +121,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
                             'status', '"idle"', 'source', n.source) END, NEW.n
     FROM file f, now n WHERE NOT f.made;
-    -- The log of this session is known from here on.
+    -- Record that the log of this session is imported.
     INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, -1, f.session, f.ts, 'telemetry.superseded', 'telemetry.superseded', json_fields('source', n.source), NEW.n
     FROM file f, now n
@@ -135,7 +136,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n, messages m WHERE m.owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
     INSERT INTO continued SELECT owner FROM messages WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
 
-    -- Turns: of the messages of one line only the last one's stays open.
+    -- Turns: if one line has several messages, only the turn of the last one stays open.
     INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * m.i + 1, f.session,
            CASE WHEN p.id IS NULL AND f.rest_ts IS NOT NULL THEN f.rest_ts ELSE f.ts END, 'turn.completed',
@@ -175,7 +176,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE EXISTS (SELECT 1 FROM messages WHERE role <> 'system');
     UPDATE file SET rested = 1 WHERE rest_ts IS NOT NULL;
 
-    -- The messages; and what else the line says.
+    -- The messages, and the rest of the line.
     INSERT INTO out
     SELECT NEW.row, 10 * m.i + 3, f.session, coalesce(time_us(m ->> '$.timestamp'), f.ts),
            CASE WHEN m.fresh THEN 'message.added' ELSE 'import.record' END,
@@ -238,7 +239,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE id IN (SELECT c.value ->> '$.id' FROM messages m, json_each(m.m, '$.toolCalls') c
                  WHERE c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled'));
 
-    -- Tokens: what the message has used beyond what was counted for it.
+    -- Tokens of the message that were not counted before.
     INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 * i + 6, session, ts, 'agent.turn.usage',
            CASE WHEN before IS NULL THEN mid || '.usage' ELSE NEW.hash || '.usage.' || i END,

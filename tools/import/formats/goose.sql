@@ -4,23 +4,24 @@
 -- records: schema_version schema_info thread* provider* usage* sessions
 -- files: sessions.db *.jsonl
 --
--- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the older files
--- with a line of metadata and a line for each message.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the
+-- older files with a line of metadata and a line for each message. docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) A session is a row of sessions, or a file. Times are seconds, or milliseconds where they are larger
---      than any second could be.
---  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the others are
---      the content of message.added.
---  (3) A user's message begins a turn, unless it only hands results to the model.
---  (4) Tokens are those of usage_ledger, told once a row. Where it has no row of a session they are
---      the sums in the session's row, told once: of what was told before only the id is known, not
---      the number that a difference would be taken from, so a sum that has grown adds nothing.
---  (5) The first event made from a line carries what is left of it under "extra".
---  (6) A session that was copied, or exported and imported, has the messages of another one under new ids:
---      a message is known by its role, its time and its content (record_owner), its tokens by their time and
---      numbers. What another session has is a record. A copy that has used more than its original counts as it
---      stands, because the log does not say what it began with.
+--  (1) A session is a row of sessions, or a file. Times are seconds, or milliseconds if they are
+--      too large for seconds.
+--  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the
+--      other blocks are the content of message.added.
+--  (3) A user's message begins a turn, unless it only passes results to the model.
+--  (4) Tokens are taken from usage_ledger, once for each row. A session without rows there has the
+--      sums in its own row, which become an event once: for an earlier event only the id is known,
+--      and not the number to subtract, so a larger sum adds nothing.
+--  (5) The first event of a line contains the rest of the line under "extra".
+--  (6) A session that was copied, or exported and imported, contains the messages of another
+--      session with new ids: a message is recognized by its role, its time and its content
+--      (record_owner), its tokens by their time and numbers. Data of another session is a record. A
+--      copy with more tokens than its original counts all of them, because the log does not contain
+--      its initial number.
 
 -- detect
 SELECT max(CASE
@@ -35,7 +36,7 @@ SELECT max(CASE
 sessions messages usage_ledger
 
 -- rows
--- A later goose has sums of its caches and costs, too.
+-- A later version also has sums of its cached tokens and its costs.
 SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
     'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
     'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens,
@@ -60,14 +61,14 @@ FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens
   AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'usage_ledger');
 
 -- once
--- What goose calls a session that has no name yet.
+-- Names that goose gives to sessions without a name.
 CREATE VIEW unnamed (pattern) AS VALUES ('CLI Session'), ('New Chat'), ('New session [0-9]*'), ('New session'), ('');
 
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER,
                   human INTEGER, main TEXT, t INTEGER, origin TEXT, owner TEXT, j TEXT, r TEXT, content TEXT);
 
@@ -151,7 +152,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'output_tokens', nullif(r -> '$.output_tokens', 'null'),
                'cached_input_tokens', nullif(r -> '$.cache_read_tokens', 'null'),
                'cache_write_tokens', nullif(r -> '$.cache_write_tokens', 'null'),
-               -- A sum: the length of each prompt is unknown.
+               -- The tokens are a sum: the length of each prompt is unknown.
                'prompt_tokens', CASE WHEN j ->> '$.table' = 'accumulated' THEN -1 END,
                'cost_usd', CASE WHEN coalesce(r ->> '$.cost', r ->> '$.cost_usd') > 0
                            THEN coalesce(nullif(r -> '$.cost', 'null'), r -> '$.cost_usd') END, 'source', source, 'extra', r)

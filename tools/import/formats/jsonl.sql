@@ -4,18 +4,20 @@
 -- files: *.jsonl *.ndjson
 -- map: session ts type id cause data
 --
--- Plain JSON lines, one event a line. --map says where in a line the parts of an event stand, as a JSON path, or
--- names the same for all lines:
+-- Plain JSON lines, one event a line. --map gives the position of each part of an event in the
+-- line, as a JSON path, or one value for all lines:
 --
 --   annal import jsonl --map session=$.run --map ts=$.at --map type=$.kind --map data=$.payload log.jsonl
 --   annal import jsonl --map session=nightly --map type=build.step log.jsonl
 --
---  (1) Without --map: session is $.session_id or $.session, else the file; ts $.timestamp or $.ts, else that of
---      the line before; type $.type, else import.record; id the line's hash. data is $.data of a line that holds
---      only parts of an event (as annal query prints them), else the whole line.
+--  (1) Without --map: session is $.session_id or $.session, else the file; ts is $.timestamp or
+--      $.ts, else the time of the line before; type is $.type, else import.record; id is the line's
+--      hash. data is $.data if the line contains only parts of an event (as annal query prints
+--      them), else the whole line.
 --  (2) A time is ISO 8601, or a number: seconds, milliseconds, microseconds or nanoseconds since 1970, by its
 --      size.
---  (3) A type that cannot be one becomes import.record, and data then holds the whole line as extra.
+--  (3) A type that is not valid becomes import.record, and data then contains the whole line as
+--      extra.
 
 -- detect
 SELECT CASE WHEN count(*) > 0 AND min(coalesce(json_type(json, '$.seq') = 'integer' AND json_type(json, '$.type') = 'text'
@@ -37,7 +39,7 @@ INSERT INTO map SELECT (SELECT value FROM known WHERE name = 'session'), (SELECT
 CREATE TABLE file (ts INTEGER);
 INSERT INTO file VALUES (1);
 CREATE TABLE out (row INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, cause TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (session TEXT, at TEXT, type TEXT, id TEXT, cause TEXT, whole INTEGER, j TEXT, data TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN

@@ -4,20 +4,22 @@
 -- records: stage_* trajectory metadata writes checkpoint*
 -- files: *.sqlite *.db *.jsonl
 --
--- Checkpoints of LangGraph in SQLite (tables checkpoints and writes), and trajectories that list all messages
--- so far again and again. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Checkpoints of LangGraph in SQLite (tables checkpoints and writes), and trajectories whose lines
+-- each list all messages so far. docs/events.md lists the resulting events; annal/import.h
+-- describes the tables that an importer can read.
 --
---  (1) A session is a thread (with its namespace, where that is not empty); of a trajectory the file. A
---      checkpoint has the time that it names; a trajectory the one of its metadata.
---  (2) Each checkpoint repeats the messages so far. A message is told once, by its id, else by its stage and
---      place; one that changed under its id is told again.
---  (3) Values are msgpack or JSON. An ext of a LangChain message shows the message itself. What is pickled is
---      never loaded: it is kept as base64.
---  (4) A checkpoint, less its messages, and each write are an import.record: nothing is lost.
---  (5) Tokens are told once a message (usage_metadata).
---  (6) A thread that was copied, and a subgraph that shares its graph's messages, have messages of another
---      thread. One that has an id is known by it, its type and its text (record_owner); where another session
---      has it, it is a record, and so is the result of such a message's call.
+--  (1) A session is a thread (with its namespace, unless that is empty); for a trajectory, the
+--      file. A checkpoint has the time in it; a trajectory has the time in its metadata.
+--  (2) Each checkpoint repeats the messages so far. A message becomes an event once, by its id,
+--      else by its stage and position; a message that changed under its id becomes another event.
+--  (3) Values are msgpack or JSON. An ext of a LangChain message is read as the message itself.
+--      Pickled data is never loaded: it is kept as base64.
+--  (4) A checkpoint without its messages, and each write, are import.record: nothing is lost.
+--  (5) Tokens become an event once a message (usage_metadata).
+--  (6) A copied thread, and a subgraph that shares its graph's messages, contain messages of
+--      another thread. A message with an id is recognized by its id, its type and its text
+--      (record_owner); if another session owns it, it is a record, and so is the result of its
+--      call.
 
 -- detect
 SELECT max(CASE
@@ -51,10 +53,10 @@ CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER, parent TEXT) WITHOU
 CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE seen (session TEXT, key TEXT, m TEXT, PRIMARY KEY (session, key)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, session TEXT, ts INTEGER, main TEXT, j TEXT);
 
--- The messages of the line; name: what their events' ids are made of; fresh: not told as they are.
+-- The messages of the line; name: prefix of the ids of their events; fresh: new or changed.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER,
                        origin TEXT, owner TEXT, source TEXT);
 

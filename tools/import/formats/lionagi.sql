@@ -2,26 +2,30 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
 --
--- The run directories that lionagi leaves: runs/<run>/run.json and runs/<run>/branches/*.json, or one
--- branch file alone. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- The run directories of lionagi: runs/<run>/run.json and runs/<run>/branches/*.json, or a single
+-- branch file. docs/events.md lists the resulting events; annal/import.h describes the tables that
+-- an importer can read.
 --
--- A run comes as lines that import.c makes of its files, each file as it stands but for line breaks:
+-- A run is read as lines that runs.c writes from its files, each file unchanged except for line
+-- breaks:
 --     {"run":{"id":…,"ctime":…,"mtime":…,"artifacts":…},"manifest":{…}}      first
 --     {"file":{"stem":…,"mtime":…},"branch":{…}}                             the oldest first
 --
---  (1) The session is the run. An event's id says what it was made from (run, branch:ID,
---      message:BRANCH:ID), so a second import adds what is new: branches, and messages of branches.
---  (2) status is the manifest's, in our words; without one what its exit code says; else completed.
---      Times are ISO 8601 or seconds; where there are none, those of the files. Those of events never
---      are, for a copied file is younger than what it tells of: an event without a time has 1.
---  (3) Messages come in the order that the branch's progression names; without one in the order of
---      its collection. One that it does not name is an import.record.
---  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
---      that is no JSON becomes import.unreadable.
---  (5) Tokens are those of a message's metadata.model_response, told once a response: branches that were
---      forked repeat it, as does a branch file that is imported alone (record_owner: the id of the response).
---  (6) A message that asks for an action is a call, too, and one that answers it its result, which failed if the
---      output is an error.
+--  (1) The session is the run. The id of an event names its source (run, branch:ID,
+--      message:BRANCH:ID), so a second import adds only new branches and new messages of branches.
+--  (2) status is the manifest's status, in the words of the pack; without one it is derived from
+--      the exit code; else completed. Times are ISO 8601 or seconds; missing times are taken from
+--      the files. Events never take the time of a file, because a copied file is younger than its
+--      content: an event without a time has 1.
+--  (3) Messages are in the order of the branch's progression; without one, in the order of its
+--      collection. A message that is missing in the progression is an import.record.
+--  (4) Nothing is lost: the manifest, and a branch without its messages, are kept under "extra". A
+--      file that is not JSON becomes import.unreadable.
+--  (5) Tokens are taken from a message's metadata.model_response, once a response: forked branches
+--      repeat it, and so does a branch file that is imported alone (record_owner: the id of the
+--      response).
+--  (6) A message that requests an action is a call, too; the message that answers it is its result,
+--      which failed if the output is an error.
 
 -- detect
 SELECT max(CASE

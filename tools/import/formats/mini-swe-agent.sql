@@ -4,18 +4,20 @@
 -- split: $.messages
 --
 -- Trajectories of mini-swe-agent: <instance>.traj.json, one document with the messages and info.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- docs/events.md lists the resulting events; annal/import.h describes the tables that an importer
+-- can read.
 --
---  (1) The session is the instance that the document names, else the file. A message has the time at which
---      its response was made, else that of the message before. The session's created_at follows in a
+--  (1) The session is the instance in the document, else the file. A message has the time of its
+--      response, else the time of the message before. The session's created_at follows in a
 --      session.updated once a time is known.
---  (2) What the model answers is message.added; the command in it (the block of bash, or tool calls) is
---      tool.called, and the message behind it, which says what came of it, tool.returned, or tool.failed
---      if it begins with another <returncode> than 0.
---  (3) Tokens stand in each response. The cost stands in info.model_stats as a sum and is told once.
---  (4) The first event made from a line carries what is left of it under "extra".
---  (5) An answer that another session has (record_owner: the id of the response), as in a copy of the file, is
---      an import.record without call and tokens; parent_session_id says which session.
+--  (2) The model's answer is message.added; the command in it (the block of bash, or tool calls) is
+--      tool.called, and the next message, which has the result, tool.returned, or tool.failed if it
+--      begins with a <returncode> other than 0.
+--  (3) Each response contains its tokens. The cost is a sum in info.model_stats and becomes an
+--      event once.
+--  (4) The first event of a line contains the rest of the line under "extra".
+--  (5) An answer of another session (record_owner: the id of the response), as in a copy of the file,
+--      is an import.record without call and tokens; parent_session_id names that session.
 
 -- detect
 SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%' THEN 98
@@ -23,7 +25,7 @@ SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%'
            ELSE 0 END) FROM lines
 
 -- once
--- What mini-swe-agent adds before what its user says. annal/import.h: said().
+-- Texts that mini-swe-agent adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<pr_description>', 'Consider the following PR description:', '1.0');
 
@@ -32,7 +34,7 @@ INSERT INTO file
 SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (role TEXT, source TEXT, main TEXT, command TEXT, owner TEXT, j TEXT, v TEXT);
 CREATE TABLE copied_calls (call TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE continued (session TEXT);
@@ -71,7 +73,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET main = 'copy', source = json_set(json_remove(source, '$.origin'), '$.copied', json('true'))
     WHERE owner IS NOT NULL
        OR main = 'result' AND coalesce(v ->> '$.tool_call_id', (SELECT call FROM file)) IN (SELECT c.call FROM copied_calls c);
-    -- A command in the text has no id: its result follows.
+    -- A command in the text has no id: the next message is its result.
     INSERT OR IGNORE INTO copied_calls SELECT NEW.hash FROM now WHERE owner IS NOT NULL AND command IS NOT NULL;
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
@@ -86,7 +88,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', ts / 1000000, 'unixepoch') || printf('.%06dZ"', ts % 1000000)),
                        'source', source), NEW.n
     FROM file, now WHERE made = 1 AND ts > 1;
-    -- 1: made, before any time was known; 2: and created_at is said.
+    -- 1: created, before any time was known; 2: created_at was set.
     UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
     SELECT NEW.row, 0, session, ts, 'session.updated', 'session.continues',
@@ -97,7 +99,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 1, session, ts, 'agent.turn.usage', 'usage',
            json_fields('model', json_text(model), 'requests', 0,
                        'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
-    -- 0: no price is known.
+    -- 0: the price is unknown.
     FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer')
       AND v ->> '$.info.model_stats.instance_cost' > 0;
     INSERT INTO out

@@ -4,17 +4,20 @@
 -- records: agent_sessions message_structure turn_usage
 -- files: *.db *.sqlite
 --
--- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and those of
--- its advanced sessions (message_structure, turn_usage).
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and
+-- the tables of its advanced sessions (message_structure, turn_usage). docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) A row of agent_messages is a line, by id. Its time is that of the row, which has full seconds.
---  (2) Messages become message.added, function calls and their outputs tool.called and tool.returned,
---      reasoning message.added; what is none of them, or no JSON, is import.record.
+--  (1) A row of agent_messages is a line, by id. Its time is the time of the row, in whole seconds.
+--  (2) Messages become message.added, function calls and their outputs tool.called and
+--      tool.returned, reasoning message.added; anything else, and text that is not JSON, is
+--      import.record.
 --  (3) A user's message begins a turn.
---  (4) turn_usage has the tokens of each turn and branch, told once. Other rows are import.record.
---  (5) Items that were added to another session are known by their own id, or else by their time and content
---      (record_owner), and are records there; so is the result of such a call. __fake_id__ is no id.
+--  (4) turn_usage has the tokens of each turn and branch, which become events once. Other rows are
+--      import.record.
+--  (5) Items that were added to another session are recognized by their own id, or else by their
+--      time and content (record_owner), and are records there; so is the result of such a call.
+--      __fake_id__ does not count as an id.
 
 -- detect
 SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '$.row.message_data') IS NOT NULL THEN 95
@@ -24,7 +27,7 @@ SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '
 agent_sessions agent_messages turn_usage
 
 -- once
--- What the SDK gives a model as the output of a call that failed.
+-- Outputs that the SDK passes to the model for calls that failed.
 CREATE VIEW failures (pattern) AS VALUES
     ('An error occurred while running the tool. Please try again. Error: *'),
     ('An error occurred while parsing tool arguments. Please try again with valid JSON. Error: *'),
@@ -36,7 +39,7 @@ INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
 CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT,
                   origin TEXT, owner TEXT, j TEXT, r TEXT, m TEXT);
 
@@ -120,7 +123,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'extra', json_fields('row', json_remove(r, '$.message_data'), 'item', json_remove(m, '$.call_id', '$.output')))
            WHEN 'usage' THEN json_fields('input_tokens', nullif(r -> '$.input_tokens', 'null'),
                'output_tokens', nullif(r -> '$.output_tokens', 'null'), 'requests', nullif(r -> '$.requests', 'null'),
-               -- A sum: the length of each prompt is unknown.
+               -- The tokens are a sum: the length of each prompt is unknown.
                'prompt_tokens', CASE WHEN r ->> '$.requests' > 1 THEN -1 END,
                'cached_input_tokens', CASE WHEN json_valid(r ->> '$.input_tokens_details')
                                       THEN (r ->> '$.input_tokens_details') -> '$.cached_tokens' END,
@@ -136,7 +139,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                     WHERE o.type = 'object' AND json_type(o.value, '$.outcome.exit_code') = 'integer'),
                                    CASE WHEN m ->> '$.type' = 'local_shell_call_output' AND json_valid(m ->> '$.output')
                                         THEN (m ->> '$.output') ->> '$.metadata.exit_code' END) AS code FROM now));
-    -- What the provider ran by itself has its result in the call.
+    -- A call that the provider ran contains its result.
     INSERT INTO out
     SELECT NEW.row, 4, session, ts,
            CASE WHEN m ->> '$.status' IN ('failed', 'incomplete') OR coalesce(json_type(m, '$.error'), 'null') <> 'null'

@@ -8,28 +8,31 @@
 -- records: event event_sequence instruction_entry instruction_checkpoint instruction_blob data_migration copy
 -- records: idle agent-switched model-switched location-switched
 --
--- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and what `opencode export`
--- prints: a document of info and messages, each with its parts. OpenCode 2 has the table session_message
--- in place of message and part, and session or session_v2.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and the output of
+-- `opencode export`: a document of info and messages, each with its parts. OpenCode 2 has the table
+-- session_message instead of message and part, and session or session_v2. docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) A message with its parts is one line, from the document as from the tables message and part. The
---      session is the one that the message names, else that of the document.
---  (2) Texts, reasoning and files are the content of message.added; a tool part is a call, and a result
---      once its status says that it has one. Other parts stay under "extra".
---  (3) A message that changed since an earlier import is added again under its id; its calls, results and
---      tokens are told once. Tokens and cost count when the message is complete.
---  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names. One
---      that is complete and asks for no tool ends it; the event comes where the next begins or the log ends.
---  (5) opencode counts reasoning apart from output, and what came from a cache apart from input.
---  (6) A row of session_message is made into the line of (1). Where a database has a message in both layouts
---      (the same id or time, or the same text or tokens within two seconds) it is told once, from message
---      and part; of the other row its id is kept as a record of kind copy. A row idle ends the turn.
---  (7) A fork begins with copies of its parent's messages under new ids, which keep their times, tokens and
---      texts. A message that another session has (record_owner) is a record. Sessions come in the order of
---      their first message's id, which begins with the time at which it was made, so a parent comes first.
---  (8) revert of a session names the message from which its user took it back: the turns from there on are
---      rolled back. OpenCode deletes them when the user goes on.
+--  (1) A message with its parts is one line, in the document as in the tables message and part. The
+--      session is the session in the message, else in the document.
+--  (2) Texts, reasoning and files are the content of message.added; a tool part is a call, and a
+--      result once its status shows one. Other parts are kept under "extra".
+--  (3) A message that changed since an earlier import is added again under its id; its calls,
+--      results and tokens become events once. Tokens and cost count when the message is complete.
+--  (4) A user's message begins a turn; an answer belongs to the turn of its parent message. A
+--      complete answer without a tool call ends the turn; the event is appended at the start of the
+--      next turn or at the end of the log.
+--  (5) opencode counts reasoning separately from output, and cached tokens separately from input.
+--  (6) A row of session_message is converted to the line of (1). If a database contains a message
+--      in both layouts (the same id or time, or the same text or tokens within two seconds), its
+--      events are made from message and part; the id of the other row is kept as a record of kind
+--      copy. A row idle ends the turn.
+--  (7) A fork begins with copies of its parent's messages under new ids, which keep their times,
+--      tokens and texts. A message of another session (record_owner) is a record. Sessions are
+--      sorted by the id of their first message, which begins with its creation time, so a parent
+--      precedes its forks.
+--  (8) revert of a session names the message from which its user took it back: the turns from there
+--      on are rolled back. OpenCode deletes them when the user continues.
 
 -- detect
 SELECT max(CASE
@@ -56,7 +59,7 @@ FROM message m JOIN (SELECT session_id, min(id) AS first FROM message GROUP BY 1
 ORDER BY f.first, m.session_id, m.id;
 
 -- rows
--- Both layouts: what message and part have too is a copy.
+-- Both layouts: a message that message and part contain, too, is a copy.
 SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END, 'value', CASE WHEN copy_of IS NOT NULL
     THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
                                          'time', json_object('created', s.created)))
@@ -110,7 +113,7 @@ FROM (SELECT m.*, (SELECT min(o.id) FROM message o WHERE o.session_id = m.sessio
 ORDER BY f.first, s.session_id, s.seq, s.id;
 
 -- rows
--- OpenCode 2 alone.
+-- Only OpenCode 2.
 SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END, 'value', CASE WHEN copy_of IS NOT NULL
     THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
                                          'time', json_object('created', s.created)))
@@ -157,7 +160,7 @@ WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'm
 ORDER BY f.first, s.session_id, s.seq, s.id;
 
 -- once
--- What opencode adds before what its user says. annal/import.h: said().
+-- Texts that opencode adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends) AS VALUES
     ('<system-reminder>', '</system-reminder>');
 
@@ -168,7 +171,7 @@ CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest 
                        rest_ts INTEGER, rest_n INTEGER, rested INTEGER, parent TEXT, revert TEXT,
                        reverted INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER, main TEXT,
                   origin TEXT, owner TEXT, j TEXT, v TEXT, info TEXT);
 
@@ -195,7 +198,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET ts = (SELECT ts FROM file) WHERE ts <= 0;
     UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
 
-    -- Rule (7). What is not complete has no identity yet.
+    -- Rule (7). An incomplete message has no identity yet.
     UPDATE now SET origin = 'opencode ' || CASE WHEN role = 'system' THEN coalesce(info ->> '$.type', role) ELSE role END
         || ' ' || (info ->> '$.time.created') || ' ' || CASE role
         WHEN 'assistant' THEN (info ->> '$.time.completed') || coalesce(' ' || (info ->> '$.tokens.output'), '')
@@ -278,7 +281,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET turn = coalesce(info ->> '$.parentID',
                                    (SELECT s.turn FROM sessions s WHERE s.session = now.session));
 
-    -- The event that carries the line.
+    -- The event that contains the line.
     INSERT INTO out
     SELECT NEW.row, 3, session, ts,
            CASE main WHEN 'message' THEN 'message.added' WHEN 'unreadable' THEN 'import.unreadable'
@@ -302,7 +305,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'source', source, 'extra', j) END, NEW.n
     FROM now WHERE main NOT IN ('meta', 'row');
 
-    -- Tools, and what an answer cost.
+    -- Tools, and the cost of an answer.
     INSERT INTO out
     SELECT NEW.row, 10 + 2 * p.key, session,
            coalesce(CAST(p.value ->> '$.state.time.start' AS INTEGER) * 1000, ts), 'tool.called',
@@ -346,11 +349,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'cached_input_tokens', info -> '$.tokens.cache.read',
                        'cache_write_tokens', info -> '$.tokens.cache.write',
                        'reasoning_output_tokens', info -> '$.tokens.reasoning',
-                       -- 0: it has no price, or a subscription pays.
+                       -- 0: the model has no price, or a subscription pays.
                        'cost_usd', CASE WHEN info ->> '$.cost' > 0 THEN info -> '$.cost' END,
                        'turn_id', json_text(turn), 'source', source), NEW.n
     FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
-      -- OpenCode writes 0 where its provider does not say.
+      -- OpenCode writes 0 if its provider reports no number.
       AND (info ->> '$.tokens.input' > 0 OR info ->> '$.tokens.output' > 0 OR info ->> '$.tokens.reasoning' > 0
            OR info ->> '$.tokens.cache.read' > 0 OR info ->> '$.tokens.cache.write' > 0 OR info ->> '$.cost' > 0)
       AND (json_type(info, '$.time.completed') = 'integer'

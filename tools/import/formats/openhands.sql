@@ -5,26 +5,30 @@
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $
 --
--- Conversations of OpenHands: a directory with a file for each event (and base_state.json), an array of
--- events as older versions save them, and the output.jsonl of evaluations, whose lines are whole runs.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Conversations of OpenHands: a directory with a file for each event (and base_state.json), an
+-- array of events as older versions save them, and the output.jsonl of evaluations, whose lines are
+-- whole runs. docs/events.md lists the resulting events; annal/import.h describes the tables that
+-- an importer can read.
 --
---  (1) The session is the conversation's id where base_state.json names it, the instance of a run, else the
---      directory or file. Times without a zone are UTC, or of --map timezone=+02:00.
---  (2) Events of both generations: with kind (MessageEvent, ActionEvent, ObservationEvent, …), and with
---      action or observation. An action of a tool is tool.called and what was thought before it
+--  (1) The session is the conversation's id in base_state.json, the instance of a run, else the
+--      directory or file. Times without a zone are UTC, or in the zone of --map timezone=+02:00.
+--  (2) Events of both generations are read: with kind (MessageEvent, ActionEvent, ObservationEvent,
+--      …), and with action or observation. A tool action is tool.called, and the thought before it
 --      message.added; observations are results.
---  (3) Tokens stand apart from the events: in the state and in the metrics of a run as lists of uses; each
---      use is told once, by the id of its response. Where there is no list they are those of the responses
---      that the events repeat (tool_call_metadata.model_response), each told once, too.
---  (4) The first event made from a line carries what is left of it under "extra". Where numbers of events
---      are missing in a directory the next event says so (gap_before).
---  (5) A session that begins before any time is known has its created_at in a session.updated, at the first
---      event that has one.
---  (6) A conversation that was saved twice, or continued under another name, has events of another session. One
---      is known by its id and time, tokens by the id of their response (record_owner): what another session
---      has, and results of its calls, are import.record; parent_session_id says which session.
---  (7) A command that ended with an exit code other than 0, and an observation without success, have failed.
+--  (3) Tokens are stored outside the events, in the state and in the metrics of a run, as lists of
+--      uses; each use becomes an event once, by the id of its response. Without such a list the
+--      tokens of the responses that the events repeat (tool_call_metadata.model_response) are used,
+--      once each.
+--  (4) The first event of a line contains the rest of the line under "extra". If event numbers are
+--      missing in a directory, the next event records it (gap_before).
+--  (5) A session that begins before any time is known receives its created_at in a session.updated,
+--      at the first event with a time.
+--  (6) A conversation that was saved twice, or continued under another name, has events of another
+--      session: events with the same id and time, and tokens with the same id of the response
+--      (record_owner). These events, and the results of their calls, are import.record;
+--      parent_session_id names that session.
+--  (7) A command that ended with an exit code other than 0, and an observation without success, have
+--      failed.
 
 -- detect
 SELECT max(CASE
@@ -38,7 +42,7 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
--- What OpenHands adds before what its user says. annal/import.h: said().
+-- Texts that OpenHands adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends) AS VALUES
     ('<RUNTIME_INFORMATION>', '</RUNTIME_INFORMATION>'),
     ('<REPOSITORY_INFO>', '</REPOSITORY_INFO>'),
@@ -52,7 +56,7 @@ SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL
 UPDATE file SET session = base;
 CREATE TABLE made (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, gap INTEGER, j TEXT, v TEXT);
 
 -- The events of the line. kind: action, observation, message, or record.
@@ -80,7 +84,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET session = CASE (SELECT main FROM now)
         WHEN 'run' THEN session_id((SELECT v ->> '$.instance_id' FROM now))
         WHEN 'state' THEN coalesce(session_id(nullif((SELECT v ->> '$.id' FROM now), '')), session) ELSE session END;
-    -- A file of an event names its number.
+    -- The file name of an event contains its number.
     UPDATE now SET gap = (SELECT CAST(substr(j ->> '$.file', instr(j ->> '$.file', 'event-') + 6) AS INTEGER) - f.last - 1 FROM file f)
     WHERE j ->> '$.file' LIKE '%event-%';
     UPDATE file SET last = last + 1 + (SELECT gap FROM now) WHERE (SELECT gap FROM now) IS NOT NULL;
@@ -154,13 +158,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO continued
     SELECT owner FROM events WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) ORDER BY i LIMIT 1;
 
-    -- What was said, or thought before an action.
+    -- The messages, and the thoughts before actions.
     INSERT INTO out
     SELECT NEW.row, 10 + 4 * i, session, events.ts,
            CASE kind WHEN 'record' THEN 'import.record' WHEN 'observation'
                THEN CASE WHEN e ->> '$.observation.is_error' OR e ->> '$.kind' IN ('AgentErrorEvent', 'UserRejectObservation')
                               OR e ->> '$.observation' = 'error' OR json_type(e, '$.success') = 'false'
-                              -- -1: it is not known, because the command still runs.
+                              -- -1: the exit code is unknown, because the command still runs.
                               OR coalesce(e ->> '$.observation.exit_code', e ->> '$.extras.metadata.exit_code') NOT IN (0, -1)
                          THEN 'tool.failed' ELSE 'tool.returned' END
                ELSE 'message.added' END, NEW.hash || '.' || i,
@@ -198,7 +202,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                     THEN e -> '$.action' END)), NEW.n
     FROM file, now, events WHERE kind = 'action';
 
-    -- What was used.
+    -- The usage.
     INSERT INTO out
     SELECT NEW.row, 10000000 + u.key, session, file.ts, 'agent.turn.usage',
            'usage.' || coalesce(nullif(u.value ->> '$.response_id', ''), u.key),

@@ -3,26 +3,27 @@
 -- records: *
 -- files: *.json *.jsonl
 --
--- Log records of OpenTelemetry (OTLP JSON, an export a line) of programs that tell of agents: Claude Code, Codex,
--- the Gemini CLI, and the events of the GenAI conventions.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Log records of OpenTelemetry (OTLP JSON, an export a line) of agent programs: Claude Code, Codex,
+-- the Gemini CLI, and the events of the GenAI conventions. docs/events.md lists the resulting
+-- events; annal/import.h describes the tables that an importer can read.
 --
---  (1) A session is what session.id, conversation.id or gen_ai.conversation.id names, else the trace, else the
---      service. The time of an event is that of its record.
---  (2) What a record is says its event name, or its attribute event.name: prompts and messages become
---      message.added, requests to a model agent.turn.usage, tools tool.called and tool.returned or tool.failed.
---      Others are import.record.
---  (3) An event's id is made of the record's name, time and attributes, so a record that is exported
---      again adds nothing. The id of a record without a time is made of its line. Ids that version 1 gave are
---      recognized. A record that names no session, and that the session of another file has (record_owner),
---      is a record.
---  (4) The first event made from a record carries all of it under "extra"; what the line has besides is
+--  (1) A session is named by session.id, conversation.id or gen_ai.conversation.id, else by the
+--      trace, else by the service. The time of an event is the time of its record.
+--  (2) The kind of a record is its event name, or its attribute event.name: prompts and messages
+--      become message.added, requests to a model agent.turn.usage, tools tool.called and
+--      tool.returned or tool.failed. Other records are import.record.
+--  (3) The id of an event contains a hash of the record's name, time and attributes, so a record
+--      that is exported again adds nothing. The id of a record without a time contains its line.
+--      The ids of version 1 are recognized. A record without a session that a session of another
+--      file owns (record_owner) is an import.record.
+--  (4) The first event of a record contains all of it under "extra"; the rest of the line is
 --      import.record.
---  (5) The title is what the user said first.
---  (6) Claude Code, Codex and the Gemini CLI write logs of their own, which say more. Records of a session whose log
---      is known (record_owner: log and its id) are records. If the log comes later, its importer replaces what
---      these records told.
---  (7) The Gemini CLI tells each response twice: its event of the GenAI conventions is a record.
+--  (5) The title is the user's first message.
+--  (6) Claude Code, Codex and the Gemini CLI also write their own logs, which contain more. If the log
+--      of a session is known (record_owner: "log" and its id), its log records become import.record.
+--      If the log is imported later, its importer supersedes the events of these log records.
+--  (7) The Gemini CLI reports each response twice: its event of the GenAI conventions becomes
+--      import.record.
 
 -- detect
 SELECT max(CASE WHEN json_type(v, '$.resourceLogs') = 'array' THEN 99 ELSE 0 END)
@@ -34,10 +35,11 @@ INSERT INTO file SELECT session_id(stem) FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER,
                   formerly TEXT);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
--- The records of the line: a are its attributes as an object, r those of its resource; class is what it tells of.
+-- The records of the line: a has its attributes as an object, r the attributes of its resource;
+-- class is its kind.
 CREATE TABLE records (i INTEGER PRIMARY KEY, name TEXT, ts INTEGER, session TEXT, class TEXT, key TEXT, agent TEXT,
                       s TEXT, a TEXT, r TEXT, body TEXT, id TEXT, source TEXT);
 
@@ -56,7 +58,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
           FROM now, json_each(j, '$.resourceLogs') e WHERE main = 'logs' LIMIT -1) r,
          json_each(r.value, '$.scopeLogs') c, json_each(c.value, '$.logRecords') p
     WHERE p.type = 'object' LIMIT 1000001;
-    -- A few bytes each would take hours and gigabytes: such a line is kept as it is.
+    -- Millions of tiny records would take hours and gigabytes: keep such a line unchanged.
     UPDATE now SET main = 'record' WHERE EXISTS (SELECT 1 FROM records WHERE i > 1000000);
     DELETE FROM records WHERE EXISTS (SELECT 1 FROM records WHERE i > 1000000);
     UPDATE records SET
@@ -73,7 +75,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                            session_id(agent), (SELECT home FROM file)),
         key = NEW.hash || '.' || i, id = NEW.hash || '.' || i,
         body = otlp_json(s -> '$.body');
-    -- A message as an object: what it says.
+    -- The text of a message that is an object.
     UPDATE records SET body = coalesce(body -> '$.message.content', body -> '$.content', body -> '$.message.parts', body -> '$.parts', body)
     WHERE json_type(body) = 'object' AND name GLOB 'gen_ai.*';
     UPDATE records SET ts = 1 WHERE ts <= 0 OR ts IS NULL;
@@ -139,7 +141,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                     THEN coalesce(fresh, 0) + coalesce(cached, 0) + coalesce(written, 0) END,
                'output_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
                                               a ->> '$.output_tokens', a ->> '$.output_token_count') AS INTEGER)
-                   -- The Gemini CLI counts thoughts apart.
+                   -- The Gemini CLI counts the tokens of thoughts separately.
                    + coalesce(CAST(a ->> '$.thoughts_token_count' AS INTEGER), 0),
                'cached_input_tokens', cached, 'cache_write_tokens', written,
                'cost_usd', CASE WHEN json_valid(a ->> '$.cost_usd') THEN a ->> '$.cost_usd' END,
@@ -171,7 +173,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    (SELECT json_group_array(json_remove(c.value, '$.logRecords')) FROM json_each(r.value, '$.scopeLogs') c)))
                 FROM json_each(j, '$.resourceLogs') r))), NEW.n, NULL
     FROM now, (SELECT session, ts FROM records ORDER BY i LIMIT 1);
-    -- What has no record.
+    -- Lines without a record.
     INSERT INTO out
     SELECT NEW.row, 0, 0, home, 1, 'session.created', 'session.created',
            json_fields('id', json_text(home), 'agent_id', '"otel"', 'status', '"idle"', 'source', source), NEW.n, NULL

@@ -5,27 +5,31 @@
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id
 --
--- Traces of OpenTelemetry with GenAI attributes: OTLP JSON (one export a line, or a document), the spans that
--- any-agent and SMOLTRACE write, and traces as Langfuse exports them.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Traces of OpenTelemetry with GenAI attributes: OTLP JSON (one export a line, or a document), the
+-- spans of any-agent and SMOLTRACE, and traces exported by Langfuse. docs/events.md lists the
+-- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) A session is what gen_ai.conversation.id or session.id names, else the trace. A span's events have its
---      begin and its end as their times. An event's id is made of trace and span, so a span that comes twice
---      is told once. A session that is made before any time is known (of a document, by its head) has its
---      created_at in a session.updated; that of a trace follows again where a later span of it began earlier.
---  (2) A span of a tool is a call and its result; one of a model the messages that it was asked with and that
---      were not there yet, its answer, and its tokens; one of an agent a turn. Others are import.record.
---  (3) Tokens are those of the models' spans: agents' spans sum up what theirs have used. An agent's span is
---      the source of tokens exactly where no span below it has any, which the end of the log shows. One
---      that another session has (record_owner: its trace and id) counts there.
---  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them. Messages are an
---      attribute, events of the span, or attributes with a number in their names.
---  (5) The first event made from a span carries all of it under "extra".
---  (6) The title is what the first span that was asked something was asked, less what an agent adds before it, else
---      the name that Langfuse gives the trace. What a span is called is no title. The head of a document, which
---      names no trace, belongs to the first one after it (the option session).
---  (7) Children end first, so exporters send them first. The spans of a line are taken as they began, outer ones
---      before inner ones, and what they tell goes out in the order of time.
+--  (1) A session is named by gen_ai.conversation.id or session.id, else by the trace. A span's
+--      events have the begin and end of the span as their times. The id of an event contains trace
+--      and span, so a repeated span adds nothing. A session that is created before any time is
+--      known (from the head of a document) receives its created_at in a session.updated; the
+--      created_at of a trace is set again if a later span began earlier.
+--  (2) A tool span is a call and its result; a model span is its new input messages, its answer,
+--      and its tokens; an agent span is a turn. Other spans are import.record.
+--  (3) Tokens are taken from model spans, because agent spans sum up the tokens of the spans below
+--      them. An agent span is the source of tokens only if no span below it has any, which is known
+--      at the end of the log. A span of another session (record_owner: its trace and id) counts
+--      there.
+--  (4) The names of attributes have changed and keep changing: rule (2) looks for all of them.
+--      Messages are an attribute, events of the span, or attributes with a number in their names.
+--  (5) The first event of a span contains all of it under "extra".
+--  (6) The title is the input of the first span with an input, without the text that an agent adds
+--      before it, else the name of the trace in Langfuse. The name of a span is not a title. The head
+--      of a document, which names no trace, belongs to the first trace after it (the option
+--      session).
+--  (7) Children end first, so exporters send them first. The spans of a line are handled in the
+--      order of their begin, outer spans before inner spans, and their events are appended in the
+--      order of time.
 
 -- detect
 SELECT max(CASE
@@ -38,39 +42,39 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
--- What agents add before what their user says. annal/import.h: said().
+-- Texts that agents add before their users' messages. annal/import.h: said().
 CREATE VIEW added (begins, ends) AS VALUES
     ('New task:', char(10)); -- smolagents
 
 CREATE TABLE file (session TEXT, ts INTEGER, home TEXT);
 INSERT INTO file
 SELECT NULL, 1, session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)) FROM source;
--- dated: the created_at that was said; 0: none yet; NULL: a session that other logs may have begun, with a time.
--- titled: 2 by what was asked, 1 by the name of the trace, 0 not yet.
+-- dated: the created_at of an event; 0: none yet; NULL: a session that other logs may have begun,
+-- with a time. titled: 2 by its input, 1 by the name of the trace, 0 not yet.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX undated ON sessions (session) WHERE dated = 0;
 CREATE TABLE earlier (session TEXT PRIMARY KEY, dated INTEGER, t0 INTEGER) WITHOUT ROWID;
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE INDEX out_usage ON out(row, i) WHERE type = 'agent.turn.usage';
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
--- The spans of the line: a are its attributes as an object, class is model, tool, agent or other.
+-- The spans of the line: a has its attributes as an object, class is model, tool, agent or other.
 CREATE TABLE spans (i INTEGER PRIMARY KEY, place INTEGER, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
                     class TEXT, failed INTEGER, session TEXT, key TEXT, s TEXT, a TEXT, input TEXT, output TEXT);
 CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
--- Attributes of models' spans that are a part of a message, by their names.
+-- Attributes of model spans that are a part of a message, by their names.
 CREATE TABLE parts (span INTEGER, name TEXT, json TEXT, PRIMARY KEY (span, name)) WITHOUT ROWID;
--- What a session was asked first in this line, and how the first of its spans with a name is called.
+-- The first input of a session in this line, and the name of the first of its spans with a name.
 CREATE TABLE titles (session TEXT PRIMARY KEY, text TEXT, name TEXT) WITHOUT ROWID;
 
--- Rule (3): all spans, the span above each, and whether it has tokens; the usage of agents' spans.
+-- Rule (3): all spans, the parent of each, and whether it has tokens; the usage of agent spans.
 CREATE TABLE tree (key TEXT PRIMARY KEY, up TEXT, used INTEGER, n INTEGER) WITHOUT ROWID;
 CREATE INDEX tree_up ON tree(up);
 CREATE TABLE agents (key TEXT PRIMARY KEY, session TEXT, ts INTEGER, data TEXT, n INTEGER) WITHOUT ROWID;
 
--- What a trace or a span was asked: its input as an object or an array, or the text of it.
+-- The input of a trace or a span: an object or an array, or its text.
 CREATE VIEW told AS
 SELECT i, session, name, CASE WHEN json_type(x) = 'text' AND substr(trim(x ->> '$'), 1, 1) NOT IN ('[', '{')
                      THEN CASE WHEN class IN ('model', 'agent') THEN x ->> '$' END
@@ -121,7 +125,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         SELECT p.value FROM now, json_each(v, '$.spans') p WHERE main = 'trace' AND p.type = 'object'
         UNION ALL
         SELECT v FROM now WHERE main IN ('span', 'observation') LIMIT 1000001));
-    -- A few bytes each would take hours and gigabytes: such a line is kept as it is.
+    -- Millions of tiny records would take hours and gigabytes: keep such a line unchanged.
     UPDATE now SET main = 'record' WHERE EXISTS (SELECT 1 FROM spans WHERE i > 1000000);
     DELETE FROM spans WHERE EXISTS (SELECT 1 FROM spans WHERE i > 1000000);
     UPDATE spans SET
@@ -140,7 +144,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
     UPDATE spans SET failed = 1 WHERE a ->> '$."error.type"' <> '';
-    -- What such an event says besides the attributes; the first of two values of a name is the one that is read.
+    -- The members of such an event besides the attributes; of two values of a name the first is
+    -- read.
     UPDATE spans SET a = (SELECT CASE WHEN a = '{}' THEN more WHEN more = '{}' THEN a ELSE substr(a, 1, length(a) - 1) || ',' || substr(more, 2) END
         FROM (SELECT json_group_object(x.value ->> '$.key', json(coalesce(otlp_json(x.value -> '$.value'), 'null'))) AS more
               FROM json_each(s, '$.events') e, json_each(e.value, '$.attributes') x
@@ -174,7 +179,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
          WHERE e.type = 'object' AND e.value ->> '$.name' IN ('gen_ai.choice', 'gen_ai.content.completion') LIMIT 1),
         a -> '$."gen_ai.completion.0.content"', a -> '$."llm.output_messages.0.message.content"')
     WHERE class = 'model' AND output IS NULL;
-    -- Messages that a model answered with, as JSON or the text of it: their parts.
+    -- Answers of a model, as JSON or the text of it: their parts.
     UPDATE spans SET output = (
         SELECT json_group_array(CASE WHEN p.type IN ('object', 'array') THEN json(p.value)
                                      ELSE json_object('type', 'text', 'text', p.value) END)
@@ -213,7 +218,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now, earlier;
     UPDATE sessions SET dated = (SELECT e.t0 FROM earlier e WHERE e.session = sessions.session)
     WHERE session IN (SELECT e.session FROM earlier e);
-    -- What is no span: the rest of a document, logs, lines of another kind.
+    -- Anything but spans: the rest of a document, logs, lines of another kind.
     INSERT INTO out
     SELECT NEW.row, 0, 0, coalesce(session, (SELECT home FROM file)), ts, 'session.created', 'session.created',
            json_fields('id', json_text(coalesce(session, (SELECT home FROM file))), 'agent_id', '"otel"', 'status', '"idle"',
@@ -250,7 +255,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                FROM titles t JOIN sessions s USING (session) WHERE titled < 2 AND (text IS NOT NULL OR titled < 1));
     UPDATE sessions SET titled = (SELECT CASE WHEN text IS NOT NULL THEN 2 ELSE 1 END FROM titles t WHERE t.session = sessions.session)
     WHERE titled < 2 AND session IN (SELECT t.session FROM titles t);
-    -- What a model was asked, as far as it is new to the session.
+    -- The input of a model, as far as it is new to the session.
     INSERT INTO inputs
     SELECT p.i, e.key, e.value FROM spans p,
         json_each(CASE WHEN json_valid(coalesce(p.a ->> '$."gen_ai.input.messages"', p.a ->> '$."gen_ai.prompt"'))
@@ -321,7 +326,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('message_id', json_text(key),
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
-               -- Of an agent it is a sum: the length of each prompt is unknown.
+               -- The tokens of an agent span are a sum: the length of each prompt is unknown.
                'prompt_tokens', CASE class WHEN 'agent' THEN -1 END,
                'input_tokens', input_tokens, 'output_tokens', output_tokens + hidden,
                'reasoning_output_tokens', nullif(hidden, 0),
@@ -335,7 +340,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
                'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n
     FROM now, (SELECT *, max(0, coalesce(total - others, total - input_tokens - output_tokens, 0)) AS hidden FROM (SELECT *,
-        -- A total may have more than its parts: thoughts that are not in the output. Of Langfuse, all parts are named.
+        -- A total may be larger than its parts: thoughts are not in the output. Langfuse names all
+        -- parts.
         CAST(coalesce(a ->> '$."gen_ai.usage.total_tokens"', a ->> '$."llm.token_count.total"', s ->> '$.usageDetails.total')
              AS INTEGER) AS total,
         CASE WHEN json_type(s, '$.usageDetails') = 'object' THEN
@@ -368,7 +374,8 @@ DELETE FROM out;
 
 -- end
 
--- What is below an agent may come after it, and after an earlier end: then what that end told is taken back.
+-- Spans below an agent may follow it, and follow an earlier end: then the tokens of that end are
+-- taken back.
 WITH below AS MATERIALIZED (
     SELECT a.*, (WITH RECURSIVE down (key, used, n) AS (
             SELECT t.key, t.used, t.n FROM tree t WHERE t.up = a.key

@@ -2,27 +2,31 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: thinking_level_change label custom* session_info branch_summary session
 --
--- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Files of both
--- generations: lines with id and parentId (a tree), and older ones without.
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Both
+-- generations of files are read: lines with id and parentId (a tree), and older lines without.
+-- docs/events.md lists the resulting events; annal/import.h describes the tables that an importer
+-- can read.
 --
---  (1) The session is the one that the first line of type session names, else the file.
---      parentSession names the session that it was forked from.
---  (2) The first event made from a line carries it under "extra", less what is in the fields of its
---      events. All branches of the tree are imported, in the order of the file.
---  (3) A user's message begins a turn and ends the one before. An answer that asks for no tool ends it,
---      too; the event comes where the next turn begins or the log ends.
---      A message that another session has (record_owner: its id and time), as a fork copies them, and the
+--  (1) The session is the session in the first line of type session, else the file. parentSession
+--      names the parent of a fork.
+--  (2) The first event of a line contains the line under "extra", without the members that are
+--      fields of its events. All branches of the tree are imported, in the order of the file.
+--  (3) A user's message begins a turn and ends the turn before. An answer without a tool call ends
+--      it, too; the event is appended at the start of the next turn or at the end of the log. A
+--      message of another session (record_owner: its id and time), which forks copy, and the
 --      results of its calls, are import.record.
---  (4) A session is as old as the first time of its lines, which may be before that of its own line.
---  (5) input_tokens are input, cache reads and cache writes together: pi counts them apart.
+--  (4) A session begins at the earliest time of its lines, which may be before the time of its own
+--      line.
+--  (5) input_tokens are input, cache reads and cache writes together: pi counts them separately.
 
---  (6) A message that continues from before the last turn leaves the turns after that point abandoned,
---      and those on its way to the root live.
---  (7) An event's id is made of the line's own, else of its bytes.  Ids that version 2 gave are recognized.
+--  (6) A message that continues from a point before the last turn marks the turns after that point
+--      as abandoned, and the turns on its path to the root as live.
+--  (7) The id of an event contains the line's own id, else a hash of the line. The ids of version 2
+--      are recognized.
 
 -- detect
--- The harness of DeepSeek writes a session with createdAt, Droid of Factory blocks tool_use and tool_result.
+-- The harness of DeepSeek writes a session with createdAt, Droid of Factory writes blocks tool_use
+-- and tool_result.
 SELECT CASE WHEN max(json ->> '$.type' IN ('session_start', 'todo_state') OR json_type(json, '$.createdAt') IS NOT NULL
                      OR json ->> '$.message.content[0].type' IN ('tool_use', 'tool_result')
                      OR json ->> '$.message.content[1].type' IN ('tool_use', 'tool_result')) THEN 0
@@ -34,7 +38,8 @@ SELECT CASE WHEN max(json ->> '$.type' IN ('session_start', 'todo_state') OR jso
     ELSE 0 END) END FROM lines
 
 -- once
--- What is known of the file so far. kind and name are JSON; rest: how the open turn ends if nothing follows.
+-- The state of the file so far. kind and name are JSON; rest: how the open turn ends if nothing
+-- follows.
 CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
                    model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER,
                    kind TEXT, name TEXT);
@@ -42,16 +47,17 @@ INSERT INTO file
 SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, json_text(kind), json_text(file)
 FROM source;
 
--- The lines that were seen, and the turn of each ('': it is known that it has none, as before the first prompt and
--- in what was copied); the turns, what each continues from, and whether it was abandoned.
+-- The lines so far, and the turn of each ('': it has none, as before the first prompt and in copied
+-- lines); the turns, the turn that each continues, and whether it was abandoned.
 CREATE TABLE nodes (id TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
 CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT NOT NULL UNIQUE, up TEXT, gone INTEGER);
--- A look at what is live does not pass all turns that were left behind.
+-- A search for live turns skips all abandoned turns.
 CREATE INDEX live_branches ON branches (gone);
 
--- What was found out about each line of the batch, and what the file is after it. early: the session is older than
--- was known; starts: the line begins a turn; calls: it calls tools; copied: it was seen before, or another session has
--- it; up_turn, from_turn: the turn that it continues from, and the one before it; end_…: of the turn that ends here.
+-- The facts of each line of the batch, and the state of the file after it. early: the session began
+-- earlier than known; starts: the line begins a turn; calls: it calls tools; copied: it was seen
+-- before, or another session owns it; up_turn, from_turn: the turn that it continues, and the turn
+-- before it; end_…: columns of the turn that ends here.
 CREATE TABLE facts (
     row INTEGER PRIMARY KEY, n INTEGER, main TEXT, id TEXT, session TEXT, ts INTEGER, first INTEGER, named INTEGER,
     is_new INTEGER, early INTEGER, turn TEXT, turns INTEGER, model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
@@ -60,13 +66,13 @@ CREATE TABLE facts (
     end_error TEXT, taken TEXT
 );
 
--- The events that a line may give, in their order.
+-- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
 INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6);
 
--- One line after the other. A LIMIT makes SQLite compute a column once. SQLite puts aside the rows of an INSERT of a
--- SELECT into a table that its program has read, and of an UPDATE whose WHERE has a SELECT: that costs more than all
--- else, so there are none.
+-- Handle one line after the other. With a LIMIT SQLite computes a column once. SQLite copies the
+-- rows of an INSERT of a SELECT into a table that its program has read, and of an UPDATE whose
+-- WHERE has a SELECT: that costs more than everything else, so neither is used here.
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO facts
     SELECT NEW.row, NEW.n, main, id, session, ts, CASE WHEN ts > 1 THEN min(coalesce(first, ts), ts) ELSE first END,
@@ -173,7 +179,7 @@ FROM (
            WHEN 6 THEN '.usage'
            ELSE '.' || k END AS id,
            CASE k
-           -- The session, by its own line or before the first other one; or an earlier time of it.
+           -- The session, at its own line or before the first other line; or an earlier time of it.
            WHEN 0 THEN CASE
                WHEN NOT is_new THEN json_fields('set', json_fields('created_at', j -> '$.timestamp'), 'source', source)
                WHEN main = 'meta' THEN json_fields(
@@ -184,12 +190,12 @@ FROM (
                        replace(substr(j ->> '$.parentSession', -42), '.jsonl', ''))) END, 'source', source,
                    'extra', json_remove(j, '$.provider', '$.modelId', '$.cwd', '$.timestamp'))
                ELSE json_fields('id', json_text(session), 'agent_id', '"pi"', 'status', '"idle"', 'source', source) END
-           -- A turn ends where the next one begins.
+           -- A turn ends at the start of the next turn.
            WHEN 1 THEN json_fields('turn_id', json_text(from_turn), 'reason', end_reason, 'error', end_error,
                                    'source', source)
            WHEN 2 THEN json_fields('turn_id', json_text(turn), 'sequence', turns, 'status', '"running"',
                                    'prompt_ref', json_text(turn), 'source', source)
-           -- The event that carries the line.
+           -- The event that contains the line.
            WHEN 3 THEN CASE main
                WHEN 'message' THEN json_fields(
                    'id', coalesce(nullif(j -> '$.id', 'null'), json_text(hash)), 'role', j -> '$.message.role',
@@ -219,9 +225,9 @@ FROM (
                'tool', b.value -> '$.name', 'input', b.value -> '$.arguments',
                'message_id', nullif(j -> '$.id', 'null'), 'turn_id', json_text(turn), 'source', source,
                'extra', json_remove(b.value, '$.id', '$.name', '$.arguments'))
-           -- The turns that a message leaves behind, and those that it returns to.
+           -- The turns that a message abandons, and the turns that it restores.
            WHEN 5 THEN json_fields('turn_id', b.value -> 0, 'reason', '"edited"', 'source', source)
-           -- What a message cost.
+           -- The cost of a message.
            ELSE json_fields(
                'message_id', nullif(j -> '$.id', 'null'), 'model', coalesce(j -> '$.message.model', json_text(w.model)),
                'input_tokens', CASE WHEN coalesce(j ->> '$.message.usage.input', j ->> '$.message.usage.cacheRead',
@@ -231,7 +237,7 @@ FROM (
                'output_tokens', j -> '$.message.usage.output', 'cached_input_tokens', j -> '$.message.usage.cacheRead',
                'cache_write_tokens', j -> '$.message.usage.cacheWrite',
                'cache_write_1h_tokens', nullif(j -> '$.message.usage.cacheWrite1h', '0'),
-               -- 0: pi knows no price of the model.
+               -- 0: pi does not know the price of the model.
                'cost_usd', CASE WHEN j ->> '$.message.usage.cost.total' > 0 THEN j -> '$.message.usage.cost.total' END, 'turn_id', json_text(turn), 'source', source) END AS data
     FROM (SELECT f.*, l.hash, l.j, l.unreadable,
                  json_fields('kind', i.kind, 'file', i.name, 'line', f.n, 'record', nullif(l.j -> '$.id', 'null'),

@@ -4,18 +4,18 @@
 -- files: *.traj
 -- split: $.history $.trajectory
 --
--- Trajectories of SWE-agent: <instance>.traj, one document with the steps (trajectory), what the model was
--- told (history), and how it ended (info).
--- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Trajectories of SWE-agent: <instance>.traj, one document with the steps (trajectory), the model's
+-- input (history), and the outcome (info). docs/events.md lists the resulting events;
+-- annal/import.h describes the tables that an importer can read.
 --
---  (1) The session is named after the file. There are no times.
---  (2) A step is what the model answered (message.added), what it did (tool.called, the tool is the first
---      word of the action) and what came of it (tool.returned).
---  (3) The history repeats the steps: of it, the system's and the user's first words are message.added, the
---      rest is import.record. SWE-agent 1 calls the task an observation, too. What the user says in a
---      demonstration (is_demo) was said in another session: "said" is empty.
---  (4) Tokens and cost stand in info.model_stats as sums, and are told once.
---  (5) The first event made from a line carries what is left of it under "extra".
+--  (1) The session is named after the file. The log has no times.
+--  (2) A step is the model's answer (message.added), its action (tool.called; the tool is the first
+--      word of the action) and the result (tool.returned).
+--  (3) The history repeats the steps: from it, the first messages of the system and the user are
+--      message.added, the rest is import.record. SWE-agent 1 calls the task an observation, too.
+--      The user's text in a demonstration (is_demo) is from another session: "said" is empty.
+--  (4) Tokens and cost are sums in info.model_stats, and become an event once.
+--  (5) The first event of a line contains the rest of the line under "extra".
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.value.info.model_stats') = 'object' AND json ->> '$.at' = '$'
@@ -25,13 +25,13 @@ SELECT max(CASE WHEN json_type(json, '$.value.info.model_stats') = 'object' AND 
            ELSE 0 END) FROM lines
 
 -- once
--- What SWE-agent adds before what its user says. annal/import.h: said().
+-- Texts that SWE-agent adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('We''re currently solving the following issue within our repository. Here''s the issue text:', 'ISSUE:', '0.7'),
     ('<uploaded_files>', '</uploaded_files>', '1.0'),
     ('I''ve uploaded a python code repository in the directory', '<pr_description>', '1.0');
 
--- What SWE-agent says of a command that it stopped or refused.
+-- Messages of SWE-agent about commands that it stopped or refused.
 CREATE VIEW failures (pattern, seen_in) AS VALUES
     ('EXECUTION TIMED OUT*', '0.7'),
     ('The command * was cancelled because it took more than *', '1.0'),
@@ -41,7 +41,7 @@ CREATE VIEW failures (pattern, seen_in) AS VALUES
 CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
 INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
@@ -76,7 +76,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET made = 1;
     INSERT INTO out
     SELECT NEW.row, 1, session, 'agent.turn.usage', 'usage',
-           -- 0: SWE-agent does not know.
+           -- 0: the number is unknown to SWE-agent.
            json_fields('input_tokens', CASE WHEN v ->> '$.info.model_stats.tokens_sent' > 0
                                             THEN v -> '$.info.model_stats.tokens_sent' END,
                        'output_tokens', CASE WHEN v ->> '$.info.model_stats.tokens_received' > 0

@@ -3,13 +3,15 @@
 -- files: *.jsonl *.json
 -- split: $
 --
--- Results of tau-bench: one run an object, on a line of its own or in an array, with the conversation in
--- traj. docs/events.md lists what comes out; annal/import.h says what an importer finds.
+-- Results of tau-bench: each run is an object, on a line of its own or in an array, with the
+-- conversation in traj. docs/events.md lists the resulting events; annal/import.h describes the
+-- tables that an importer can read.
 --
---  (1) Each run is a session, named after the file, the task (else the line) and the trial. There are no
---      times.
---  (2) session.created carries the run, less its conversation, under "extra".
---  (3) A user's message begins a turn. A run has its reward when it is over, so its last turn has ended.
+--  (1) Each run is a session, named after the file, the task (else the line) and the trial. The log
+--      has no times.
+--  (2) session.created contains the run, without its conversation, under "extra".
+--  (3) A user's message begins a turn. A run has its reward once it is over, so its last turn has
+--      ended.
 
 -- detect
 SELECT max(CASE WHEN json_type(v, '$.traj') = 'array' AND json_type(v, '$.reward') IS NOT NULL
@@ -20,9 +22,9 @@ FROM (SELECT coalesce(json -> '$.value', json) AS v FROM lines)
 CREATE TABLE file (stem TEXT);
 INSERT INTO file SELECT stem FROM source;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
--- The small columns first: SQLite reads them without what is behind them.
+-- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, session TEXT, main TEXT, v TEXT);
--- How a result of a tool begins that failed.
+-- Beginnings of the results of failed calls.
 CREATE VIEW failures (pattern) AS VALUES ('Error: *'), ('Unknown action *');
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, role TEXT, turn INTEGER);
 
