@@ -19,7 +19,7 @@ enum {
 
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence)
 {
-    /* Without memory for it the failure is all there is. */
+    /* Without memory for the message, only the failure is reported. */
     if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
         annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
         annal__buf_append(answers, "}\n", 2) < 0)
@@ -43,7 +43,7 @@ annal_status appender_read(struct appender *appender, annal_slice line, annal_dr
     return line_to_draft(line, appender->type, &appender->scratch, out_draft, err);
 }
 
-/* Rule (4). */
+/* Check the packs: rule (4). */
 static annal_status append_draft(struct appender *appender, const annal_draft *draft,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -88,7 +88,7 @@ bool appender_is_full(const struct appender *appender)
            appender->pending_bytes >= PENDING_BYTES_MAX;
 }
 
-/* Rule (3). */
+/* Sort out the lines of a failed sync: rule (3). */
 static void answer(struct buf *answers, uint64_t seq, const annal_sync_result *result,
                    const annal_error *err)
 {

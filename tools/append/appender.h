@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of events into a session, with an answer for each: what `annal append` and the server do.
+ * Append lines of events to a session, with an answer for each: used by `annal append` and the
+ * server.
  *
  * Lines are appended at level batch, then synced once, then acknowledged in their order.
  *
  * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N},
- *     {"refused":"…"} (nothing of it is there, and nothing will be) or {"unknown":"…"} (storage
- *     failed under it, and nobody can say: append it again with the same id, and see).
- * (2) The first answer that is no seq is the last: what follows may mean nothing without it.
- * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line
- *     that was refused behind them still has its answer.
- * (4) Packs that the store has switched on are asked about events that they guard or fill. Such an
- *     event is durable by itself; what was read before it is durable with it.
+ *     {"refused":"…"} (nothing of it was written, and nothing will be) or {"unknown":"…"} (storage
+ *     failed during the append, and the result is unknown: append the event again with the same id
+ *     to learn its seq).
+ * (2) The first answer without a seq is the last: later lines may make no sense without that line.
+ * (3) If a sync fails, each line that waited for it is checked: some may be durable. A line that
+ *     was refused after them still has its answer.
+ * (4) The enabled packs check the events that they guard or fill. Such an event is durable by
+ *     itself; the lines before it become durable with it.
  */
 #ifndef TOOLS_APPEND_APPENDER_H
 #define TOOLS_APPEND_APPENDER_H
@@ -22,39 +24,39 @@
 #include <annal/journal.h>
 
 struct appender {
-    annal_slice type; /* of every line, which is data then; empty: the lines say it */
+    annal_slice type; /* of every line, which is then data; empty: each line has a type */
     annal_level level;
-    bool expects; /* for the first line */
+    bool expects; /* applies to the first line */
     uint64_t expected_seq;
 
-    /* Set before the first appender_put(). */
+    /* Set these before the first appender_put(). */
     annal_slice session;
     annal_store *store;
     annal_index *index;
     annal_writer *writer;
 
-    uint64_t line; /* number of the line at hand */
+    uint64_t line; /* number of the current line */
     struct buf scratch;
-    struct buf seqs; /* uint64_t: of events that are appended but not acknowledged */
+    struct buf seqs; /* uint64_t: appended events that are not acknowledged yet */
     size_t pending_bytes;
-    struct buf last_answer; /* of the line that is the last, until those before it have theirs */
+    struct buf last_answer; /* answer of the last line, until the lines before it are answered */
 };
 
 /* Read the next line. Its slices are valid until the next call. */
 annal_status appender_read(struct appender *appender, annal_slice line, annal_draft *out_draft,
                            annal_error *err);
 
-/* Append it. If that, or reading it, failed: appender_fail(), which says the line in err. */
+/* Append the line. If that, or reading it, failed: appender_fail(), which adds the line to err. */
 annal_status appender_put(struct appender *appender, const annal_draft *draft, size_t line_bytes,
                           annal_error *err);
 void appender_fail(struct appender *appender, annal_error *err);
 
-/* So much was appended that it is to be acknowledged now. */
+/* Return whether so much was appended that it should be acknowledged now. */
 bool appender_is_full(const struct appender *appender);
 
 /*
- * Make durable what was appended, then append to answers what became of each line. A failure is
- * that of the sync, and the answers are there all the same.
+ * Sync all appended events, then append one answer for each line to `answers`. If the sync fails,
+ * the answers are still complete.
  */
 annal_status appender_acknowledge(struct appender *appender, struct buf *answers, annal_error *err);
 

@@ -77,7 +77,7 @@ static void put_labels(const struct chart *chart, int y, struct drawing *out)
     }
 }
 
-/* The legend: what it is, how much of it, and what the lighter part is. */
+/* Draw the legend: the name, the total, and the name of the lighter part. */
 static int put_name(const struct chart *chart, const struct series *series, int y,
                     struct drawing *out)
 {

@@ -7,7 +7,7 @@
 
 enum { PICTURE_WIDTH = 960, CHART_SVG_BUCKETS = 280 };
 
-/* Draw it below y; returns where it ends. */
+/* Draw it below y; returns its lower end. */
 int chart_svg(const struct chart *chart, int y, struct drawing *out);
 
 #endif

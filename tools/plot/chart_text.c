@@ -9,8 +9,8 @@
  *       └───────────
  *        03-02   03-04
  *
- * A number is beside the row whose upper edge it is. A bucket that is not empty is never drawn as
- * an empty one.
+ * A number is beside the row whose upper edge it is. A bucket with a value is never drawn as an
+ * empty bucket.
  */
 #include "tools/plot/chart_text.h"
 
@@ -26,7 +26,7 @@ size_t chart_text_buckets(int columns)
     return room < 10 ? 10 : (size_t)room;
 }
 
-/* How many columns a bucket takes, with its gap. */
+/* Find the width of a bucket, with its gap. */
 static int cell_columns(const struct chart *chart, int columns)
 {
     size_t cell = chart_text_buckets(columns) / chart->count;
@@ -39,7 +39,7 @@ static int eighths(int64_t value, int64_t scale, int rows)
     return value > 0 && height == 0 ? 1 : height;
 }
 
-/* One row of one bucket, counted from below. */
+/* Draw one row of one bucket, counted from below. */
 static const char *block_of(const struct series *series, const struct point *bucket, int64_t scale,
                             int row)
 {
@@ -62,7 +62,7 @@ static void put_scale(const struct chart *chart, int64_t scale, int row, struct 
     drawing_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
 }
 
-/* Rows end with their last block, not with spaces. */
+/* End the row with its last block, not with spaces. */
 static void put_row(const struct chart *chart, const struct series *series, int64_t scale, int row,
                     int cell, struct drawing *out)
 {
@@ -102,7 +102,7 @@ static void put_labels(const struct chart *chart, int cell, struct drawing *out)
     drawing_put(out, "\n");
 }
 
-/* "input 64,804,170, ▒ 63,249,080 from cache" */
+/* Write "input 64,804,170, ▒ 63,249,080 from cache". */
 static void put_name(const struct chart *chart, const struct series *series, struct drawing *out)
 {
     char text[TEXT_BYTES];

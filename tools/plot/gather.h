@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data of the charts, from the tables. sessions.db answers, as it is after catching up; all
- * SELECTs of one picture see the same.
+ * Read the data of the charts from the tables of sessions.db, after catching up; all SELECTs of one
+ * picture see the same state.
  */
 #ifndef TOOLS_PLOT_GATHER_H
 #define TOOLS_PLOT_GATHER_H
@@ -18,18 +18,18 @@ enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COS
 
 /*
  * Events that were imported from logs without times are at the beginning of 1970: they are counted,
- * and are in no picture. So are events of the future, unless a range names it.
+ * but not drawn. So are events in the future, unless a range names it.
  */
 #define DAY_US            (24 * 3600 * 1000000LL)
 #define UNTIMED_BEFORE_US DAY_US
 
 struct gathered {
-    struct points events; /* per hour */
-    struct points usage;  /* per hour */
-    int64_t latest_us;    /* later ones are not in the pictures; 0: a range says which are */
-    int64_t untimed;      /* events, if there is no bound */
+    struct points events; /* by hour */
+    struct points usage;  /* by hour */
+    int64_t latest_us;    /* later events are not drawn; 0: a range decides */
+    int64_t untimed;      /* number of such events, without a bound */
     int64_t tokens, costed_tokens;
-    int64_t computed_microusd; /* of the cost, from prices */
+    int64_t computed_microusd; /* part of the cost, from prices */
 };
 
 annal_status gather_charts(annal__view *view, const struct time_range *range, struct gathered *out,

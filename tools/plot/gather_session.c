@@ -14,8 +14,8 @@
 struct session_part {
     char journal[ANNAL_SESSION_ID_BYTES_MAX + 1];
     int64_t from_seq, to_seq;
-    int64_t to_us; /* the latest of its events */
-    bool last;     /* the session's own */
+    int64_t to_us; /* latest of its events */
+    bool last;     /* the session itself */
 };
 
 static bool in_range(const struct session *session, int64_t time_us)
@@ -69,12 +69,12 @@ struct asking {
     struct session_part *part;
     happening_fn fn;
     void *arg;
-    struct pending *pending; /* in progress at a fork point */
+    struct pending *pending; /* still open at a fork point */
     size_t pending_count;
-    uint64_t turns; /* reported */
+    uint64_t turns; /* reported so far */
 };
 
-/* Run a SELECT with ?1 journal, ?2 and ?3 its first and last seq, for each part. */
+/* Run a SELECT for each part, with ?1 journal, ?2 and ?3 its first and last seq. */
 static int ask_parts(annal__view *view, struct asking *asking, const char *sql, annal_row_fn fn,
                      annal_error *err)
 {
@@ -111,7 +111,7 @@ static void drop_pause(struct session *session, size_t at)
             (session->pause_count - at) * sizeof session->pauses[at]);
 }
 
-/* An event whose time is before that of others which came earlier may be in a pause. */
+/* Handle an event whose time is before earlier events: it may be in a pause. */
 static bool split_pause(struct session *session, int64_t time_us)
 {
     size_t low = 0, high = session->pause_count;
@@ -211,7 +211,7 @@ annal_status gather_session(annal_store *store, annal__view *view, struct sessio
     int status = find_parts(store, out, err);
     if (status >= 0)
         status = ask_parts(view, &asking, all_times, add_time, err);
-    if (status >= 0) /* a result without its call is a fork's answer to a call that it shares */
+    if (status >= 0) /* a result without its call is a fork's result of a shared call */
         status = ask_parts(view, &asking,
                            "SELECT tool, count(*) FROM tool_calls WHERE session_id = ?1 "
                            "AND seq BETWEEN ?2 AND ?3 AND called_at IS NOT NULL GROUP BY tool",
@@ -234,14 +234,14 @@ void session_done(struct session *session)
 /* ---- Turns and calls ---- */
 
 struct pending {
-    uint64_t key; /* of kind and id */
+    uint64_t key; /* hash of kind and id */
     bool met;
     enum happening_kind kind;
     char *name;
     int64_t from_us;
 };
 
-/* Cut to the session's times; what is outside is not reported. */
+/* Cut a span to the session's times; spans outside are not reported. */
 static int tell(struct asking *asking, struct happening what)
 {
     const struct session *session = asking->session;
@@ -272,7 +272,7 @@ static int hold(struct asking *asking, const struct happening *what, annal_slice
     return held->name == NULL ? ANNAL_ERR_NOMEM : 0;
 }
 
-/* What is kept of this id, if it was in progress at a fork point. */
+/* Find the entry of this id, if it was open at a fork point. */
 static struct pending *find_held(struct asking *asking, enum happening_kind kind, annal_slice id)
 {
     uint64_t key = key_of(kind, id);
@@ -296,7 +296,7 @@ static int tell_row(struct asking *asking, struct happening *what, annal_slice i
     return tell(asking, *what);
 }
 
-/* What nobody ended is in progress to the end. */
+/* Report what never ended as open to the end. */
 static int tell_held(struct asking *asking)
 {
     int status = ANNAL_OK;
@@ -367,7 +367,7 @@ static int add_moment(void *arg, const annal_row *row)
     return what.from_us < UNTIMED_BEFORE_US ? 0 : tell(asking, what);
 }
 
-/* ---- What is only in the payload ---- */
+/* ---- Values of the data ---- */
 
 static int add_payload(struct asking *asking, struct spending *spending, const annal_event *event)
 {

@@ -22,7 +22,7 @@ static int read_options(struct plot *plot)
     int by = args_choice(args, "by");
     plot->by = by < 0 ? BY_NONE : (enum by)(BY_HOUR + by);
     if (by >= 0 && args->operand_count > 0)
-        return fail_usage("--by is for pictures of the store: a session has one axis of time");
+        return fail_usage("--by needs a picture of the store: a session has one axis of time");
     args_range(args, &plot->range);
     plot->svg = args_get(args, "svg");
     if (plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
@@ -38,7 +38,7 @@ static int read_options(struct plot *plot)
 void plot_say_empty(const struct plot *plot, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    drawing_put(out, "There are no events");
+    drawing_put(out, "No events");
     if (plot->range.has_since)
         drawing_put(out, " since %s", text_time(text, plot->range.since_us));
     if (plot->range.has_until)
@@ -47,7 +47,7 @@ void plot_say_empty(const struct plot *plot, struct drawing *out)
     drawing_put(out, ".\n");
 }
 
-/* The elements between head and end, and the sentences as lines of text. */
+/* Append the elements between head and end, and the sentences as lines of text. */
 static void make_svg(const char *title, const struct picture *picture, struct drawing *out)
 {
     enum { LINE_HEIGHT = 20 };
@@ -103,7 +103,7 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
 
 /* ---- The verb ---- */
 
-/* The index of a fork's ancestors has to be caught up, too. */
+/* Catch up the index of a fork's ancestors, too. */
 static int add_ancestor(void *arg, const annal_lineage_part *part)
 {
     struct session_list *list = arg;

@@ -14,8 +14,7 @@ static void say_what_is_missing(const struct session *session, struct drawing *o
                     text_exact(text, (int64_t)session->untimed, UNIT_COUNT),
                     session->untimed == 1 ? "" : "s");
     if (session->damaged > 0)
-        say("session '%.*s': %s events are damaged and not in the picture ('annal verify' tells "
-            "more)",
+        say("session '%.*s': %s events are damaged and not in the picture (see 'annal verify')",
             ANNAL_FMT(session->id), text_exact(text, (int64_t)session->damaged, UNIT_COUNT));
 }
 
@@ -23,7 +22,7 @@ static void say_session_empty(const struct plot *plot, const struct session *ses
                               struct drawing *out)
 {
     if (session->untimed > 0)
-        drawing_put(out, "The log of this session tells no times.\n");
+        drawing_put(out, "The log of this session has no times.\n");
     else
         plot_say_empty(plot, out);
 }

@@ -14,8 +14,8 @@ struct charts {
     int count;
 };
 
-/* The range of a picture: what was requested, else from the first event to the last. Every hour
- * that has tokens has an event, so this includes all tokens. */
+/* Find the range of a picture: the requested range, else from the first event to the last. Every
+ * hour with tokens has an event, so this includes all tokens. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {
@@ -70,7 +70,7 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     int64_t from_us = 0, to_us = 0;
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
         return 0;
-    /* A picture has the buckets of a usual terminal, so that both say the same. */
+    /* Use the buckets of a usual terminal, so that all pictures show the same. */
     bool usual = plot->svg != NULL && plot->by == BY_NONE;
     size_t room = usual ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
     enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, room);
@@ -98,10 +98,10 @@ static void say_untimed(const struct gathered *gathered, struct drawing *out)
 static void say_costed(const struct gathered *gathered, struct drawing *out)
 {
     if (gathered->costed_tokens > 0 && gathered->costed_tokens < gathered->tokens)
-        drawing_put(out, "The cost is that of %d %% of the tokens: the others have no price.\n",
+        drawing_put(out, "The cost covers %d %% of the tokens: the others have no price.\n",
                     (int)(100.0 * (double)gathered->costed_tokens / (double)gathered->tokens));
     if (gathered->computed_microusd > 0)
-        drawing_put(out, "$%.2f of the cost is computed from list prices: the logs give none.\n",
+        drawing_put(out, "$%.2f of the cost is computed from list prices: the logs contain none.\n",
                     (double)gathered->computed_microusd / 1e6);
 }
 
@@ -156,7 +156,8 @@ static void print_bucket(const struct point *bucket, bool usage, enum by by)
 }
 
 /*
- * Points come by time, so a bucket is complete when the next one begins; empty ones are left out.
+ * Points are sorted by time, so a bucket is complete when the next begins; empty buckets are left
+ * out.
  */
 static void print_buckets(const struct points *points, bool usage, enum by by)
 {

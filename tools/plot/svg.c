@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Some renderers other than browsers know no variables and no media queries: the light colours come
- * first on their own, and the dark ones after them. */
+/* Some renderers other than browsers support no variables and no media queries: the light colours
+ * are written first, and the dark ones after them. */
 static const char style[] =
     "<style>\n"
     "svg{font:12px system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif}\n"
@@ -23,7 +23,7 @@ static const char style[] =
     "}\n"
     "</style>\n";
 
-/* How many bytes the character at text takes; 0: it is not well-formed UTF-8, or not allowed in
+/* Count the bytes of the character at text; 0: it is not well-formed UTF-8, or not allowed in
  * XML. */
 static size_t character(const unsigned char *text, size_t len)
 {
@@ -54,7 +54,7 @@ static const char *entity(char c)
     }
 }
 
-/* Text in the form for the space between tags and for attributes. */
+/* Write text in the form for the space between tags and for attributes. */
 static void escape(struct drawing *out, annal_slice text)
 {
     for (size_t i = 0; i < text.len;) {
@@ -68,7 +68,7 @@ static void escape(struct drawing *out, annal_slice text)
             drawing_put(out, "%.*s", (int)len, text.ptr + i);
         i += len == 0 ? 1 : len;
         while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
-            i++; /* the rest of it */
+            i++; /* rest of the character */
     }
 }
 

@@ -44,7 +44,7 @@ annal_slice drawing_slice(const struct drawing *drawing)
     return annal__buf_slice(&drawing->text);
 }
 
-/* The text on one line, with a NUL. */
+/* Copy the text on one line, with a NUL. */
 static const char *plain(struct buf *out, annal_slice text)
 {
     (void)out_line(out, text);
@@ -110,7 +110,7 @@ const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit)
     return text;
 }
 
-/* At most three digits and a unit, as 1.5 M and 12 k; without a ".0". */
+/* Write at most three digits and a unit, such as 1.5 M and 12 k; without a ".0". */
 static void put_rounded(char text[TEXT_BYTES], const char *before, double amount)
 {
     static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
@@ -170,7 +170,7 @@ const char *text_span(char text[TEXT_BYTES], int64_t span_us)
 
 const char *text_time(char text[TEXT_BYTES], int64_t time_us)
 {
-    enum { SECONDS = 19 }; /* of "2026-03-02T09:10:00.000000Z" */
+    enum { SECONDS = 19 }; /* in "2026-03-02T09:10:00.000000Z" */
     annal_time_format(time_us, text);
     size_t len = strlen(text) - 1;
     while (len > SECONDS && text[len - 1] == '0')

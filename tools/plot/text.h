@@ -2,8 +2,8 @@
 /*
  * Text that is composed in memory, and the words and numbers of pictures.
  *
- * Pictures are completed before they go anywhere: a file is written in one go, and a terminal never
- * gets half of one.
+ * Pictures are completed before they are printed: a file is written at once, and a terminal never
+ * receives half a picture.
  */
 #ifndef TOOLS_PLOT_TEXT_H
 #define TOOLS_PLOT_TEXT_H
@@ -16,7 +16,7 @@
 
 struct drawing {
     struct buf text;
-    bool lacks; /* there was no memory for all of it */
+    bool lacks; /* memory ran out, and text is missing */
 };
 
 void drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
@@ -24,32 +24,32 @@ void drawing_repeat(struct drawing *drawing, const char *text, int times);
 void drawing_done(struct drawing *drawing);
 annal_slice drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
 
-/* Text from events, in exactly width columns: what is too long is cut with a "…", what is shorter
- * is padded, on the left if right. */
+/* Append text from events in exactly width columns: longer text is cut with a "…", shorter text is
+ * padded, on the left if right. */
 void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
-/* How many columns it would take uncut. */
+/* Count the columns that it takes uncut. */
 int text_width(annal_slice text);
 
-/* What is counted. */
+/* Units of numbers. */
 enum unit { UNIT_COUNT, UNIT_MICROUSD };
 
-/* "1,060", "12 k", "1.5 M"; "$0.50", "$12 k". Written to text, which is returned. */
+/* Write "1,060", "12 k", "1.5 M"; "$0.50", "$12 k" to text, which is returned. */
 #define TEXT_BYTES 64
 const char *text_short(char text[TEXT_BYTES], int64_t value, enum unit unit);
 
-/* All digits: "12,345", "$12.35". */
+/* Write all digits: "12,345", "$12.35". */
 const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit);
 
-/* "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2 h". */
+/* Write "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2 h". */
 const char *text_span(char text[TEXT_BYTES], int64_t span_us);
 
-/* "2026-03-02T09:10:00Z", with as many digits of a fraction as necessary. after: for the second of
+/* Write "2026-03-02T09:10:00Z", with the necessary digits of a fraction. after: for the second of
  * two times, only "10:40:02Z" if the day is the same. */
 const char *text_time(char text[TEXT_BYTES], int64_t time_us);
 const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
 
-/* "2026-03-02" */
+/* Write "2026-03-02". */
 const char *text_day(char text[TEXT_BYTES], int64_t time_us);
 
 #endif

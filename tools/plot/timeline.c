@@ -26,10 +26,10 @@ static int compare_times(const void *a, const void *b)
     return left->from_us < right->from_us ? -1 : 1;
 }
 
-/* The pauses that are worth a cut, by time; at most `most` of them. */
+/* Choose the pauses that are worth a cut, by time; at most `most` of them. */
 static size_t choose_cuts(const struct session *session, struct pause *cuts, size_t most)
 {
-    enum { FRACTION = 50 }; /* of what is left without it */
+    enum { FRACTION = 50 }; /* of the time without it */
     size_t count = 0;
     int64_t rest = session->to_us - session->from_us;
     qsort(cuts, session->pause_count, sizeof *cuts, compare_lengths);
@@ -55,7 +55,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
         segment->to_us = i + 1 == count ? session->to_us : cuts[i].from_us;
         active += segment->to_us - segment->from_us;
     }
-    /* Each has a slot; the rest are distributed over the time. */
+    /* Give each segment a slot, and distribute the rest over the time. */
     int spare = timeline->slots - (int)count - ((int)count - 1) * cut_slots;
     int used = 0, first = 0;
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +73,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
 static bool lay_out(struct timeline *timeline, int cut_slots)
 {
     const struct session *session = timeline->session;
-    /* As many as a terminal of 80 columns has room for, so that all pictures say the same. */
+    /* so many labels as a terminal of 80 columns has room for */
     enum { CUTS_MAX = 6 };
     size_t most = (size_t)timeline->slots / (size_t)(8 * cut_slots);
     most = most > CUTS_MAX ? CUTS_MAX : most;
@@ -91,7 +91,7 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
     return timeline->segments != NULL;
 }
 
-/* What is inside a cut is drawn at its beginning. */
+/* Draw an event inside a cut at the beginning of the cut. */
 static int slot_of(const struct timeline *timeline, int64_t time_us)
 {
     size_t low = 0, high = timeline->segment_count - 1;
@@ -202,7 +202,7 @@ int timeline_enter(void *arg, const struct happening *what)
     struct row *row = row_of(timeline, what);
     int from = slot_of(timeline, what->from_us);
     int to = slot_of(timeline, what->to_us);
-    /* It is not known how long a call ran that has no result. */
+    /* The duration of a call without a result is unknown. */
     if (what->open && what->kind == HAPPENED_CALL)
         to = from;
     enter_begin(&row->slots[from], what);
@@ -248,9 +248,9 @@ void timeline_done(struct timeline *timeline)
     *timeline = (struct timeline){0};
 }
 
-/* ---- Words ---- */
+/* ---- Texts ---- */
 
-/* Milliseconds do not matter in a session that took minutes. */
+/* Omit milliseconds in a session that took minutes. */
 static int64_t limited_time(const struct session *session, int64_t time_us)
 {
     const int64_t second = 1000000;

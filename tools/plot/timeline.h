@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline of one session: a row for each thing that takes time, over one axis.
+ * The timeline of one session: a row for each kind of thing that takes time, over one axis.
  *
- * (1) The axis has slots, as many as a picture has columns or pixels. What happens is entered into
- *     the slots it covers, so memory does not grow with the session. A thing that takes no time has
- *     a slot, too.
+ * (1) The axis has as many slots as a picture has columns or pixels. Each thing is entered into the
+ *     slots that it covers, so memory does not grow with the session. A thing that takes no time
+ *     has a slot, too.
  * (2) Long pauses are cut out: the axis is segments, each with at least one slot, with slots
- *     between that represent no time. Only what would take more room than its mark is cut, the
- *     longest first.
+ *     between them that represent no time. A pause is cut only if it would take more room than its
+ *     mark, the longest first.
  * (3) Rows are turns (events, if there are none), user messages, tools (the most called first, and
- *     those without a row of their own together), tokens, failures and pauses; one in which nothing
- *     happened is left out.
+ *     those without a row of their own together), tokens, failures and pauses; an empty row is left
+ *     out.
  */
 #ifndef TOOLS_PLOT_TIMELINE_H
 #define TOOLS_PLOT_TIMELINE_H
@@ -32,11 +32,11 @@ enum row_role {
 
 struct slot {
     uint32_t begun;  /* spans that begin here, or marks */
-    uint32_t failed; /* spans in it that failed */
-    uint32_t open;   /* begun here, never ended */
+    uint32_t failed; /* failed spans that begin here */
+    uint32_t open;   /* spans that begin here and never end */
     bool busy;       /* a span covers it */
     int64_t amount;
-    int64_t from_us, to_us; /* of what begins here: the first beginning, the last end */
+    int64_t from_us, to_us; /* first start and last end of the spans that begin here */
 };
 
 struct row {
@@ -45,7 +45,7 @@ struct row {
     char *label;
     uint64_t count, failed, open;
     int64_t amount; /* tokens; time that was cut out, in µs */
-    int64_t most;   /* of any slot */
+    int64_t most;   /* largest amount of a slot */
     struct slot *slots;
 };
 
@@ -61,28 +61,29 @@ struct timeline {
     size_t segment_count;
     struct row rows[TIMELINE_ROWS_MAX];
     int row_count;
-    int others; /* the row of the tools without a row of their own */
+    int others; /* row of the tools without a row of their own */
 };
 
 /* Lay out the axis, and create empty rows. A cut takes cut_slots. False: no memory. */
 bool timeline_init(struct timeline *timeline, const struct session *session, int slots,
                    int cut_slots);
 
-/* Enter what happened; arg is a struct timeline. A happening_fn. */
+/* Enter what happened, as a happening_fn; arg is a struct timeline. */
 int timeline_enter(void *arg, const struct happening *what);
 
-/* Call it when all is entered: removes rows without anything. */
+/* Remove empty rows. Call it once everything is entered. */
 void timeline_finish(struct timeline *timeline);
 void timeline_done(struct timeline *timeline);
 
-/* The sentence above it: "s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)"; in two
- * lines if it is wider than columns (0: never). */
+/* Write the sentence above it: "s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)"; in
+ * two lines if it is wider than columns (0: never). */
 void timeline_title(const struct timeline *timeline, int columns, struct drawing *out);
 
-/* The text after a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
+/* Write the text after a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
 void timeline_sum(const struct row *row, struct drawing *out);
 
-/* A time under the axis: "09:10:00", or "03-03 09:10" if the time before it is of another day. */
+/* Write a time under the axis: "09:10:00", or "03-03 09:10" if the time before it is on another
+ * day. */
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES]);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     TIME_WIDTH = 78
 };
 
-/* "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed" */
+/* Write "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed". */
 static void tell(const struct row *row, const struct slot *slot, struct drawing *out)
 {
     char text[TEXT_BYTES];
@@ -43,7 +43,7 @@ static void tell(const struct row *row, const struct slot *slot, struct drawing 
         drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
 }
 
-/* The slots after one in which what began there continues. */
+/* Count the slots into which a span that began here continues. */
 static int run_end(const struct timeline *timeline, const struct row *row, int from)
 {
     int to = from + 1;
@@ -97,7 +97,7 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     drawing_done(&text);
 }
 
-/* Through all rows, where time was cut out. */
+/* Draw a line through all rows where time was cut out. */
 static void put_cuts(const struct timeline *timeline, int top, int bottom, struct drawing *out)
 {
     char text[TEXT_BYTES];

@@ -7,7 +7,7 @@
 
 enum { TIMELINE_SVG_SLOTS = 330, TIMELINE_SVG_CUT_SLOTS = 5 };
 
-/* Draw it below y; returns where it ends. */
+/* Draw it below y; returns its lower end. */
 int timeline_svg(const struct timeline *timeline, int y, struct drawing *out);
 
 #endif

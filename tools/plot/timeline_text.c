@@ -73,7 +73,7 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     drawing_put(out, "\n");
 }
 
-/* The beginning of each segment, if there is room for it, and the end of the last one. */
+/* Print the start of each segment, if there is room for it, and the end of the last. */
 static void put_times(const struct timeline *timeline, int label, struct drawing *out)
 {
     char text[TEXT_BYTES], last[TEXT_BYTES];

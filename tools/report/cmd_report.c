@@ -44,7 +44,7 @@ static int collect(struct report *report)
     return exit_status != 0 ? exit_status : sessions_add_sub_agents(report->store, &report->list);
 }
 
-/* The scope's sessions: those that are named, of the agent and the model. */
+/* Find the sessions of the scope: named, or of the agent and the model. */
 static int name_sessions(struct report *report)
 {
     char project[PROJECT_BYTES];
@@ -69,7 +69,7 @@ static int name_sessions(struct report *report)
     return status < 0 ? fail_storage("report: out of memory") : exit_status;
 }
 
-/* The numbers of a report lack what is damaged. */
+/* Report damage: the numbers of a report lack the damaged events. */
 static int say_findings(struct report *report)
 {
     struct session_findings findings = {0};
@@ -109,34 +109,34 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "of this agent: a part of its name, or *, ? and [abc]"),
-    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
+           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
     PROJECT_OPTION,
-    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 7d or today"),
+    OPTION("since", "T", FIELD_TIME, NULL, "at or after this time; ISO 8601, 7d or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
-    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "tokens and cost by this unit of time (day)",
+    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "unit of time for tokens and cost (day)",
                 .choices = "hour|day|week|month"),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "rows of each section (10)", .least = 1,
-                .most = 100000),
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print it (table)",
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of rows of each section (10)",
+                .least = 1, .most = 100000),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
                 .choices = "table|jsonl|markdown|svg", .without = "json"),
-    OPTION("to", "FILE", FIELD_TEXT, NULL, "write it to this file"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "output file"),
     FIELDS_END};
 
 const struct command cmd_report = {
     .name = "report",
     .summary = "what sessions did and cost: tools, failures, models, days",
-    .about = "Prints what the tables say of all sessions, or of those that are named, with\n"
-             "their sub-agents (sess_1.agent-2 is one of sess_1): tools with their\n"
-             "durations, the newest calls that failed and what failed in them, requests that\n"
-             "the provider refused, the slowest calls, tokens and cost by model and by day,\n"
-             "and the sessions side by side. FAILED counts both kinds of failures. With\n"
-             "--since and --until every number is of this time alone: a call counts when it\n"
-             "began, tokens when they were reported. Days and --by are of your zone; tokens\n"
-             "of a log without times are of no day. A cost that is not known is '-', and not\n"
-             "0; the lines below the tables say what '~' and 'of 27%' mean, and which models\n"
-             "have no price. With --json there is an object for each row, with its section.\n"
-             "The exit status is 1 if one of these sessions has a finding: a line names it.",
+    .about = "Prints what sessions did, for all sessions, or for the named sessions with their\n"
+             "sub-agents (sess_1.agent-2 is one of sess_1): tools with their durations, the\n"
+             "newest failed calls with their errors, requests that the provider refused, the\n"
+             "slowest calls, tokens and cost by model and by day, and the sessions side by\n"
+             "side. FAILED counts both kinds of failures. With --since and --until every\n"
+             "number covers only this time: a call counts when it began, tokens when they were\n"
+             "reported. Days and --by are in your time zone; tokens of a log without times\n"
+             "belong to no day. A cost that is unknown is '-', and not 0; the lines below the\n"
+             "tables explain '~' and 'of 27%', and name the models without a price. With\n"
+             "--json there is an object for each row, with its section. The exit status is 1\n"
+             "if one of these sessions has a finding: a line names it.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
                 "  annal report --agent codex --since 7d\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sections as one picture: tables whose columns are as wide as their widest cell, up to a
- * limit, and a bar behind the first cell of each row. */
+/* Draw all sections as one picture: tables whose columns are as wide as their widest cell, up to a
+ * limit, and a bar in the background of the first cell of each row. */
 #include "tools/plot/svg.h"
 #include "tools/report/report.h"
 
@@ -8,9 +8,9 @@ enum {
     MARGIN = 16,
     ROW = 18,
     GAP = 14,
-    LETTER = 7, /* at 12 px no letter of the fonts asked for is wider, but for W and M */
+    LETTER = 7, /* at 12 px no letter of the fonts is wider, except W and M */
     LETTERS_MAX = 40,
-    SECTION = 3 /* rows that a section takes besides its own */
+    SECTION = 3 /* extra rows of a section */
 };
 
 struct layout {
@@ -62,7 +62,7 @@ static double number_of(const annal_value *value)
                                               : 0;
 }
 
-/* The bars are behind the whole row, so that they have one scale. */
+/* Draw the bars across the whole row, so that they have one scale. */
 static void put_bars(struct drawing *out, const struct report_section *section, double y,
                      double full)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A section as an aligned table, JSON lines, or a table of Markdown. */
+/* Print a section as an aligned table, JSON lines, or a table of Markdown. */
 #include "tools/cli/target.h"
 #include "tools/export/page.h"
 #include "tools/report/report.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What JSON gets. */
+/* Print a value as JSON. */
 static void put_cell(struct table *table, const struct report_row *row, int i, bool for_people)
 {
     const annal_value *value = &row->values[i];
@@ -23,7 +23,7 @@ static void put_cell(struct table *table, const struct report_row *row, int i, b
         table_text(table, annal_slice_of(row->raw[i] != NULL ? row->raw[i] : row->shown[i]));
 }
 
-/* The signs of the costs of all sections. */
+/* The signs in the costs of all sections. */
 static struct cost_signs cost_signs(const struct report_section *sections, size_t count)
 {
     struct cost_signs signs = {0};
@@ -107,7 +107,7 @@ void report_markdown(const struct report_section *section)
     fputc('\n', stdout);
 }
 
-/* ---- All of them ---- */
+/* ---- The report ---- */
 
 enum { SECTIONS_MAX = 12 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is asked ---- */
+/* ---- Queries ---- */
 
 #define IN_SESSIONS    SCOPE_HAS("session_id")
 #define IDS            SCOPE_HAS("id")
@@ -44,7 +44,7 @@
 #define REFUSED  "event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
 #define REFUSALS "(SELECT count(*) FROM " REFUSED ")"
 
-/* All that a session did in the time, and nothing else of it. */
+/* Everything that a session did in the time. */
 #define SESSIONS_SQL                                                                               \
     "SELECT id, turns, calls, failed, tokens, cost, computed, share, "                             \
     "CASE WHEN time_from IS NOT '" SESSION_GUESSED "' THEN (SELECT CAST(round(86400000 * "         \
@@ -85,7 +85,7 @@
         "title", "TITLE", .cell = CELL_TEXT, .spared = true                                        \
     }
 
-/* The newest of them, in order; report_print() adds the zone to the title. */
+/* The newest periods, in order; report_print() adds the zone to the title. */
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
@@ -259,7 +259,7 @@ static int64_t whole(const annal_value *value)
     return value->kind == ANNAL_VALUE_REAL ? (int64_t)(value->real + 0.5) : value->integer;
 }
 
-/* "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" of the tokens. */
+/* Write "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" of the tokens. */
 static void show_cost(struct buf *out, const annal_value *values)
 {
     char text[TEXT_BYTES];
@@ -270,7 +270,7 @@ static void show_cost(struct buf *out, const annal_value *values)
         (void)!annal__buf_printf(out, " of %d%%", cost_percent(values[2].real));
 }
 
-/* What people see. */
+/* Write a value for people. */
 static void show(struct buf *out, enum cell cell, const annal_value *value)
 {
     char text[TEXT_BYTES];
@@ -310,7 +310,7 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
     }
 }
 
-/* What programs get: numbers as they are, of data what people see. */
+/* Write a value for programs: numbers unchanged, text in the form for people. */
 static void keep(struct report_row *row, int i, const annal_value *value, enum cell cell)
 {
     struct buf shown = {0};
@@ -341,9 +341,9 @@ static int add_row(void *arg, const annal_row *from)
     return 0;
 }
 
-/* ---- Where two texts differ ---- */
+/* ---- The difference of two texts ---- */
 
-enum { SAME_MAX = 20 }; /* so much before it stays, in bytes */
+enum { SAME_MAX = 20 }; /* bytes before the difference that are kept */
 
 static size_t same_bytes(const char *a, const char *b)
 {
@@ -353,7 +353,7 @@ static size_t same_bytes(const char *a, const char *b)
     return at;
 }
 
-/* text from where it differs, with what is before it as far as it is short. */
+/* Return text from the first difference, with a short text before it. */
 static char *from_difference(const char *text, size_t same)
 {
     struct buf out = {0};
@@ -366,8 +366,8 @@ static char *from_difference(const char *text, size_t same)
     return shown;
 }
 
-/* What people see of two rows, whose beginnings may be all that has room. Where what they see is
- * the same, it is of the JSON. */
+/* Show people the difference of two rows, because only the beginning may have room. If they see the
+ * same, show the difference of the JSON. */
 static void show_difference(struct report_section *section, int i)
 {
     struct report_row *rows = section->rows;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* As the driver of a terminal does: a line break goes back to the first column, too. */
+/* Write a line break as a terminal driver does: it also returns to the first column. */
 static annal_status quote_terminal(struct buf *out, annal_slice text)
 {
     struct buf raw = {0};

@@ -13,18 +13,18 @@ enum { CAST_COLUMNS = 100, CAST_ROWS = 30 };
 
 struct cast {
     struct target target;
-    struct buf text; /* printed since the last piece */
+    struct buf text; /* output since the last piece */
     double seconds;  /* since the beginning */
     bool open;
 };
 
-/* From now on stdout is recorded in the file. 0, or an exit status. */
+/* Record stdout in the file from now on. 0, or an exit status. */
 int cast_begin(struct cast *cast, const char *path, annal_slice title);
 
-/* What was printed since the last piece appears now; then so much time passes. */
+/* Write the output since the last piece; then advance the recording by this time. */
 void cast_pass(struct cast *cast, double seconds);
 
-/* whole: the file gets its name. 0, or an exit status. */
+/* End the recording. whole: rename the file to its name. 0, or an exit status. */
 int cast_end(struct cast *cast, bool whole);
 
 #endif

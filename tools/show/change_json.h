@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A difference of two states as JSON: {"table","change","key","before","after"}. */
+/* A difference between two states as JSON: {"table","change","key","before","after"}. */
 #ifndef TOOLS_SHOW_CHANGE_JSON_H
 #define TOOLS_SHOW_CHANGE_JSON_H
 
@@ -7,7 +7,7 @@
 
 #include <annal/diff.h>
 
-/* Values as 'annal replay --json' has them. */
+/* Values have the form of 'annal replay --json'. */
 annal_status change_json(struct buf *out, const annal_change *change, annal_error *err);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { INDENT = 19, LINE_CHARS = 160, MESSAGE_LINES = 40, THOUGHT_LINES = 6, COLUMNS_LEAST = 20 };
 
-/* ---- What is known before it begins ---- */
+/* ---- The state before the first event ---- */
 
 void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
                             uint64_t seq)
@@ -70,7 +70,7 @@ static int room(const struct conversation *talk, size_t used)
     return talk->full ? 1 << 20 : talk->columns == 0 ? LINE_CHARS : columns < 20 ? 20 : columns;
 }
 
-/* How to read what was cut: explained once. */
+/* Explain once how to read the rest of a cut text. */
 static void print_hint(struct conversation *talk, uint64_t cut)
 {
     if (cut == 0)
@@ -87,7 +87,7 @@ static void print_hint(struct conversation *talk, uint64_t cut)
     talk->hinted = true;
 }
 
-/* used: columns of its first line that are taken. */
+/* used: columns of its first line that are already taken. */
 static void print_block(struct conversation *talk, annal_slice raw, int lines, int used)
 {
     const int columns = talk->columns - INDENT - 1;
@@ -99,7 +99,7 @@ static void print_block(struct conversation *talk, annal_slice raw, int lines, i
     print_hint(talk, excerpt_print(&excerpt, raw));
 }
 
-/* One block of a message's content. */
+/* Print one block of a message's content. */
 static void print_part(struct conversation *talk, annal_slice part)
 {
     static const char thinks[] = "(thinks) ";
@@ -126,7 +126,7 @@ static void print_part(struct conversation *talk, annal_slice part)
         colour(talk, "0");
 }
 
-/* Text, or blocks, or an object in the producer's own form. */
+/* Print text, or blocks, or an object in the producer's own form. */
 static void print_content(struct conversation *talk, annal_slice content)
 {
     struct json_walk walk;
@@ -156,7 +156,7 @@ static void print_message(struct conversation *talk, const annal_event *event)
     print_content(talk, event_member(event, "content"));
 }
 
-/* "→ Grep  ". Returns how many columns it takes. */
+/* Print "→ Grep  ". Returns its columns. */
 static int print_tool(struct conversation *talk, const char *mark, const char *style,
                       annal_slice tool)
 {
@@ -171,7 +171,7 @@ static int print_tool(struct conversation *talk, const char *mark, const char *s
     return used;
 }
 
-/* The line of a call, which stays open for its result. */
+/* Print the line of a call, which stays open for its result. */
 static void print_call(struct conversation *talk, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
@@ -205,7 +205,7 @@ void conversation_end_line(struct conversation *conversation)
     conversation->call.id = (annal_slice){0};
 }
 
-/* Put the result on the line of its call, if that is the last line. */
+/* Print the result on the line of its call, if that is the last line. */
 static bool continue_call(struct conversation *talk, annal_slice call)
 {
     char up[40];
@@ -236,7 +236,7 @@ static annal_slice tool_of(struct conversation *talk, const annal_event *event)
     return tool != NULL ? annal_slice_of(tool) : call;
 }
 
-/* A line: the first words, and how many lines it has. */
+/* Print one line: the first words, and the number of lines. */
 static void print_result(struct conversation *talk, const annal_event *event)
 {
     annal_slice output = event_either(event, "output", "output_ref");
@@ -265,7 +265,7 @@ static void print_result(struct conversation *talk, const annal_event *event)
     annal__buf_done(&text);
 }
 
-/* With full: all of it. */
+/* With full, print all of it. */
 static void print_result_whole(struct conversation *talk, const annal_event *event)
 {
     annal_slice output = event_either(event, "output", "output_ref");
@@ -324,7 +324,7 @@ static void print_turn_ends(const struct conversation *talk, const annal_event *
     fputs("  ", stdout);
 }
 
-/* Any other event, and those of sessions: the type, and what it says. */
+/* Print any other event, and events of sessions: the type and the text. */
 static void print_other(struct conversation *talk, const annal_event *event)
 {
     struct buf text = {0};

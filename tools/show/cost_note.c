@@ -47,7 +47,7 @@ static int print_model(void *arg, const annal_row *row)
         fputs(", \u2026", stdout);
         return 0;
     }
-    fputs((*shown)++ == 0 ? "There is no price for " : ", ", stdout);
+    fputs((*shown)++ == 0 ? "No price is known for " : ", ", stdout);
     out_plain(row->values[0].bytes);
     return 0;
 }
@@ -62,9 +62,9 @@ annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
     if (signs->computed)
         puts("~   computed from list prices: the log gives no cost");
     if (signs->part)
-        puts("of N%   the cost of so many of the tokens: the others have no price");
+        puts("of N%   the cost of N% of the tokens: the others have no price");
     if (signs->unknown)
-        puts("-   not known: the log gives no cost, and there is no price");
+        puts("-   unknown: the log gives no cost, and no price is known");
     if (!signs->part && !signs->unknown)
         return ANNAL_OK;
     bool ranged = scope->since.len > 0 || scope->until.len > 0;
@@ -72,7 +72,7 @@ annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
                              : WITHOUT_PRICE("usage_costs", "day");
     annal_status status = annal_sql(index, annal_slice_of(sql), &options, print_model, &shown, err);
     if (shown > 0)
-        fputs("\nTo set one, in dollars for a million tokens:\n"
+        fputs("\nTo set a price, in dollars for a million tokens:\n"
               "echo '{\"model\":\"M\",\"input\":3,\"output\":15}' |"
               " annal append prices --type price.set\n",
               stdout);

@@ -129,7 +129,7 @@ bool block_is_thought(annal_slice block)
     return thought;
 }
 
-/* A string, or the text of the first object of an array, such as a summary of Codex. */
+/* Find a string, or the text of the first object of an array, such as a summary of Codex. */
 static annal_slice first_text(annal_slice value)
 {
     struct json_walk walk;
@@ -154,7 +154,7 @@ annal_slice block_text(annal_slice block)
     return excerpt_is_text(text) ? text : (annal_slice){0};
 }
 
-/* A JSON string that has nothing but white space. */
+/* Return whether a JSON string contains only white space. */
 static bool is_blank(annal_slice raw)
 {
     if (raw.len < 2 || raw.ptr[0] != '"')
@@ -257,12 +257,12 @@ bool event_rests(bool rested, const annal_event *event)
     }
 }
 
-/* ---- What was used ---- */
+/* ---- Usage ---- */
 
 static uint64_t turn_of(annal_slice turn_id, uint64_t seq)
 {
     return turn_id.len > 0 ? annal__hash(turn_id.ptr, turn_id.len, 0)
-                           : annal__hash(&seq, sizeof seq, 1); /* one without a name */
+                           : annal__hash(&seq, sizeof seq, 1); /* a turn without an id */
 }
 
 static const struct known_turn *known_turn(const struct known_turns *known, uint64_t id)
@@ -274,7 +274,7 @@ static const struct known_turn *known_turn(const struct known_turns *known, uint
     return NULL;
 }
 
-/* Whether a turn is new, as far as is remembered; then it is remembered. */
+/* Return whether a turn is new, as far as is remembered, and remember it. */
 static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
 {
     const struct known_turn *turn = known_turn(known, id);
@@ -284,7 +284,7 @@ static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
     return true;
 }
 
-/* The end of a turn that names no turn belongs to the newest one that is open. */
+/* An end without a turn id belongs to the newest open turn. */
 static void end_newest(struct spending *spending, uint64_t seq)
 {
     for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
@@ -317,7 +317,7 @@ static int64_t count_or_none(int64_t count)
     return count < 0 ? 0 : count;
 }
 
-/* What the end of a turn used, which is 0 if agent.turn.usage said it. */
+/* Compute the usage in the end of a turn: 0 if agent.turn.usage reported it. */
 static struct tally tally_of_end(const annal_event *event)
 {
     return (struct tally){
@@ -326,7 +326,7 @@ static struct tally tally_of_end(const annal_event *event)
         .cost_microusd = event_cost(event)};
 }
 
-/* An increment, which may be negative. */
+/* Read an increment, which may be negative. */
 static struct tally tally_of_usage(const annal_event *event)
 {
     return (struct tally){
@@ -353,7 +353,7 @@ static struct tally tally_of_turn_end(struct spending *spending, const annal_eve
     else if (!meet(&spending->ended, id, event->seq))
         used = (struct tally){0};
     else if (meet(&spending->begun, id, event->seq))
-        used.turns = 1; /* nobody said that it began */
+        used.turns = 1; /* no event reported its start */
     return used;
 }
 

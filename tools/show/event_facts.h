@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts from events, in the words of docs/events.md: of which kind one is, what was used so far,
- * which call a result belongs to. Values are raw JSON, slices of the event's data.
+ * Facts from events, in the words of docs/events.md: the kind of an event, the usage so far, the
+ * call of a result. Values are raw JSON, slices of the event's data.
  *
- * Memory does not grow with the session: of calls and of turns that have ended, the newest are
- * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
+ * Memory does not grow with the session: only the newest calls and ended turns are remembered, so
+ * that a result has the name of its tool and a turn that ends twice counts once.
  */
 #ifndef TOOLS_SHOW_EVENT_FACTS_H
 #define TOOLS_SHOW_EVENT_FACTS_H
@@ -25,19 +25,19 @@ enum fact {
 
 enum fact fact_of(const annal_event *event);
 
-/* A member of the data, raw; empty if it is missing or null. */
+/* Find a member of the data, raw; empty if it is missing or null. */
 annal_slice event_member(const annal_event *event, const char *name);
 annal_slice event_either(const annal_event *event, const char *name, const char *other);
 bool event_is(const annal_event *event, const char *type);
 bool event_type_ends(const annal_event *event, const char *end);
 
-/* Whether a result says that its tool failed. */
+/* Return whether a result says that its tool failed. */
 bool event_failed(const annal_event *event);
 
-/* A raw number as a whole number; 0 if it is not a number. */
+/* Read a raw number as a whole number; 0 if it is not a number. */
 int64_t raw_count(annal_slice raw);
 
-/* ---- What was used, as the pack core counts it ---- */
+/* ---- Usage, as the pack core counts it ---- */
 
 struct tally {
     uint64_t turns;
@@ -52,69 +52,72 @@ struct spending {
     struct tally tally; /* so far */
     struct known_turns {
         struct known_turn {
-            uint64_t id; /* a hash */
+            uint64_t id; /* hash of the turn id */
             uint64_t seq;
         } turns[TURNS_KNOWN];
         unsigned next;
     } begun, ended;
 };
 
-/* Add what an event used, and return it. An event may be added again, because it may be played
+/* Add the usage of an event, and return it. An event may be added again, because it may be played
  * again. */
 struct tally spending_add(struct spending *spending, const annal_event *event);
 
-/* A turn that is known already, and whether it has ended; its id as text. */
+/* Add a turn that is already known, and whether it has ended; its id as text. */
 void spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended, uint64_t seq);
 
-/* "3 turns · 14,219 tokens · $0.12", written to text, which is returned. */
+/* Write "3 turns · 14,219 tokens · $0.12" to text, which is returned. */
 #define TALLY_BYTES 120
 const char *tally_text(char text[TALLY_BYTES], const struct tally *tally);
 
-/* "-1,234" */
+/* Write a number with its sign, "-1,234". */
 const char *signed_text(char text[HUMAN_BYTES], int64_t count);
 
 /* ---- Calls, by their id ---- */
 
 struct known_calls {
     struct known_call {
-        uint64_t id; /* a hash; 0: none */
+        uint64_t id; /* hash; 0: none */
         char tool[TOOL_NAME_BYTES];
     } calls[CALLS_KNOWN];
     unsigned next;
 };
 
-/* Both raw. */
+/* Remember a call; both are raw. */
 void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
 
-/* NULL if it is not known. */
+/* Find the tool of a call; NULL if unknown. */
 const char *known_calls_tool(const struct known_calls *known, annal_slice call_id);
 
 /* ---- Messages ---- */
 
-/* The role of a message.added, and its content, raw; empty if the event is not such a message. */
+/* Find the role of a message.added, and its content, raw; empty if the event is not such a
+ * message. */
 annal_slice message_role(const annal_event *event);
 annal_slice message_content(const annal_event *event);
 
-/* Raw text, or the first text of the blocks; empty: nothing was said, only thought or shown. */
+/* Find raw text, or the first text of the blocks; empty: nothing was said, only thought or
+ * shown. */
 annal_slice message_text(const annal_event *event);
 annal_slice content_text(annal_slice content);
 
-/* A block of a content: whether it was thought and not said; its text, raw, empty if it has none
- * (an image, or a thought that is not shown). */
+/* Read a block of a content: whether it is a thought; its text, raw, empty if it has none (an
+ * image, or a hidden thought). */
 bool block_is_thought(annal_slice block);
 annal_slice block_text(annal_slice block);
 
-/* Whether a block, or all blocks of a content, have a text that is empty. */
+/* Return whether a block, or every block of a content, has an empty text. */
 bool block_is_empty(annal_slice block);
 
-/* An image, a sound, or a file, without text. *out_type: its type, such as image/png. */
+/* Return whether a block is an image, a sound, or a file, without text. *out_type: its type, such
+ * as image/png. */
 bool block_is_media(annal_slice block, annal_slice *out_type);
 bool content_is_empty(annal_slice content);
 
 /*
- * Whether the agent has answered and waits: what was said of the events before, brought up to date
- * by the next one. It has when the newest of messages, calls, results and failures is a text of its
- * own that was not cut, and that says of no call to come. Many logs do not say that a turn ended.
+ * Update whether the agent is idle after this event: it is if the latest message, call, result or
+ * failure is a complete text of the assistant that announces no call. Many logs do not record the
+ * end of a turn.
  */
 bool event_rests(bool rested, const annal_event *event);
 

@@ -44,7 +44,7 @@ static void print_heading(struct event_lines *lines, annal_slice session, const 
     out_style("0");
 }
 
-/* Seq, time and type. Returns how many columns are left. */
+/* Print seq, time and type. Returns the columns that are left. */
 static int print_envelope(struct event_lines *lines, annal_slice session, const annal_event *event)
 {
     char time[SHOWN_TIME_BYTES];
@@ -57,7 +57,7 @@ static int print_envelope(struct event_lines *lines, annal_slice session, const 
     return out_columns() - used;
 }
 
-/* ---- Who ---- */
+/* ---- The speaker ---- */
 
 static int take_tool(void *arg, const annal_row *row)
 {
@@ -83,7 +83,7 @@ static void find_tool(annal_index *index, annal_slice session, annal_slice call_
     annal__buf_done(&scratch);
 }
 
-/* The role of a message, the tool of a call or of its result. */
+/* Find the role of a message, the tool of a call or of its result. */
 static void add_who(struct event_lines *lines, annal_slice session, const annal_event *event,
                     struct buf *out)
 {

@@ -14,7 +14,7 @@
 
 enum { END_WAITS = 20, END_WAIT_MS = 10, PIECE_BYTES = 65536 };
 
-/* No member but data can have a character that JSON would escape: the journal refuses them. */
+/* Only data can contain a character that JSON escapes: the journal refuses them elsewhere. */
 static int add_member(char *text, size_t room, const char *name, annal_slice value)
 {
     return value.len == 0 ? 0 : snprintf(text, room, ",\"%s\":\"%.*s\"", name, ANNAL_FMT(value));
@@ -82,7 +82,7 @@ annal_slice event_strict(annal_slice data, struct buf *room)
     return annal__buf_slice(room);
 }
 
-/* Data in pieces that do not end within a pair. cursor NULL: all of it is in memory. */
+/* Print data in pieces that do not end within a pair. cursor NULL: all of it is in memory. */
 static bool print_pieces(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                          annal_error *err)
 {
@@ -165,7 +165,7 @@ annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t 
 {
     annal__buf_clear(data);
     if (data_bytes > LONG_DATA_BYTES)
-        event->data = (annal_slice){0}; /* even if it happens to be in memory */
+        event->data = (annal_slice){0}; /* even if it is in memory */
     if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
         return ANNAL_OK;
     return event_read_whole(cursor, event, data_bytes, data, err);
@@ -195,11 +195,11 @@ int event_check_end(annal_store *store, annal_slice session, annal_position here
     }
     if (here.offset == 0)
         say("session '%.*s': its %" PRIu64
-            " bytes prove nothing: the header is damaged; 'annal verify %.*s' tells more",
+            " bytes are not readable: the header is damaged; see 'annal verify %.*s'",
             ANNAL_FMT(session), info.bytes, ANNAL_FMT(session));
     else
         say("session '%.*s': %" PRIu64 " bytes at byte %" PRIu64 ", after event %" PRIu64
-            ", prove nothing: a damaged or unfinished line; 'annal verify %.*s' tells more",
+            ", are not readable: a damaged or unfinished line; see 'annal verify %.*s'",
             ANNAL_FMT(session), info.bytes - here.offset, here.offset,
             here.seq > 0 ? here.seq - 1 : 0, ANNAL_FMT(session));
     return EXIT_REFUSED;

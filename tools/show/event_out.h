@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An event as a line of JSON. */
+/* Print an event as a line of JSON. */
 #ifndef TOOLS_SHOW_EVENT_OUT_H
 #define TOOLS_SHOW_EVENT_OUT_H
 
@@ -8,36 +8,36 @@
 #include <annal/journal.h>
 
 /*
- * {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on stdout. If
- * session is not empty it comes first, as "session_id".
+ * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on
+ * stdout. A session that is not empty is the first member, "session_id".
  */
 void event_print(const annal_event *event, annal_slice session);
 
 /*
- * What is printed is text that strict readers of JSON take: a half of a surrogate pair is U+FFFD.
- * With --raw it keeps the bytes of the journal.
+ * The output is text for strict readers of JSON: half a surrogate pair becomes U+FFFD. With --raw
+ * it keeps the bytes of the journal.
  */
 void event_keep_bytes(bool keep);
 
-/* Append data so; or return it so, in room if it is not as it was. */
+/* Append data in this form; or return it, in room if it had to be changed. */
 annal_status event_put_data(struct buf *out, annal_slice data);
 annal_slice event_strict(annal_slice data, struct buf *room);
 
-/* The same for an event, whose data is in data, or is copied there. */
+/* Do the same for an event, whose data is in data, or is copied there. */
 annal_status event_mend(annal_event *event, struct buf *data, annal_error *err);
 
-/* All of it up to its data, as above, in text; after the data comes a brace. Returns its length. */
+/* Write all of the event up to its data to text; a brace follows the data. Returns its length. */
 #define EVENT_HEAD_BYTES 1024
 size_t event_head(const annal_event *event, annal_slice session, char text[EVENT_HEAD_BYTES]);
 
 /*
- * As above, for the last event of a cursor; its data is printed in pieces if it is not in memory.
- * False: it could not be read.
+ * Print the last event of a cursor; its data is printed in pieces if it is not in memory. False: it
+ * could not be read.
  */
 bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
                       uint64_t data_bytes, annal_error *err);
 
-/* Only the data of such an event, in the same way. */
+/* Print only the data of such an event, in the same way. */
 bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                       annal_error *err);
 
@@ -49,18 +49,18 @@ bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t d
 annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                              struct buf *data, annal_error *err);
 
-/* As above, whatever its length. */
+/* Do the same, whatever its length. */
 annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                               struct buf *data, annal_error *err);
 
-/* One line on stderr. */
+/* Print one line on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);
 
 /*
- * At the end of a plain read, which came to here: bytes after the last proven line, which may be an
- * event that is being written, get a moment to become one. If they do not, they are reported on
- * stderr: EXIT_REFUSED. *waits, 0 at first, is shared by the sessions of one answer: a second
- * damaged one gets less time.
+ * Finish a plain read at this position: bytes after the last sound line, which may be an event that
+ * is being written, may become an event within a moment. If they do not, they are reported on
+ * stderr: EXIT_REFUSED. *waits, 0 at first, is shared by the sessions of one answer: later damaged
+ * sessions get less time.
  */
 int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits);
 

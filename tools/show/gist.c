@@ -21,7 +21,7 @@ static void put_raw(struct buf *out, annal_slice raw)
     excerpt_line(out, raw, GIST_CHARS);
 }
 
-/* An object in a string, as Codex writes arguments: the object. Anything else stays. */
+/* Find the object in a string, as Codex writes arguments. Anything else is unchanged. */
 static annal_slice unfold(annal_slice raw, struct buf *scratch)
 {
     annal_slice text = raw;
@@ -32,7 +32,7 @@ static annal_slice unfold(annal_slice raw, struct buf *scratch)
     return text;
 }
 
-/* The first of these members that has a value. */
+/* Find the first of these members that has a value. */
 static annal_slice first_of(annal_slice object, const char *const *names)
 {
     annal_slice value = {0};
@@ -46,7 +46,7 @@ static annal_slice first_of(annal_slice object, const char *const *names)
     return value;
 }
 
-/* The last word of ["bash", "-lc", "make"]. */
+/* Find the last word of ["bash", "-lc", "make"]. */
 static annal_slice last_item(annal_slice value)
 {
     struct json_walk walk;
@@ -80,7 +80,7 @@ void gist_input(struct buf *out, annal_slice input)
     annal__buf_done(&scratch);
 }
 
-/* Where the output begins in a text that Codex or mini-swe-agent put lines before. */
+/* Find the output in a text to which Codex or mini-swe-agent added lines at the start. */
 static const char *skip_head(const char *text)
 {
     static const struct {
@@ -99,7 +99,7 @@ static const char *skip_head(const char *text)
     return text;
 }
 
-/* The line that a traceback of Python ends with, the last one if there are several; else empty. */
+/* Find the last line of a Python traceback, the last one if there are several; else empty. */
 static annal_slice end_of_traceback(annal_slice text)
 {
     static const char begins[] = "Traceback (most recent call last):\n";
@@ -119,7 +119,7 @@ static annal_slice end_of_traceback(annal_slice text)
     return (annal_slice){line, (size_t)((stop == NULL ? end : stop) - line)};
 }
 
-/* A traceback says at its end what failed, and its beginning is that of all others. */
+/* A traceback names the failure at its end; its beginning is the same in all. */
 static bool put_traceback(struct buf *out, annal_slice raw)
 {
     struct buf scratch = {0};
@@ -158,7 +158,7 @@ void gist_output(struct buf *out, annal_slice output)
     annal__buf_done(&scratch);
 }
 
-/* Blocks that say nothing: what was thought, or the first of them as it is. */
+/* Append blocks without text: a thought, or the first block unchanged. */
 static void put_blocks(struct buf *out, annal_slice content)
 {
     struct json_walk walk;
@@ -223,7 +223,7 @@ static void put_turn(struct buf *out, const annal_event *event)
     put_raw(out, why);
 }
 
-/* The members of an object without ids and what importers add. */
+/* Append the members of an object without ids and without members that importers add. */
 static void put_members(struct buf *out, annal_slice object)
 {
     static const char *const added[] = {"\"source\"", "\"extra\"", "\"time\"", "\"turn_id\"",

@@ -12,8 +12,8 @@
 enum unit { UNIT_US, UNIT_BYTES, UNIT_COUNT };
 
 struct histogram_row {
-    const char *name;  /* of the field, in JSON */
-    const char *title; /* for people */
+    const char *name;  /* field in JSON */
+    const char *title; /* title for people */
     enum unit unit;
     const annal_histogram *histogram;
 };
@@ -125,7 +125,7 @@ static const char *human_value(char text[HUMAN_BYTES], enum unit unit, uint64_t 
     return text;
 }
 
-/* One cell a bucket, from the first that is not empty to the last. */
+/* Print one cell for each bucket, from the first that is not empty to the last. */
 static void print_bars(const annal_histogram *histogram)
 {
     static const char *const glyphs[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -183,7 +183,7 @@ void metrics_print(const annal_metrics *metrics)
     print_remark("refused appends", metrics->refused);
     print_remark("unknown appends", metrics->unknown);
     print_remark("stopped by storage", metrics->stopped);
-    print_remark("sessions behind", metrics->behind);
+    print_remark("sessions lagging", metrics->behind);
     print_remark("refused sessions", metrics->refused_opens);
     print_remark("logs recovered", metrics->recoveries);
     print_remark("groups recovered", metrics->recovered_groups);

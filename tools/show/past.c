@@ -10,11 +10,11 @@
 #include <string.h>
 
 struct place {
-    annal_travel *travel; /* NULL: free, or taken */
+    annal_travel *travel; /* NULL: free, or in use */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33]; /* of the journal: another one is another past */
+    char file[33]; /* id of the journal: another journal has another past */
     uint64_t seq;
-    uint64_t used; /* when it was given back, counted */
+    uint64_t used; /* counter at its last return */
 };
 
 struct past {
@@ -51,8 +51,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
-/* The nearest place that is not far; NULL: there is none. Its travel is the
- * caller's. */
+/* Find the nearest position that is not far; NULL: none. The caller then owns its travel. */
 static annal_travel *take_near(struct past *past, annal_slice session, const char *file,
                                uint64_t seq)
 {
@@ -95,7 +94,7 @@ annal_status past_take(struct past *past, annal_slice session, annal_moment at,
     return status;
 }
 
-/* In the place of one that is free, else of that which was used longest ago. */
+/* Store it in a free position, else in the position used longest ago. */
 void past_give(struct past *past, annal_slice session, annal_travel *travel)
 {
     annal_session_info info;

@@ -24,7 +24,7 @@
 
 enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, BEGIN_BYTES = 120, INDENT = 19 };
 
-static const double SPEED_MAX = 1000; /* faster than this is: without a pause */
+static const double SPEED_MAX = 1000; /* from this speed on without a pause */
 
 struct player {
     const struct player_options *options;
@@ -32,23 +32,23 @@ struct player {
     annal_slice session;
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_cursor *cursor;
-    uint64_t data_bytes; /* of the last event it returned, */
-    struct buf data;     /* and the data, if it was long */
+    uint64_t data_bytes; /* size of the data of its last event */
+    struct buf data;     /* the data itself, if it was long */
     struct terminal terminal;
     struct conversation talk;
     struct cast cast;
-    char types[80];  /* as typed, */
-    char search[80]; /* and what was searched last */
+    char types[80];  /* as typed */
+    char search[80]; /* the last search */
     double speed;
     bool paused;
-    bool step; /* show one event, then stay */
+    bool step; /* show one event, then pause */
     bool quit;
     bool status;    /* the last line of the screen shows the status */
     uint64_t shown; /* seq of the last event shown */
     int64_t shown_ts_us;
     uint64_t damaged;
-    uint64_t sound_seq; /* damage below it has been counted */
-    int64_t looked_us;  /* when keys and status were last looked at */
+    uint64_t sound_seq; /* damage before this seq is counted */
+    int64_t looked_us;  /* time of the last check of keys and status */
 };
 
 /* ---- The last line of the screen ---- */
@@ -88,7 +88,7 @@ static void draw_status(struct player *player)
     player->status = true;
 }
 
-/* ---- Where it begins, and where it returns to ---- */
+/* ---- Moving ---- */
 
 static uint64_t integer_at(const annal_row *row, size_t i)
 {
@@ -117,7 +117,7 @@ static int take_call(void *arg, const annal_row *row)
     return 0;
 }
 
-/* What the state before an event says about what came so far. */
+/* Read the state before an event: usage, turns and calls so far. */
 static annal_status know_state(struct player *player, uint64_t seq, annal_error *err)
 {
     static const struct {
@@ -145,7 +145,7 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
     return status;
 }
 
-/* Move before an event. */
+/* Move to the position before an event. */
 static annal_status go_to(struct player *player, uint64_t seq, annal_error *err)
 {
     annal_status status = annal_cursor_seek(player->cursor, seq, err);
@@ -162,7 +162,7 @@ static void change_speed(struct player *player, bool faster)
         player->speed = player->speed == 0 ? SPEED_MAX / 2 : fmax(player->speed / 2, 1.0 / 16);
 }
 
-/* A line that is not of the session. */
+/* Print a line that is not an event. */
 static void remark(struct player *player, const char *text)
 {
     clear_status(player);
@@ -173,8 +173,8 @@ static void remark(struct player *player, const char *text)
 static void help(struct player *player)
 {
     static const char *const lines[] = {
-        "space      pause, go on          + -   faster, slower",
-        "right, Enter   next event        left, p   the one before",
+        "space      pause, continue         + -   faster, slower",
+        "right, Enter   next event        left, p   previous event",
         "n  N       next, last message of the user",
         "f          next failure          /     search (nothing: again)",
         "g          go to an event        t     types that are shown: tool.*, *; nothing: the",
@@ -192,7 +192,7 @@ static void ask_types(struct player *player)
     player->talk.types = player->types;
 }
 
-/* What a key does that does not move. */
+/* Handle a key that does not move. */
 static void act(struct player *player, enum key key)
 {
     if (key == KEY_SPACE)
@@ -241,7 +241,7 @@ static enum key wait_for(struct player *player, double left_us, bool at_end)
     }
 }
 
-/* Where to look for the event that a key asks for. False: the user wants none after all. */
+/* Find where to look for the event that a key requests. False: the user cancelled. */
 static bool ask_where(struct player *player, enum key key, struct search *search,
                       uint64_t *from_seq)
 {
@@ -264,7 +264,7 @@ static bool ask_where(struct player *player, enum key key, struct search *search
     return player->search[0] != '\0';
 }
 
-/* Show the event that a key asks for, and stay there; next_seq follows if there is none. */
+/* Show the event that a key requests, and pause there; without such an event, show next_seq. */
 static annal_status move(struct player *player, enum key key, uint64_t next_seq, annal_error *err)
 {
     bool back = key == KEY_BACK || key == KEY_TURN_BACK;
@@ -279,7 +279,7 @@ static annal_status move(struct player *player, enum key key, uint64_t next_seq,
         status = player_find(annal__index_store(player->index), player->session, &search, from_seq,
                              to_seq, back, &seq, err);
         if (seq == 0 && status >= 0 && !back)
-            remark(player, "there is none after this event");
+            remark(player, "no such event after this event");
     }
     if (status < 0 || seq == 0)
         return status < 0 ? status : annal_cursor_seek(player->cursor, next_seq, err);
@@ -305,13 +305,13 @@ static void span_text(char text[HUMAN_BYTES], double seconds)
         snprintf(text, HUMAN_BYTES, "%.1f days", seconds / 86400);
 }
 
-/* How long to wait before an event, in microseconds of its session; a long gap is cut, which is
- * shown. */
+/* Compute how long to wait before an event, in microseconds of its session; a long gap is cut, and
+ * a line says so. */
 static double pause_before(struct player *player, const annal_event *event)
 {
     char text[HUMAN_BYTES], later[HUMAN_BYTES + 20];
     if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us ||
-        player->shown_ts_us <= 1) /* an importer's word for an unknown time */
+        player->shown_ts_us <= 1) /* importers write 1 for an unknown time */
         return 0;
     double gap_us = (double)(event->ts_us - player->shown_ts_us);
     double most_us = player->options->gap * 1e6 * player->speed;
@@ -325,7 +325,7 @@ static double pause_before(struct player *player, const annal_event *event)
     return most_us;
 }
 
-/* As a part of the conversation; of long data only the beginning. */
+/* Print an event as a part of the conversation; only the beginning of long data. */
 static annal_status show_talk(struct player *player, annal_event *event, annal_error *err)
 {
     char begin[BEGIN_BYTES];
@@ -357,13 +357,13 @@ static annal_status show(struct player *player, annal_event *event, annal_error 
     return status;
 }
 
-/* Whether it is time to look at keys although no event is waited for. */
+/* Return whether to check the keys although no event is awaited. */
 static bool is_time_to_look(const struct player *player)
 {
     return player->terminal.open && annal__monotonic_us() - player->looked_us >= LOOK_US;
 }
 
-/* Whether an event is not shown; then it only counts. */
+/* Return whether an event is hidden; then it only counts. */
 static bool passes(struct player *player, const annal_event *event)
 {
     if (player->options->json || conversation_shows(&player->talk, event))
@@ -389,7 +389,7 @@ static annal_status show_next(struct player *player, annal_event *event, annal_e
         if (key != KEY_NONE)
             return move(player, key, event->seq, err);
     }
-    /* What is shown may have been chosen meanwhile. */
+    /* The types may have changed in the meantime. */
     return player->quit || passes(player, event) ? ANNAL_OK : show(player, event, err);
 }
 
@@ -407,7 +407,7 @@ static annal_status stay_at_end(struct player *player, bool *out_done, annal_err
     return move(player, key, player->options->to_seq + 1, err);
 }
 
-/* Counts once, even if it is passed again after a step back. */
+/* Count damage once, even if it is passed again after a step back. */
 static void count_damage(struct player *player)
 {
     annal_damage damage = annal_cursor_damage(player->cursor);
@@ -465,7 +465,7 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
         return EXIT_DONE;
     if (own.cast != NULL)
         exit_status = begin_cast(&player);
-    else if (!own.json) /* whose lines are for programs, even if somebody watches */
+    else if (!own.json) /* JSON lines are for programs, even on a terminal */
         player.talk.rewrites = terminal_open(&player.terminal);
     if (exit_status != 0)
         return exit_status;

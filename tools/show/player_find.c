@@ -17,7 +17,7 @@ static bool holds(annal_slice raw, const char *text)
     return false;
 }
 
-/* Where people see it: not in what importers add. */
+/* Search only what people see: not the members that importers add. */
 static bool says(const annal_event *event, const char *text)
 {
     static const char *const members[] = {"content",   "prompt", "tool",  "input",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recovery: the last durable point of a session, which process has it, and what was in progress:
- * calls without results, open turns, what was said last. It comes from the journal and the state at
- * its end, so it works whatever the index knows, for forks, and where nothing may be written.
+ * Recovery: the last durable point of a session, the process that owns it, and what was in
+ * progress: calls without results, open turns, the last messages. It reads the journal and the
+ * state at its end, so it needs no index, and works for forks and on read-only media.
  */
 #include "tools/show/recovery.h"
 
@@ -31,7 +31,7 @@ enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480, DUE_EVENT
 /* The last message of a role. */
 struct said {
     const char *role; /* raw */
-    uint64_t seq;     /* 0: none was found */
+    uint64_t seq;     /* 0: not found */
     int64_t ts_us;
     struct buf text;
 };
@@ -44,23 +44,23 @@ struct recovery {
     annal_state *state;
     annal_replay_info replay;
     bool owner_known;
-    uint32_t pid;          /* of the process that has it; 0: none has */
-    const char *unwritten; /* of it or others: events durable only in a commit log; NULL: none */
-    annal_error settling;  /* owns that message */
+    uint32_t pid;          /* process that owns the session; 0: none */
+    const char *unwritten; /* events durable only in a commit log, or NULL */
+    annal_error settling;  /* owns the text of `unwritten` */
     annal_index_lag lag;
     struct said user, assistant;
-    bool rests;            /* the last that it did is an answer */
-    uint64_t calls, turns; /* all of them */
+    bool rests;            /* the agent's last event is an answer */
+    uint64_t calls, turns; /* number of all of them */
     char status[64];
     char first_turn[ANNAL_ID_BYTES_MAX];
     annal_cursor *cursor;
-    struct buf data; /* of a longer event */
-    uint64_t items;  /* printed of the current list */
+    struct buf data; /* data of a longer event */
+    uint64_t items;  /* printed items of the current list */
     struct table *table;
     annal_error err;
 };
 
-/* The newest so many of each are listed one by one: for programs, and for people. */
+/* At most this many of the newest are listed: for programs, and for people. */
 #define LISTED_MAX 100
 enum { SHOWN_MAX = 20 };
 
@@ -74,7 +74,7 @@ static int64_t now_us(void)
     return annal__system_clock.wall_us(annal__system_clock.arg);
 }
 
-/* ---- Finding out ---- */
+/* ---- Reading ---- */
 
 static int take_lag(void *arg, const annal_index_lag *lag)
 {
@@ -82,7 +82,7 @@ static int take_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Later ones replace earlier ones. */
+/* Later messages replace earlier ones. */
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = message_role(event), text = message_text(event);
@@ -94,7 +94,7 @@ static void listen(struct said *said, const annal_event *event)
     excerpt_line(&said->text, text, TEXT_CHARS);
 }
 
-/* The next event; its content is not known if its data is long. */
+/* Read the next event; long data is not read. */
 static annal_status next_event(struct recovery *r, annal_event *event)
 {
     uint64_t data_bytes = 0;
@@ -106,7 +106,8 @@ static annal_status next_event(struct recovery *r, annal_event *event)
 
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
 {
-    bool user = r->user.seq == 0, assistant = r->assistant.seq == 0; /* not in a newer block */
+    /* not found in a newer block */
+    bool user = r->user.seq == 0, assistant = r->assistant.seq == 0;
     annal_status status = annal_cursor_seek(r->cursor, from, &r->err);
     while (status >= 0 && annal_cursor_position(r->cursor).seq < to) {
         annal_event event;
@@ -125,7 +126,7 @@ static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t 
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* From the end backwards, block by block: a long session is not read whole. */
+/* Read from the end backwards, block by block: a long session is not read whole. */
 static annal_status find_messages(struct recovery *r)
 {
     uint64_t to = r->info.last_seq + 1, looked = 0;
@@ -164,7 +165,7 @@ static int take_counts(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The time of the last event; of a fork without events of its own it is in an ancestor. */
+/* Find the time of the last event; for a fork without own events, in an ancestor. */
 static annal_status find_time(struct recovery *r)
 {
     annal_event event;
@@ -206,7 +207,7 @@ static annal_status find_out(struct recovery *r)
     return status < 0 ? status : find_messages(r);
 }
 
-/* The arguments of the call at seq, on one line. */
+/* Append the arguments of the call at seq, on one line. */
 static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
 {
     annal_event event;
@@ -249,28 +250,29 @@ static struct advice advice_for(const struct recovery *r)
     uint64_t behind = r->info.bytes - r->info.end_offset;
     const char *session = r->info.session;
     if (r->pid != 0)
-        advise(&advice, "process %" PRIu32 " has the session: it may be at work", r->pid);
+        advise(&advice, "process %" PRIu32 " owns the session and may be at work", r->pid);
     if (behind > 0 && r->info.torn)
-        advise(&advice, "the next append cuts %" PRIu64 " bytes that were never acknowledged",
+        advise(&advice, "the next append removes %" PRIu64 " bytes that were never acknowledged",
                behind);
     else if (behind > 0)
-        advise(&advice,
-               "appends are refused: %" PRIu64 " bytes at the end do not prove themselves; "
-               "'annal verify %s', then 'annal repair %s --to NEW'",
-               behind, session, session);
+        advise(
+            &advice,
+            "appends are refused: %" PRIu64
+            " bytes at the end are damaged; run 'annal verify %s', then 'annal repair %s --to NEW'",
+            behind, session, session);
     if (r->calls > 0)
         advise(&advice,
-               "find out what became of %" PRIu64 " call%s, then append tool.returned or "
-               "tool.failed with %s call_id",
+               "find out the results of %" PRIu64
+               " call%s, then append tool.returned or tool.failed with %s call_id",
                r->calls, plural(r->calls), r->calls == 1 ? "its" : "each");
     if (r->turns > 0 && r->rests && r->calls == 0)
         advise(&advice,
                "nothing is under way: turn %s ends in an answer; append turn.completed with its "
-               "turn_id, or go on with it",
+               "turn_id, or continue it",
                r->first_turn[0] != '\0' ? r->first_turn : "that is open");
     else if (r->turns > 0)
         advise(&advice,
-               "go on with turn %s, or append turn.failed or turn.cancelled with its turn_id%s",
+               "continue turn %s, or append turn.failed or turn.cancelled with its turn_id%s",
                r->first_turn[0] != '\0' ? r->first_turn : "that is open",
                r->turns > 1 ? "; others are open, too" : "");
     if (r->pid == 0 && (behind == 0 || r->info.torn))
@@ -392,11 +394,11 @@ static void print_said(const char *name, const struct said *said)
 static void print_owner(const struct recovery *r)
 {
     if (!r->owner_known)
-        printf("%-20s a living process does not say yet which sessions it has\n", "process");
+        printf("%-20s a running process has not yet recorded which sessions it owns\n", "process");
     else if (r->pid != 0)
-        printf("%-20s %" PRIu32 " has the session\n", "process", r->pid);
+        printf("%-20s %" PRIu32 " owns the session\n", "process", r->pid);
     else
-        printf("%-20s none has the session\n", "process");
+        printf("%-20s no process owns the session\n", "process");
 }
 
 static void print_head(const struct recovery *r)
@@ -416,9 +418,8 @@ static void print_head(const struct recovery *r)
                info->fork_seq);
     print_owner(r);
     if (info->end_offset < info->bytes)
-        printf("%-20s %s behind it %s\n", "end", human_bytes(text, info->bytes - info->end_offset),
-               info->torn ? "are torn: the piece of an event that a crash leaves"
-                          : "do not prove themselves");
+        printf("%-20s %s after it %s\n", "end", human_bytes(text, info->bytes - info->end_offset),
+               info->torn ? "are torn: a piece of an event, left by a crash" : "are damaged");
     if (r->unwritten != NULL)
         printf("%-20s %s\n", "not in its journal", r->unwritten);
     if (r->lag.indexed_bytes < r->lag.journal_bytes)
@@ -432,7 +433,7 @@ static void print_head(const struct recovery *r)
         printf("%-20s a snapshot at event %" PRIu64 ", and %s after it\n", "state from",
                r->replay.snapshot_seq, human_count(text, r->replay.folded));
     else
-        printf("%-20s its %s events: there is no snapshot\n", "state from",
+        printf("%-20s its %s events: no snapshot exists\n", "state from",
                human_count(text, r->replay.folded));
     if (r->replay.damaged > 0)
         printf("%-20s %" PRIu64 " ('annal verify %s' names them)\n", "damaged places",
@@ -503,7 +504,7 @@ static int print_text(struct recovery *r)
         status = print_list(r, r->turns, "open turns", turns_sql, print_turn, turns, 5);
     if (status < 0)
         return fail_error(&r->err);
-    heading("to go on");
+    heading("to continue");
     for (int i = 0; i < advice.count; i++) {
         out_plain(annal_slice_of(advice.lines[i]));
         fputc('\n', stdout);
@@ -511,7 +512,7 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
-/* After folding so much, leave one snapshot at the end, so that the next call need not fold it
+/* Store a snapshot at the end after folding so much, so that the next call need not fold it
  * again. */
 static void take_snapshot(const struct recovery *r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is needed to continue a session whose process is gone. */
+/* Print what an agent needs to continue a session whose process is gone. */
 #ifndef TOOLS_SHOW_RECOVERY_H
 #define TOOLS_SHOW_RECOVERY_H
 
@@ -7,7 +7,7 @@
 
 #include <annal/index.h>
 
-/* How long to wait for what a living process has not written to its journals yet. */
+/* How long to wait until a running process has written its events to the journals. */
 enum { RECOVERY_WAIT_MS = 300 };
 
 /* Print it, for people or (args->json) as one object; 0 or an exit status. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal replay --hash and --verify. */
+/* Run annal replay --hash and --verify. */
 #ifndef TOOLS_SHOW_REPLAY_PROOF_H
 #define TOOLS_SHOW_REPLAY_PROOF_H
 
@@ -8,7 +8,7 @@
 /* Print the hash of a state of this session, after event seq; 0 or an exit status. */
 int replay_print_hash(annal_slice session, annal_state *state, uint64_t seq, bool json);
 
-/* Fold from event 1, compare, and print the result. EXIT_REFUSED if something differs. */
+/* Fold from event 1, compare, and print the result. EXIT_REFUSED if a state differs. */
 int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool json);
 
 #endif

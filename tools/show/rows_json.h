@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of SQL as {"columns":[…],"rows":[[…],…]}. */
+/* Print SQL answers as {"columns":[…],"rows":[[…],…]}. */
 #ifndef TOOLS_SHOW_ROWS_JSON_H
 #define TOOLS_SHOW_ROWS_JSON_H
 
@@ -9,20 +9,21 @@
 
 #define ROWS_BYTES_MAX ((size_t)64 << 20)
 
-/* Begin with {.out = …}; columns and rows are appended to it, then rows_json_end(). */
+/* An answer: begin with {.out = …}; columns and rows are appended to it, then call
+ * rows_json_end(). */
 struct rows_json {
     struct buf *out;
     uint64_t limit; /* rows; 0: no limit */
     uint64_t count;
     bool begun;     /* the columns are written */
-    bool truncated; /* there are more rows than the limit, or than fit */
+    bool truncated; /* rows were left out: beyond the limit, or too large */
 };
 
-/* For annal_sql() and annal_state_sql(): options.columns, and fn. */
+/* Callbacks for annal_sql() and annal_state_sql(): options.columns, and fn. */
 int rows_json_columns(void *arg, const annal_row *row);
 int rows_json_row(void *arg, const annal_row *row);
 
-/* "]" after the rows, or the whole of an answer without columns; more members may follow. */
+/* Append "]" after the rows, or a whole answer without columns; more members may follow. */
 annal_status rows_json_end(struct rows_json *rows);
 
 /* Run one SELECT over the index: {"columns":…,"rows":…} without a line break. */

@@ -7,7 +7,7 @@
 
 struct schema {
     annal_index *index;
-    struct buf names, json; /* the columns of one table */
+    struct buf names, json; /* columns of the current table */
     schema_fn fn;
     void *arg;
 };
@@ -30,7 +30,7 @@ static int add_column(void *arg, const annal_row *row)
     return status < 0 ? status : annal__buf_append(&schema->json, "}", 1);
 }
 
-/* Database, name, kind. A view over tables that are not there has no columns. */
+/* Read database, name and kind. A view over missing tables has no columns. */
 static int add_table(void *arg, const annal_row *row)
 {
     struct schema *schema = arg;
@@ -62,7 +62,8 @@ static int add_table(void *arg, const annal_row *row)
     return verdict;
 }
 
-/* The table events is made when a statement names it, so no list has it before. */
+/* List events by hand: SQLite creates this table when a statement names it, so no list contains
+ * it. */
 annal_status schema_list(annal_index *index, schema_fn fn, void *arg, annal_error *err)
 {
     struct schema schema = {.index = index, .fn = fn, .arg = arg};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is wrong with a store, counted by session: ls, show, report, doctor and the page have these
- * numbers. docs/limits.md says what a finding is.
+ * Count the findings of a store by session: ls, show, report, doctor and the page show these
+ * numbers. docs/limits.md defines a finding.
  */
 #ifndef TOOLS_SHOW_SESSION_FINDINGS_H
 #define TOOLS_SHOW_SESSION_FINDINGS_H
@@ -12,32 +12,32 @@ struct session_health {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     bool shown;
     uint64_t findings;
-    uint64_t seq, offset; /* of the first, */
-    char what[200];       /* and a sentence about it */
+    uint64_t seq, offset; /* of the first finding */
+    char what[200];       /* a sentence about it */
 };
 
-/* {0} to begin with. */
+/* Initially {0}. */
 struct session_findings {
     struct session_health *healths; /* by session id */
     size_t count;
     uint64_t total;  /* of sessions and others */
-    uint64_t others; /* without a session: packs that are not run, tables that cannot be read */
-    char other[200]; /* the first of these */
+    uint64_t others; /* without a session: packs that are not run, unreadable tables */
+    char other[200]; /* sentence about the first of these */
 };
 
-/* As the tables stand. */
+/* Read the findings from the tables in their current state. */
 annal_status session_findings_read(annal_index *index, struct session_findings *findings,
                                    annal_error *err);
 
-/* After the packs were caught up, for a second; every: all that time allows, also the databases of
- * single sessions. session (may be empty): only its findings. */
+/* Do the same after catching up the packs for a second; every: for as long as allowed, and with the
+ * databases of single sessions. session (may be empty): only its findings. */
 annal_status session_findings_ask(annal_index *index, annal_slice session, bool every,
                                   struct session_findings *findings, annal_error *err);
 
-/* How many a session has; it is shown. */
+/* Return the number of findings of a session, and mark it as shown. */
 uint64_t session_findings_of(const struct session_findings *findings, annal_slice session);
 
-/* Name the sessions that were shown, or all, on stderr. Return the exit status: EXIT_REFUSED if
+/* Report the sessions that were shown, or all, on stderr. Returns the exit status: EXIT_REFUSED if
  * there are any. */
 int session_findings_say(const struct session_findings *findings, bool all);
 

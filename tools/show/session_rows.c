@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Which sessions ---- */
+/* ---- Selecting sessions ---- */
 
 static int keep_session(void *arg, const annal_row *row)
 {

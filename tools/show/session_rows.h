@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as a row: what `annal ls` and the server tell of it, under the same names. */
+/* A session as a row: the columns that `annal ls` and the server show, under the same names. */
 #ifndef TOOLS_SHOW_SESSION_ROWS_H
 #define TOOLS_SHOW_SESSION_ROWS_H
 
@@ -8,7 +8,7 @@
 
 #include <annal/query.h>
 
-/* Its time is that of the file that it was imported from: a guess, which no order follows. */
+/* The time of such a session is the time of its imported file: a guess, which is not sorted by. */
 #define SESSION_GUESSED  "of the file"
 #define SESSION_TIMELESS "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
 
@@ -17,8 +17,9 @@
 #define SESSION_TIME_HOLDS(time) "(" time " >= '1970-01-02' AND " time " < " SESSION_LATEST ")"
 
 /*
- * When a session was last active, and when it began. A time that cannot be right is bounded by its
- * neighbours, the other events of the session: so it pins no session to the top of a list.
+ * The time when a session was last active, and when it began. A time that cannot be right is
+ * replaced by the times of the session's other events, so that it pins no session to the top of a
+ * list.
  */
 #define SESSION_ACTIVE(s)                                                                          \
     "iif(" SESSION_TIME_HOLDS(                                                                     \
@@ -34,7 +35,7 @@
 
 /*
  * The time of an event, which is a row of t; if it cannot be right, the time of the nearest event
- * of its session whose time can.
+ * of its session with a possible time.
  */
 #define SESSION_TIME_OF(t)                                                                         \
     "iif(" SESSION_TIME_HOLDS(                                                                     \
@@ -48,15 +49,15 @@
                                                "x.timestamp") " ORDER BY x.seq LIMIT 1)))"
 
 /*
- * Whether a session was active in a range, that is, whether an event of it is in the range; either
- * parameter may be NULL.
+ * Whether a session was active in a range, that is, has an event in the range; either parameter may
+ * be NULL.
  */
 #define SESSION_ACTIVE_IN(s, since, until)                                                         \
     " (" since " IS NULL AND " until " IS NULL OR EXISTS (SELECT 1 FROM event_index AS x"          \
     " WHERE x.session_id = " s ".id AND (" since " IS NULL OR x.timestamp >= " since ")"           \
     " AND (" until " IS NULL OR x.timestamp < " until ")))"
 
-/* Of events: a request to a model that failed. */
+/* A condition on events: a request to a model that failed. */
 #define REQUEST_FAILED "type IN ('provider.failed', 'provider_error')"
 
 enum {
@@ -75,13 +76,13 @@ enum {
     SESSION_FORK_SEQ,
     SESSION_TITLE,
     SESSION_TIME_FROM,
-    SESSION_COMPUTED, /* of the cost: what was computed from prices */
-    SESSION_COSTED,   /* how many tokens it is the cost of */
+    SESSION_COMPUTED, /* part of the cost that was computed from prices */
+    SESSION_COSTED,   /* number of tokens that the cost covers */
     SESSION_COLUMN_COUNT
 };
 
 /*
- * SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM, or
+ * A SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM, or
  * SESSION_JOINED and a join of c, which has the columns of usage_by_session.
  */
 #define SESSION_SELECT                                                                             \
@@ -89,7 +90,7 @@ enum {
     " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
     " s.parent_session_id, f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq,"   \
     " coalesce(s.title, p.title) AS title, s.time_from, c.computed_cost_usd, c.costed_tokens"
-/* What people who look at one want to know besides. */
+/* Further columns for a single session. */
 #define SESSION_MORE                                                                               \
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
@@ -106,15 +107,15 @@ enum {
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
 #define SESSION_FROM SESSION_JOINED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
 
-/* All of it of the session ?1. */
+/* The same for all columns of the session ?1. */
 #define SESSION_ONE                                                                                \
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
         " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
 /*
- * Keep of list the sessions of this agent and model, each a part of its name or a pattern with *, ?
- * and [abc], and of this project; all of the store if list is empty. 0, or an exit status. What
- * fits none is refused.
+ * Reduce list to the sessions of this agent and model, each a part of its name or a pattern with *,
+ * ? and [abc], and of this project; an empty list means the whole store. 0, or an exit status. A
+ * criterion without a match is refused.
  */
 struct session_list;
 struct session_match {
@@ -125,8 +126,8 @@ int sessions_match(annal_index *index, const struct session_match *match,
                    struct session_list *list);
 
 /*
- * Whether a session is of the project p: a directory, or one below it, or the last part of its
- * name. Sessions in a directory that was moved are of the project under both of its names.
+ * Whether a session belongs to the project p: a directory, or one below it, or the last part of its
+ * name. Sessions in a directory that was moved belong to the project under both of its names.
  */
 #define SESSION_PROJECT_FITS(c, p)                                                                 \
     c " = " p " OR substr(" c ", 1, length(" p ") + 1) = " p " || '/' OR " c " GLOB " p            \
@@ -136,17 +137,18 @@ int sessions_match(annal_index *index, const struct session_match *match,
     " (SELECT project FROM session_projects WHERE " SESSION_PROJECT_FITS(                          \
         "project", p) " OR " SESSION_PROJECT_FITS("directory", p) ")))"
 
-/* The value of --project: of a relative directory its path, in room; else what was given. */
+/* Return the value of --project: for a relative directory its path, in room; else the value
+ * itself. */
 #define PROJECT_BYTES 4096
 const char *session_project(const char *given, char room[PROJECT_BYTES]);
 
-/* Whether the text of column c is parameter p, which is a part of it or such a pattern. */
+/* Whether the text of column c contains parameter p, or matches it as a pattern. */
 #define SESSION_FITS(c, p) " (" p " IS NULL OR " c " GLOB " p " OR instr(" c ", " p ") > 0)"
 
-/* The first letters of a UUID, which verbs take as the id; another id as it is. */
+/* Return the first letters of a UUID, which verbs accept as the id; another id unchanged. */
 annal_slice session_begin(annal_slice id);
 
-/* The first columns of the row as one object; tree is JSON, or NULL. */
+/* Print the first columns of the row as one object; tree is JSON, or NULL. */
 annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
                               const struct session_findings *findings, const annal_value *tree);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of a SQL statement. A value borrows its text. */
+/* Set the parameters of an SQL statement. A value borrows its text. */
 #ifndef TOOLS_SHOW_VALUES_H
 #define TOOLS_SHOW_VALUES_H
 
@@ -15,20 +15,20 @@ static inline annal_value text_value(annal_slice text)
     return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = text};
 }
 
-/* An empty text becomes NULL. */
+/* Set a text; an empty text becomes NULL. */
 static inline annal_value text_or_null(annal_slice text)
 {
     return text.len > 0 ? text_value(text) : (annal_value){.kind = ANNAL_VALUE_NULL};
 }
 
-/* NULL becomes that of SQL. */
+/* Set a text; NULL becomes SQL's NULL. */
 static inline annal_value string_value(const char *string)
 {
     return string == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
                           : text_value(annal_slice_of(string));
 }
 
-/* A time as the tables have it; NULL for 0. The value borrows text. */
+/* Set a time in the form of the tables; NULL for 0. The value borrows text. */
 static inline annal_value time_or_null(int64_t time_us, char text[ANNAL_TIME_BYTES])
 {
     annal_time_format(time_us, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the page of annal serve, serve/web/dist, as they are embedded. */
+/* The files of the page of annal serve, serve/web/dist, in embedded form. */
 #ifndef TOOLS_SHOW_WEB_FILES_H
 #define TOOLS_SHOW_WEB_FILES_H
 
@@ -10,10 +10,10 @@ struct web_file {
     const char *etag;
     const char *bytes;
     size_t len;
-    const char *zip; /* what gzip makes of it; NULL: it is small, or never sent */
+    const char *zip; /* compressed with gzip; NULL: it is small, or never sent */
     size_t zip_len;
 };
 
-extern const struct web_file web_files[]; /* ends with a name of NULL */
+extern const struct web_file web_files[]; /* ended by a name of NULL */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of verbs of packs agentweaver and memory: following a run to its end, what a restart
- * must put right, proposals merged together. */
+/* Verbs of the packs agentweaver and memory in C: follow a run to its end, clean up after a
+ * restart, merge proposals together. */
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
@@ -14,11 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 500 }; /* how often to notice that nobody reads any more */
+enum { LOOK_MS = 500 }; /* interval to notice that the reader is gone */
 
 /* ---- annal run tail ---- */
 
-/* What ends a run, one a line: a type, or "run.transition STATUS". The packs say so in tables. */
+/* The events that end a run, one a line: a type, or "run.transition STATUS". The packs list them in
+ * tables. */
 static const char TERMINAL[] =
     "SELECT type FROM memory.terminal_event_types UNION ALL SELECT 'stream.closed' UNION ALL "
     "SELECT 'run.transition ' || status FROM agentweaver.run_statuses WHERE terminal";
@@ -46,10 +47,7 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
     return all != NULL && strstr(all, line) != NULL;
 }
 
-/*
- * A terminal event ends it only where nothing stands behind: a merge that failed may be tried
- * again.
- */
+/* A terminal event ends the run only if it is the last: a failed merge may be tried again. */
 static int follow(annal_tail *tail, annal_slice session, uint64_t from, bool wait,
                   struct buf *terminal)
 {
@@ -96,7 +94,7 @@ static int run_tail(const struct args *args)
         exit_status = verb_session_id(args, "run_{RUN}", call.session, sizeof call.session);
     if (exit_status != 0)
         goto done;
-    /* One event more than asked for: the one before may have ended the run. */
+    /* Wait for one event more than needed: the event before may have ended the run. */
     uint64_t begin = from > 1 ? from - 1 : 1;
     annal_slice session = annal_slice_of(call.session);
     const annal_tail_options options = {
@@ -177,7 +175,7 @@ static int promote_all(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0 && pending == 0) {
         if (!args->json)
-            printf("nothing is pending that the %s may merge\n", args_get(args, "by"));
+            printf("no pending proposal may be merged by the %s\n", args_get(args, "by"));
     } else if (exit_status == 0) {
         exit_status = verb_post(&call);
         if (exit_status == 0 && args->json)
@@ -190,8 +188,8 @@ static int promote_all(const struct args *args)
 
 /* ---- --project of annal run and annal lease ---- */
 
-/* So that the project's last word is heard, should a crash have kept it from the tables, or another
- * host have claimed the task. */
+/* Read the project's session first: a crash may have kept its last event from the tables, or
+ * another host may have claimed the task. */
 static int name_project(struct verb_call *call)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];

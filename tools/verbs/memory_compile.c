@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal memory compile: the context of an agent, printed. */
+/* Run annal memory compile: print the context of an agent. */
 #include "tools/cli/rows.h"
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"
@@ -10,7 +10,7 @@
 
 struct compiled {
     bool json;
-    annal_memory_layer layer; /* of the last one printed */
+    annal_memory_layer layer; /* layer of the last printed item */
 };
 
 static void print_text(const annal_memory_item *item)
@@ -79,13 +79,13 @@ static int print_item(void *arg, const annal_memory_item *item)
     return 0;
 }
 
-/* A count that is at least 1; nothing where it was not given. */
+/* Read a count of at least 1; unchanged if it was not given. */
 static int read_count(const struct args *args, const char *name, uint32_t *out)
 {
     uint64_t count = 1;
     int exit_status = args_number(args, name, &count);
     if (exit_status == 0 && (count == 0 || count > UINT32_MAX))
-        exit_status = fail_usage("--%s is a number from 1 to %u", name, UINT32_MAX);
+        exit_status = fail_usage("--%s needs a number from 1 to %u", name, UINT32_MAX);
     if (exit_status == 0 && args_has(args, name))
         *out = (uint32_t)count;
     return exit_status;

@@ -46,10 +46,10 @@ int prose_run_new(char out[PROSE_RUN_BYTES + 1])
     struct tm now;
     time_t seconds = time(NULL);
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return fail_storage("the system gives no random bytes");
+        return fail_storage("cannot read random bytes from the system");
     if (gmtime_r(&seconds, &now) == NULL ||
         strftime(out, PROSE_RUN_BYTES + 1, "%Y%m%d-%H%M%S-", &now) != PROSE_RUN_BYTES - 6)
-        return fail_storage("the system gives no time");
+        return fail_storage("cannot read the time from the system");
     for (size_t i = 0; i < sizeof bytes; i++)
         out[PROSE_RUN_BYTES - 6 + i] = letters[bytes[i] % (sizeof letters - 1)];
     out[PROSE_RUN_BYTES] = '\0';
@@ -64,7 +64,8 @@ struct place {
     annal_status status;
 };
 
-/* The pack's database, STORE/prose/runs/STAR/state.db, without its last part and with the run. */
+/* Find the pack's database, STORE/prose/runs/STAR/state.db, without its last part and with the
+ * run. */
 static int take_folder(void *arg, const annal_pack_info *info)
 {
     struct place *place = arg;
@@ -76,7 +77,8 @@ static int take_folder(void *arg, const annal_pack_info *info)
     return 1;
 }
 
-/* The folder of a run, which contains its state.db, with a NUL after it. 0 or an exit status. */
+/* Find the folder of a run, which contains its state.db, with a NUL after it. 0 or an exit
+ * status. */
 static int run_folder(struct verb_call *call, const char *run, struct buf *out)
 {
     annal_error err = {0};
@@ -90,8 +92,8 @@ static int run_folder(struct verb_call *call, const char *run, struct buf *out)
 }
 
 /*
- * Where a run's files stand below what was given: the store, or the directory of annal pack enable
- * prose --at. The VM and its subagents write there, so no link is followed below it.
+ * Find the directory of a run's files: the store, or the directory of annal pack enable prose --at.
+ * The VM and its subagents write there, so no link is followed below it.
  */
 static int open_place(const struct verb_call *call, const char *folder, const char *name,
                       struct below *out_below, struct buf *root, struct buf *path)
@@ -104,7 +106,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
             ;
         len = (size_t)(runs - folder);
     }
-    for (;;) { /* what is missing of DIR is made below what is there */
+    for (;;) { /* create the missing directories of DIR */
         annal__buf_clear(root);
         if (annal__buf_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder) < 0 ||
             annal__buf_cstr(root) == NULL)
@@ -123,7 +125,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     return 0;
 }
 
-/* Write a file in that folder, or one folder below it: completely and durably, or not at all. A
+/* Write a file in that folder, or one folder below it: complete and durable, or not at all. A
  * symbolic link in its place is not followed. */
 static int write_file(const struct verb_call *call, const char *folder, const char *name,
                       annal_slice content)
@@ -150,7 +152,7 @@ static int count_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* A file must not be written anew for an event that the pack then refuses: look first. */
+/* Check first that the pack accepts the event, so that a refused event replaces no file. */
 static int refuse_if(struct verb_call *call, const char *sql, const char *param, const char *why)
 {
     annal_session_info info;
@@ -169,15 +171,15 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
     return count > 0 ? fail_refused("%s", why) : 0;
 }
 
-/* The program's copy stands beside the database before the run is begun. */
+/* Write the program's copy beside the database before the run begins. */
 static int write_program(struct verb_call *call, const char *run)
 {
     struct buf folder = {0}, program = {0};
     const char *file = args_get(call->args, "program");
     if (file == NULL)
         return 0;
-    int exit_status = refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run,
-                                "the run has been started before");
+    int exit_status =
+        refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run, "the run has been started before");
     if (exit_status == 0)
         exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
@@ -201,8 +203,8 @@ int prose_prepare_init(struct verb_call *call)
     if (run == NULL)
         run = made;
     if (exit_status == 0 && !prose_run_check(run))
-        exit_status = fail_usage("'%s' is no run's id: YYYYMMDD-HHMMSS-random6, for instance "
-                                 "20260116-143052-a7b3c9",
+        exit_status = fail_usage("'%s' is not a valid run id: YYYYMMDD-HHMMSS-random6, for "
+                                 "instance 20260116-143052-a7b3c9",
                                  run);
     if (exit_status == 0)
         exit_status = verb_set_session(call, "prose_%s", run);
@@ -218,7 +220,7 @@ static int no_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The databases of a session, up to all that was written into journal and tables. */
+/* Update the databases of a session with everything in the journal and the tables. */
 static int catch_up(struct verb_call *call, const char *session)
 {
     annal_error err = {0};
@@ -243,14 +245,15 @@ int prose_finish_init(struct verb_call *call)
 
 /* ---- bind ---- */
 
-/* attachments/NAME.md, and for a scoped one attachments/NAME.43.md. */
+/* Write attachments/NAME.md, or attachments/NAME.43.md for a scoped name. */
 static void attachment_name(const char *name, const char *execution, char *out, size_t size)
 {
     size_t len = (size_t)snprintf(out, size, "attachments/");
     for (const char *c = name; *c != '\0' && len + 80 < size; c++) {
         bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                      (*c >= '0' && *c <= '9') || strchr("-_.", *c) != NULL;
-        /* What would hide the file, say "..", or read as an execution's id is written otherwise. */
+        /* Escape names that would hide the file, contain "..", or look like a name with an
+         * execution id. */
         bool dot =
             *c == '.' && (c == name || c[-1] == '.' || c[1 + strspn(c + 1, "0123456789")] == '\0');
         len += (size_t)snprintf(out + len, size - len, plain && !dot ? "%c" : "%%%02X",
@@ -262,8 +265,8 @@ static void attachment_name(const char *name, const char *execution, char *out, 
 }
 
 /*
- * A large value: into a file that people and other programs read, and into the store's artifacts,
- * from which the file can be proved and made again. Both are durable before the event.
+ * Store a large value: in a file for people and other programs, and in the store's artifacts, from
+ * which the file can be checked and restored. Both are durable before the event.
  */
 static int attach(struct verb_call *call, const char *run, const char *name, annal_slice value)
 {
@@ -309,7 +312,7 @@ int prose_prepare_bind(struct verb_call *call)
     const char *name = args_get(call->args, "NAME");
     int exit_status = 0;
     if (file != NULL && given != NULL)
-        exit_status = fail_usage("a value is given, and --value-file too");
+        exit_status = fail_usage("VALUE and --value-file cannot be used together");
     else if (file != NULL || (given != NULL && strcmp(given, "-") == 0))
         exit_status = verb_read_file(file != NULL ? file : "-", &read);
     if (exit_status == 0 && name != NULL && strcmp(name, "-") == 0) {
@@ -331,7 +334,7 @@ int prose_prepare_bind(struct verb_call *call)
     return exit_status;
 }
 
-/* As the document prints a confirmation. */
+/* Print the confirmation in the form of the specification. */
 int prose_finish_bind(struct verb_call *call)
 {
     struct buf folder = {0}, scratch = {0};
@@ -378,7 +381,7 @@ int prose_sync(const struct args *args)
     if (exit_status == 0 && args->json)
         printf("{\"synced\":true}\n");
     else if (exit_status == 0)
-        printf("what was written into %s is in the journal\n",
+        printf("the rows written to %s are in the journal\n",
                run != NULL ? run : "the databases of all runs");
     return verb_close(&call, exit_status);
 }
@@ -392,7 +395,7 @@ struct checking {
     int exit_status;
 };
 
-/* Whether the file holds what the event said, by the artifact that was stored with it. */
+/* Compare the file with the artifact that was stored with the event. */
 static const char *check_file(const struct checking *checking, const char *name,
                               annal_slice content)
 {
@@ -406,7 +409,7 @@ static const char *check_file(const struct checking *checking, const char *name,
         fault = same                                              ? NULL
                 : status == ANNAL_OK || status == ANNAL_ERR_LIMIT ? "changed"
                 : status == ANNAL_ERR_NOTFOUND                    ? "missing"
-                : err.os_errno == ELOOP                           ? "behind a symbolic link"
+                : err.os_errno == ELOOP                           ? "below a symbolic link"
                                                                   : "unreadable";
     }
     annal__below_close(&below);
@@ -433,12 +436,12 @@ static int check_attachment(void *arg, const annal_row *row)
     annal_status status =
         annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
                            values[1].bytes, (uint64_t)values[2].integer, &content, &err);
-    /* The table is one that users write. */
+    /* Users write this table, so check its rows. */
     bool inside = values[0].bytes.len < sizeof name && is_inside(name);
     const char *fault = !inside      ? "not under attachments/"
-                        : status < 0 ? "not in the store, so it cannot be proved"
+                        : status < 0 ? "not in the store, so it cannot be checked"
                                      : check_file(checking, name, content);
-    const char *did = fault == NULL ? "as it was written" : fault;
+    const char *did = fault == NULL ? "unchanged" : fault;
     if (fault != NULL && inside && status >= 0 && checking->restore &&
         write_file(checking->call, checking->folder, name, content) == 0)
         did = "restored";

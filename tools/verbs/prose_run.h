@@ -5,15 +5,15 @@
 
 #include "tools/cli/verbs.h"
 
-/* A larger value goes into attachments/. */
+/* A larger value is stored in attachments/. */
 #define PROSE_INLINE_BYTES_MAX (100u << 10)
 
-/* YYYYMMDD-HHMMSS-random6, six of [a-z0-9]. */
+/* Create an id, YYYYMMDD-HHMMSS-random6, six of [a-z0-9]. */
 #define PROSE_RUN_BYTES 22
 bool prose_run_check(const char *run);
 int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 
-/* For verbs_prose.c. */
+/* Functions for verbs_prose.c. */
 int prose_prepare_init(struct verb_call *call);
 int prose_finish_init(struct verb_call *call);
 int prose_prepare_bind(struct verb_call *call);

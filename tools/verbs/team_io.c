@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Teams as JSON files, the form that they had before there was a store:
+ * Import and export teams as JSON files, their form before there was a store:
  *
  *     {"id":"…","name":"…","members":["…"],"created_at":"…","messages":[
  *      {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…",
@@ -8,13 +8,14 @@
  *
  * read_by may be a list of names, its older form. SQL reads and writes them.
  *
- * (1) Importing is idempotent per team, per message and per read mark: what is there is left alone,
- *     what is new becomes events, all of a file or none (in pieces, when there are thousands).
- * (2) A message whose id another team has gets its team's id in front: ids are unique in a store.
- * (3) The file that a team came from is kept as an artifact of its session.
- * (4) A file without a team's id is refused: its name may change, and the team would be there
- *     twice. The other files are imported.
- * (5) Exported files import to the same rows. Where microseconds do not say a time exactly, it is
+ * (1) Importing is idempotent for each team, message and read mark: existing data is unchanged, new
+ *     data becomes events, all of a file or none (in pieces, if there are thousands).
+ * (2) A message whose id another team uses gets its team's id as a prefix: ids are unique in a
+ *     store.
+ * (3) The file of a team is kept as an artifact of its session.
+ * (4) A file without a team id is refused: its name may change, and the team would exist twice. The
+ *     other files are imported.
+ * (5) Exported files import to the same rows. A time that microseconds cannot represent exactly is
  *     written as a number of seconds.
  */
 #include "tools/verbs/team.h"
@@ -41,7 +42,7 @@ enum { DRAFTS_MAX = 500 };
 
 /* ---- Import ---- */
 
-/* ?1 the file's text, ?2 where it came from, ?3 when it was changed, ?4 its team's id. */
+/* ?1 text of the file, ?2 its path, ?3 time of its last change, ?4 id of its team. */
 static const char import_rows[] =
     "WITH file(j, team) AS (SELECT ?1, ?4),\n"
     "said AS (\n"
@@ -100,12 +101,12 @@ struct import {
     const char *path;
     struct buf text;
     char team[TEAM_ID_BYTES_MAX + 1];
-    size_t id_bytes; /* of the team's id in the file */
+    size_t id_bytes; /* of the team id in the file */
     char changed[ANNAL_TIME_BYTES];
     struct item *items;
     size_t count;
-    uint64_t teams, messages, reads; /* among them */
-    uint64_t there;                  /* messages of the file */
+    uint64_t teams, messages, reads; /* counts of these events */
+    uint64_t there;                  /* messages in the file */
     struct buf source;               /* JSON */
 };
 
@@ -171,7 +172,7 @@ static int keep_head(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The file's text, and when it was changed; then its team's id. */
+/* Read the file's text and the time of its last change; then its team id. */
 static int read_head(struct import *import)
 {
     static const char sql[] = "SELECT COALESCE(?1 ->> '$.id', '') || '', "
@@ -189,7 +190,7 @@ static int read_head(struct import *import)
         text = (annal_slice){text.ptr + 1, text.len - 1};
     if (text.len == 0 || text.ptr[0] != '{' ||
         annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
-        return fail_refused("import '%s': it holds no JSON object", import->path);
+        return fail_refused("import '%s': it does not contain a JSON object", import->path);
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)};
     exit_status = team_rows(import->call, sql, &param, 1, keep_head, import);
     if (exit_status != 0)
@@ -213,7 +214,7 @@ static int keep_known(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Rule (3); for a team that is there already, only the name of the file. */
+/* Store the file: rule (3); for an existing team, only the name of the file. */
 static int keep_source(struct import *import)
 {
     static const char there[] = "SELECT id FROM teams WHERE id = ?1";
@@ -256,9 +257,9 @@ static void print_import(const struct import *import)
                import->teams, 1 - import->teams, import->messages, skipped, import->reads);
         return;
     }
-    printf("team %s%s: %" PRIu64 " new message%s, %" PRIu64 " there already\n", import->team,
-           import->teams > 0 ? "" : " was there", import->messages,
-           import->messages == 1 ? "" : "s", skipped);
+    printf("team %s%s: %" PRIu64 " new message%s, %" PRIu64 " already in the store\n", import->team,
+           import->teams > 0 ? "" : " existed", import->messages, import->messages == 1 ? "" : "s",
+           skipped);
 }
 
 static int import_file(struct verb_call *call, const char *path)
@@ -295,7 +296,7 @@ static int is_team_file(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
 }
 
-/* The files NAME.json of a directory, by name. */
+/* List the files NAME.json of a directory, by name. */
 static int import_directory(struct verb_call *call, const char *path)
 {
     struct dirent **entries = NULL;
@@ -324,7 +325,7 @@ int team_import(const struct args *args)
     struct verb_call call;
     const char *path;
     int exit_status = verb_open(&call, args);
-    /* A file that is none costs itself; storage that failed would fail the others. */
+    /* A file without a team fails alone; a failure of storage would fail the others, too. */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = args_next(args, "FILE", &at)) != NULL;) {
         struct stat info;
@@ -337,7 +338,7 @@ int team_import(const struct args *args)
 
 /* ---- Export ---- */
 
-/* Rule (5): a time as ISO 8601 with microseconds, or else as the number that it is. */
+/* Write a time by rule (5): as ISO 8601 with microseconds, or else as its number. */
 #define TIME_JSON(x)                                                                               \
     "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
     " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \
@@ -381,18 +382,18 @@ struct export
     uint64_t files;
 };
 
-/* The directory, which is made when it is missing. 0 or an exit status. */
+/* Open the directory, which is created if it is missing. 0 or an exit status. */
 static int open_directory(struct export *export)
 {
     annal_error err = {0};
     if (export->directory == NULL)
         return 0;
     if (mkdir(export->directory, 0700) != 0 && errno != EEXIST)
-        return fail_storage("make '%s': %s", export->directory, strerror(errno));
+        return fail_storage("create '%s': %s", export->directory, strerror(errno));
     return annal__below_open(export->directory, &export->below, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* A new file in the place of an old one, whole or not at all. */
+/* Replace a file by a new file, complete or not at all. */
 static int write_file(struct export *export, annal_slice id, annal_slice json)
 {
     static const struct below_mode mode = {.file = 0666, .sync = true};

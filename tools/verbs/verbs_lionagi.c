@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of annal lionagi: ids, classes of messages, and processes. */
+/* Verbs of annal lionagi in C: ids, classes of messages, and processes. */
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -21,7 +21,7 @@ static int new_uuid(char out[UUID_BYTES])
 {
     unsigned char b[16];
     if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-        return fail_storage("the system gives no random bytes");
+        return fail_storage("cannot read random bytes from the system");
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(out, UUID_BYTES,
@@ -31,7 +31,7 @@ static int new_uuid(char out[UUID_BYTES])
     return 0;
 }
 
-/* Where the caller named none. */
+/* Create an id if the caller gave none. */
 static int prepare_id(struct verb_call *call)
 {
     char id[UUID_BYTES];
@@ -51,8 +51,8 @@ static int note_row(void *arg, const annal_row *row)
 }
 
 /*
- * A class is given its number once, in session _state. Of several who meet it first one gives it,
- * and the others are refused, which is as good.
+ * Assign a number to a class once, in session _state. If several processes need it first, one
+ * assigns it, and the others are refused, which has the same result.
  */
 static annal_status register_class(struct verb_call *call, const char *class, annal_error *err)
 {
@@ -93,7 +93,8 @@ static int prepare_message(struct verb_call *call)
 
 /* ---- Processes ---- */
 
-/* --pid N: the facts that tell that process from all others, so that its death can be proven. */
+/* Read --pid N: the facts that identify that process among all others, so that its death can be
+ * proven. */
 static int prepare_process(struct verb_call *call)
 {
     char json[ANNAL_PROCESS_JSON_BYTES];
@@ -110,7 +111,7 @@ static int prepare_process(struct verb_call *call)
     return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
 }
 
-/* A session runs from when it is created, unless it is said when it began. */
+/* A session runs from its creation, unless its start is given. */
 static int prepare_session(struct verb_call *call)
 {
     char text[ANNAL_TIME_BYTES];

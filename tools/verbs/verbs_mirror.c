@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal project export and import: a project's memory as files, and proposals from them. */
+/* Run annal project export and import: a project's memory as files, and proposals from them. */
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"
 
@@ -31,7 +31,7 @@ int mirror_export(const struct args *args)
                             args_get(args, "DIR"), print_file, &call, &counts, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !args->json)
-        printf("%" PRIu64 " files written, %" PRIu64 " deleted, %" PRIu64 " as they were\n",
+        printf("%" PRIu64 " files written, %" PRIu64 " deleted, %" PRIu64 " unchanged\n",
                counts.written, counts.deleted, counts.unchanged);
     return verb_close(&call, exit_status);
 }
@@ -66,7 +66,7 @@ int mirror_import(const struct args *args)
     if (exit_status == 0)
         exit_status = verb_need_pack(&call, "memory");
     if (exit_status == 0 && args_has(args, "event-id"))
-        exit_status = fail_usage("--event-id names one event, and this may be many");
+        exit_status = fail_usage("--event-id names one event, but this verb may append several");
     if (exit_status == 0)
         exit_status = verb_set_session(&call, "proj_%s", args_get(args, "PROJECT"));
     const annal_mirror_import_options options = {.cause = annal_slice_of(args_get(args, "cause")),
@@ -77,7 +77,7 @@ int mirror_import(const struct args *args)
                             &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !args->json)
-        printf("%" PRIu64 " proposals taken from %" PRIu64 " files\n", imported.taken,
+        printf("%" PRIu64 " proposals read from %" PRIu64 " files\n", imported.taken,
                imported.files);
     return verb_close(&call, exit_status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of annal prose that does not touch a run's folder: prose_run.c has the rest. */
+/* Verbs of annal prose in C that do not use a run's folder: prose_run.c has the rest. */
 #include "index/sys/pack.h"
 #include "tools/verbs/prose_run.h"
 

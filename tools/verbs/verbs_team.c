@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of annal team: which team is meant, who is told what, who has read it. */
+/* Verbs of annal team in C: find the team, print messages, mark them as read. */
 #include "tools/verbs/team.h"
 
 #include "journal/base/buf.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 int team_rows(struct verb_call *call, const char *sql, const annal_value *params, size_t count,
               annal_row_fn fn, void *arg)
@@ -26,7 +26,7 @@ int team_rows(struct verb_call *call, const char *sql, const annal_value *params
     return status < 0 ? fail_error(&err) : 0;
 }
 
-/* The first value of the last row, as text; arg is a struct buf. */
+/* Read the first value of the last row, as text; arg is a struct buf. */
 static int keep_value(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
@@ -36,13 +36,13 @@ static int keep_value(void *arg, const annal_row *row)
     return annal__buf_append_slice(text, row->values[0].bytes) < 0 ? ANNAL_ERR_NOMEM : 0;
 }
 
-/* ---- Which team ---- */
+/* ---- The team ---- */
 
 struct choice {
     char id[TEAM_ID_BYTES_MAX + 1];
     bool exact;
     uint64_t count;
-    char named[300]; /* of those it may mean */
+    char named[300]; /* names of the candidates */
 };
 
 static int choose(void *arg, const annal_row *row)
@@ -72,15 +72,14 @@ int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTE
     if (exit_status != 0)
         return exit_status;
     if (choice.count == 0)
-        return fail_refused("there is no team '%s'", word);
+        return fail_refused("team '%s' does not exist", word);
     if (choice.count > 1)
-        return fail_refused("'%s' may mean %" PRIu64 " teams: %s", word, choice.count,
-                            choice.named);
+        return fail_refused("'%s' fits %" PRIu64 " teams: %s", word, choice.count, choice.named);
     memcpy(out_id, choice.id, sizeof choice.id);
     return 0;
 }
 
-/* The team of the operand TEAM, whose session the event will be in. */
+/* Find the team of the operand TEAM, whose session the event belongs to. */
 static int take_team(struct verb_call *call, char id[TEAM_ID_BYTES_MAX + 1])
 {
     int exit_status = team_find(call, args_get(call->args, "TEAM"), id);
@@ -93,12 +92,12 @@ static int prepare_team(struct verb_call *call)
     return take_team(call, id);
 }
 
-/* 12 random hex digits, as in the ids of teams and messages. 0 or an exit status. */
+/* Write 12 random hex digits, the form of the ids of teams and messages. 0 or an exit status. */
 static int new_id(char out[13])
 {
     unsigned char bytes[6];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return fail_storage("the system gives no random bytes");
+        return fail_storage("cannot read random bytes from the system");
     annal__hex_text(bytes, sizeof bytes, out);
     return 0;
 }
@@ -119,7 +118,7 @@ static int prepare_create(struct verb_call *call)
 
 /* ---- send ---- */
 
-/* --to bob --to alice,carol: names, as a list; "all" when there is none. */
+/* Read --to bob --to alice,carol: names, as a list; "all" without the option. */
 static int set_recipients(struct verb_call *call)
 {
     struct buf list = {0};
@@ -171,7 +170,7 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
     return team_rows(call, sql, params, 3, warn_of_stranger, team);
 }
 
-/* Whether the session that the message belongs to is there: a handler cannot look. */
+/* Check that the session that the message refers to exists: a handler cannot. */
 static int look_for_session(struct verb_call *call)
 {
     struct buf found = {0};
@@ -194,7 +193,7 @@ static int look_for_session(struct verb_call *call)
     if (exit_status == 0)
         exit_status = verb_set_text(call, "session_id", annal_slice_of(session));
     if (exit_status == 0 && found.len == 0) {
-        say("there is no session '%s': the message is stored without a link to it", session);
+        say("session '%s' does not exist: the message is stored without a link to it", session);
         exit_status = verb_set(call, "session_known", ANNAL_SLICE("false"));
     }
     annal__buf_done(&found);
@@ -258,7 +257,7 @@ static int print_message(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The messages among ids (a JSON array; NULL: all), with JSON one object a line. */
+/* Print the messages among ids (a JSON array; NULL: all), with JSON one object a line. */
 static int print_messages(struct verb_call *call, const char *team, const annal_slice *ids,
                           bool full, uint64_t *out_count)
 {
@@ -291,7 +290,7 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
 
 /* ---- inbox ---- */
 
-/* What the member has not read, as a JSON array of ids. */
+/* Find the messages that the member has not read, as a JSON array of ids. */
 static int select_unread(struct verb_call *call, const char *team, const char *member,
                          struct buf *out_ids)
 {
@@ -306,8 +305,8 @@ static int select_unread(struct verb_call *call, const char *team, const char *m
 }
 
 /*
- * Mark what was found, and find anew when somebody else who reads as this member was quicker: each
- * message is handed out once.
+ * Mark the messages as read, and search again if another reader with this name was faster: each
+ * message is given out once.
  */
 static int take_unread(struct verb_call *call, const char *team, const char *member,
                        struct buf *ids)
@@ -379,7 +378,7 @@ static const char member_rows[] =
     "                  WHERE r.message_id = g.id AND r.member = m.value)) AS unread "
     "FROM teams t, json_each(t.members) m WHERE t.id = ?1 ORDER BY m.key";
 
-/* The rows of a SELECT whose ?1 is the team. */
+/* Print the rows of a SELECT whose ?1 is the team. */
 static int print_rows(struct verb_call *call, const char *team, const char *sql)
 {
     struct rows rows = {.format = call->args->json ? OUT_JSONL : OUT_TABLE};
@@ -439,7 +438,7 @@ static int run_show(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-/* By time; of the same time by session and seq. */
+/* Sort by time; at the same time by session and seq. */
 static const char timeline_rows[] =
     "WITH told(session) AS (SELECT 'team_' || ?1 UNION"
     " SELECT session_id FROM team_messages WHERE team_id = ?1 AND session_id IS NOT NULL) "
