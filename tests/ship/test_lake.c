@@ -216,7 +216,7 @@ START_TEST(a_lake_is_not_created_without_duckdb)
         setenv("ANNAL_DUCKDB", kept, 1);
     free(kept);
     ck_assert_int_eq(cli.exit_status, 3);
-    ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not lead to it"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not point to it"));
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "lake"), F_OK), 0);
 }
 END_TEST

@@ -283,7 +283,7 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
          "--slug", "../../up");
     DONE(&cli, "memory", "note", "p1", "ada", "two\nlines", "--type", "pattern", "--tag", "b");
     DONE(&cli, "project", "export", "p1", tree);
-    ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 as they were\n");
+    ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 unchanged\n");
     ck_text(get(".squad/decisions/inbox/use-tabs.md"),
             "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
             "Tabs.\n\n**Rationale:** Narrow.\n");
@@ -291,11 +291,11 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
     ck_assert(is_there(".squad/agents/ada/history.md"));
     ck_text(get(".squad/identity/now.md"), "# Now\n\nNo session is open.\n");
     DONE(&cli, "project", "export", "p1", tree);
-    ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 as they were\n");
+    ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 unchanged\n");
     put("mine.md", "not taken yet");
     DONE(&cli, "decision", "promote", "p1", "i1");
     DONE(&cli, "project", "export", "p1", tree);
-    ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 as they were\n");
+    ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 unchanged\n");
     ck_assert(!is_there(".squad/decisions/inbox/use-tabs.md"));
     ck_assert(is_there(".squad/decisions/inbox/mine.md"));
     ck_text(get(".agentweaver/context/boundaries.md"),
@@ -323,7 +323,7 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
     cli_assert_refused(&cli, 2, "--event-id names one event");
     CLI(&cli, NULL, "project", "import", "p1", tree);
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_str_eq(cli.out, "1 proposals taken from 4 files\n");
+    ck_assert_str_eq(cli.out, "1 proposals read from 4 files\n");
     ck_assert_ptr_nonnull(strstr(cli.err, "c.md: no proposal"));
     ck_assert_ptr_nonnull(strstr(cli.err, "d.md: no proposal"));
     DONE(&cli, "sql", "--json",
@@ -335,7 +335,7 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
                      "{\"slug\":\"here\",\"title\":\"Here\",\"content\":\"x\",\"rationale\":null,"
                      "\"status\":\"rejected\",\"agent_name\":\"ada\"}\n");
     CLI(&cli, NULL, "project", "import", "p1", tree);
-    ck_assert_str_eq(cli.out, "0 proposals taken from 4 files\n");
+    ck_assert_str_eq(cli.out, "0 proposals read from 4 files\n");
 }
 END_TEST
 
@@ -363,7 +363,7 @@ START_TEST(all_that_is_pending_is_promoted_once)
     DONE(&cli, "decision", "promote-all", "p1", "--by", "scribe");
     ck_assert_str_eq(cli.out, "merged 1 proposals\n");
     DONE(&cli, "decision", "promote-all", "p1", "--by", "scribe");
-    ck_assert_str_eq(cli.out, "nothing is pending that the scribe may merge\n");
+    ck_assert_str_eq(cli.out, "no pending proposal may be merged by the scribe\n");
     DONE(&cli, "decision", "inbox", "p1", "--status", "pending", "--json");
     ck_assert_str_eq(fields("slug"), "two ");
 }

@@ -32,8 +32,8 @@ static const struct refusal bad_lines[] = {
     {"{\"type\":\"a\",\"data\":\"\x01\"}", "line 1"},
     {"", "empty"},
     {"   ", "empty"},
-    {"[1,2]", "no JSON object"},
-    {"42", "no JSON object"},
+    {"[1,2]", "not a JSON object"},
+    {"42", "not a JSON object"},
     {"{}", "\"type\" is missing"},
     {"{\"data\":1}", "\"type\" is missing"},
     {"{\"type\":\"a\"}", "\"data\" is missing"},
@@ -93,7 +93,7 @@ START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/lost+found"), 0700), 0);
     file_write(tmpdir_path(&cli.dir, "store/main.c"), "", 0);
     CLI(&cli, GOOD "\n", verb[0], verb[1], verb[2]);
-    cli_assert_refused(&cli, EXIT_REFUSED, "--create makes a store in it");
+    cli_assert_refused(&cli, EXIT_REFUSED, "--create creates a store in it");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events"), F_OK), 0);
     const char *last = verb[2] == NULL ? "--create" : verb[2];
     CLI(&cli, GOOD "\n", verb[0], verb[1], last, verb[2] == NULL ? NULL : "--create");

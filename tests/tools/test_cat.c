@@ -161,15 +161,17 @@ START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
     append_events("s1", 3);
     char *journal = cli_journal(&cli, "s1", &len);
     size_t last = line_begin(journal, 3);
-    snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
+    snprintf(what, sizeof what,
+             "session 's1': %zu bytes at byte %zu, after event 2, are not readable",
              len - last - 20, last);
     assert_end_is_named(journal, len - 20, 2, what);
     journal[last + 10] ^= 1;
-    snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
-             len - last, last);
+    snprintf(what, sizeof what,
+             "session 's1': %zu bytes at byte %zu, after event 2, are not readable", len - last,
+             last);
     assert_end_is_named(journal, len, 2, what);
     assert_end_is_named("nonsense\n", 9, 0,
-                        "session 's1': its 9 bytes prove nothing: the header is damaged");
+                        "session 's1': its 9 bytes are not readable: the header is damaged");
     free(journal);
 }
 END_TEST

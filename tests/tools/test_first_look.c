@@ -100,20 +100,20 @@ END_TEST
 START_TEST(signs_of_costs_are_explained_where_they_are_shown)
 {
     DONE(&cli, "report", ID);
-    ASSERT_OUT("\n-   not known: the log gives no cost, and there is no price\n"
-               "There is no price for m1\n");
+    ASSERT_OUT("\n-   unknown: the log gives no cost, and no price is known\n"
+               "No price is known for m1\n");
     ASSERT_NOT("~   ");
     DONE(&cli, "ls");
-    ASSERT_NOT("There is no price");
+    ASSERT_NOT("No price is known");
     cli.columns = "100";
     DONE(&cli, "ls");
-    ASSERT_OUT("There is no price for m1\n");
+    ASSERT_OUT("No price is known for m1\n");
     DONE_WITH(&cli, "{\"model\":\"m1\",\"input\":0,\"output\":0}\n", "append", "prices", "--type",
               "price.set");
     DONE(&cli, "ls");
     ASSERT_OUT("  ~$0  ");
     ASSERT_OUT("\n~   computed from list prices");
-    ASSERT_NOT("There is no price");
+    ASSERT_NOT("No price is known");
     DONE(&cli, "report", ID);
     ASSERT_OUT("  ~$0\n");
 }

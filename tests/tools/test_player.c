@@ -213,7 +213,7 @@ END_TEST
 START_TEST(what_makes_no_sense_is_wrong_usage)
 {
     CLI(&cli, NULL, "replay", "s", "--speed", "2");
-    cli_assert_refused(&cli, EXIT_USAGE, "--speed goes with --events");
+    cli_assert_refused(&cli, EXIT_USAGE, "--speed needs --events");
     CLI(&cli, NULL, "replay", "s", "--events", "--speed", "0");
     cli_assert_refused(&cli, EXIT_USAGE, "--speed");
     CLI(&cli, NULL, "replay", "s", "--events", "--gap=-1");
@@ -398,7 +398,7 @@ START_TEST(keys_go_to_turns_failures_texts_and_events)
     screen_expect(&screen, "search: HARbour");
     screen_expect(&screen, "↓ on to event 7");
     screen_type(&screen, "/\r");
-    screen_expect(&screen, "there is none after this event");
+    screen_expect(&screen, "no such event after this event");
     screen_type(&screen, "g1\r");
     screen_expect(&screen, "↑ back to event 1");
     screen_type(&screen, "g5\r");

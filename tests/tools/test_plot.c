@@ -211,15 +211,15 @@ START_TEST(a_picture_of_nothing_is_a_sentence)
 {
     begin();
     CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-04");
-    assert_out("There are no events since 2026-03-03T00:00:00Z and before "
+    assert_out("No events since 2026-03-03T00:00:00Z and before "
                "2026-03-04T00:00:00Z.\n");
     CLI(&cli, NULL, "stats", "--plot", "s1", "--until", "2026-03-01");
-    assert_out("There are no events before 2026-03-01T00:00:00Z.\n");
+    assert_out("No events before 2026-03-01T00:00:00Z.\n");
     CLI(&cli, NULL, "stats", "--plot", "--json", "--since", "2026-03-03");
     assert_out("");
     CLI(&cli, NULL, "delete", "s1", "--yes");
     CLI(&cli, NULL, "stats", "--plot");
-    assert_out("There are no events.\n");
+    assert_out("No events.\n");
 }
 END_TEST
 
@@ -243,7 +243,7 @@ START_TEST(events_without_a_time_are_told_of_and_not_drawn)
     assert_holds("events per month, 2026-03-01 to 2026-03-31 UTC: 9\n");
     assert_holds("\nNot in the pictures: 1 event whose time is unknown or in the future.\n");
     CLI(&cli, NULL, "stats", "--plot", "s2");
-    assert_out("The log of this session tells no times.\n");
+    assert_out("The log of this session has no times.\n");
 }
 END_TEST
 
@@ -434,15 +434,15 @@ START_TEST(options_that_make_no_picture_are_refused)
 {
     begin();
     CLI(&cli, NULL, "stats", "--by", "day");
-    cli_assert_refused(&cli, EXIT_USAGE, "--by goes with --plot");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by needs --plot");
     CLI(&cli, NULL, "stats", "s1");
     cli_assert_refused(&cli, EXIT_USAGE, "annal show s1");
     CLI(&cli, NULL, "stats", "--plot", "--by", "year");
     cli_assert_refused(&cli, EXIT_USAGE, "--by must be hour, day, week or month");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day", "s1");
-    cli_assert_refused(&cli, EXIT_USAGE, "--by is for pictures of the store");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by needs a picture of the store");
     CLI(&cli, NULL, "stats", "--svg", "a.svg");
-    cli_assert_refused(&cli, EXIT_USAGE, "--svg goes with --plot");
+    cli_assert_refused(&cli, EXIT_USAGE, "--svg needs --plot");
     CLI(&cli, NULL, "stats", "--plot", "--svg", "");
     cli_assert_refused(&cli, EXIT_USAGE, "--svg needs a value");
     CLI(&cli, NULL, "stats", "--plot", "--svg", "-", "--json");
@@ -503,7 +503,7 @@ START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
     file_write(path, "what was there before", 21);
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path, "--since", "2027-01-01");
     char *svg = read_svg(path);
-    assert_part(svg, ">There are no events since 2027-01-01T00:00:00Z.</text>");
+    assert_part(svg, ">No events since 2027-01-01T00:00:00Z.</text>");
     free(svg);
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", tmpdir_path(&cli.dir, "no/a.svg"));
     cli_assert_refused(&cli, EXIT_STORAGE, "no/a.svg': No such file or directory");

@@ -344,9 +344,11 @@ START_TEST(sql_that_does_not_end_is_stopped)
     static const char one_call[] = "instr(zeroblob(9000000), zeroblob(4000000) || x'01')";
     snprintf(select, sizeof select, "SELECT %s", one_call);
     CLI(&cli, NULL, "sql", "--timeout", "1", select);
-    cli_assert_refused(&cli, EXIT_REFUSED, "stopped after 1 seconds, in one call of a function");
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "stopped after 1 seconds, inside one call of a function");
     CLI(&cli, NULL, "query", "--timeout", "1", "--where", one_call);
-    cli_assert_refused(&cli, EXIT_REFUSED, "stopped after 1 seconds, in one call of a function");
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "stopped after 1 seconds, inside one call of a function");
     CLI(&cli, NULL, "sql", "--memory", "8", "SELECT length(zeroblob(3000000))");
     cli_assert_refused(&cli, EXIT_REFUSED, "a value is larger than 2 MB; --timeout, --memory");
     CLI(&cli, NULL, "sql", "--timeout", "soon", "SELECT 1");
@@ -611,7 +613,7 @@ START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
         if (queries[i].exit_status == EXIT_DONE)
             cli_assert_done(&cli);
         else
-            cli_assert_refused(&cli, EXIT_REFUSED, ", after event 3, prove nothing");
+            cli_assert_refused(&cli, EXIT_REFUSED, ", after event 3, are not readable");
     }
 }
 END_TEST

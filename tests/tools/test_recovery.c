@@ -54,7 +54,7 @@ START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
     pid_t pid = run_agent(&input, &output);
     recover();
     cli_assert_done(&cli);
-    snprintf(has, sizeof has, "process              %d has the session\n", (int)pid);
+    snprintf(has, sizeof has, "process              %d owns the session\n", (int)pid);
     ck_says(has);
     ck_says("it may be at work");
     ck_assert_ptr_null(strstr(cli.out, "--expect-seq"));
@@ -66,15 +66,15 @@ START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
     recover();
     cli_assert_done(&cli);
     ck_says("durable up to        event 7, 2026-03-02T08:00:06.000000Z (");
-    ck_says("process              none has the session\n");
+    ck_says("process              no process owns the session\n");
     ck_says("last user            event 2, ");
     ck_says(": Why is it late?\n");
     ck_says("last assistant       event 3, ");
     ck_says(": I look.\n");
     ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: \033[31mb.py, text: x y\n");
     ck_says("t1        1  started  2026-03-02T08:00:00.000000Z       1\n");
-    ck_says("find out what became of 1 call, then append tool.returned or tool.failed with its");
-    ck_says("go on with turn t1, or append turn.failed or turn.cancelled with its turn_id\n");
+    ck_says("find out the results of 1 call, then append tool.returned or tool.failed with its");
+    ck_says("continue turn t1, or append turn.failed or turn.cancelled with its turn_id\n");
     ck_says("annal append s --expect-seq 7\n");
     ck_assert_ptr_null(strstr(cli.out, "c1 "));
 }
@@ -94,7 +94,7 @@ START_TEST(for_an_agent_it_is_one_object)
     ck_says("\"open_turns\":[{\"turn_id\":\"t1\",\"seq\":1,\"status\":\"started\",");
     ck_says("\"last_user_message\":{\"seq\":2,\"timestamp\":\"2026-03-02T08:00:01.000000Z\","
             "\"text\":\"Why is it late?\"}");
-    ck_says("\"next\":[\"find out what became of 1 call");
+    ck_says("\"next\":[\"find out the results of 1 call");
     if (system("command -v python3 >/dev/null") == 0) {
         file_write(tmpdir_path(&cli.dir, "object"), cli.out, cli.out_len);
         char command[400];
@@ -113,7 +113,7 @@ START_TEST(where_all_is_done_there_is_nothing_but_to_go_on)
     ck_assert_ptr_null(strstr(cli.out, "calls without"));
     ck_assert_ptr_null(strstr(cli.out, "open turns"));
     ck_assert_ptr_null(strstr(cli.out, "last user"));
-    ck_says("to go on\nannal append s --expect-seq 1\n");
+    ck_says("to continue\nannal append s --expect-seq 1\n");
     CLI(&cli, NULL, "show", "nobody", "--recovery");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
 }
@@ -168,8 +168,8 @@ START_TEST(a_torn_end_and_damage_are_told_apart)
     memcpy(longer + len, "{\"seq\":8,\"ts\":\"2026", 20);
     cli_journal_write(&cli, "s", longer, len + 20);
     recover();
-    ck_says("end                  20 B behind it are torn: the piece of an event");
-    ck_says("the next append cuts 20 bytes that were never acknowledged\n");
+    ck_says("end                  20 B after it are torn: a piece of an event");
+    ck_says("the next append removes 20 bytes that were never acknowledged\n");
     ck_says("annal append s --expect-seq 7\n");
 
     *strstr(longer, "I look.") = 'X';

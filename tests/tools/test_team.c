@@ -117,11 +117,11 @@ START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance
                       cli.out);
     }
     CLI(&cli, NULL, "team", "send", "two", "x");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'two' may mean 2 teams: ab2 (two), c3 (two)");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'two' fits 2 teams: ab2 (two), c3 (two)");
     CLI(&cli, NULL, "team", "show", "a");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'a' may mean 3 teams");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'a' fits 3 teams");
     CLI(&cli, NULL, "team", "show", "zzz");
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is no team 'zzz'");
+    cli_assert_refused(&cli, EXIT_REFUSED, "team 'zzz' does not exist");
 }
 END_TEST
 
@@ -365,7 +365,7 @@ START_TEST(a_file_that_is_no_team_costs_only_itself)
     }
     CLI(&cli, NULL, "team", "import", "/nowhere", directory, "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_int_eq(count_of(cli.err, "holds no JSON object"), 2);
+    ck_assert_int_eq(count_of(cli.err, "does not contain a JSON object"), 2);
     ck_assert_int_eq(count_of(cli.err, "the team has no id"), 3);
     ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
     ck_assert_ptr_nonnull(strstr(cli.err, "its id is not a valid team id"));
@@ -516,7 +516,7 @@ START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
     CLI(&cli, NULL, "doctor", "--transition-stale", "--stale-hours", "six");
     cli_assert_refused(&cli, EXIT_USAGE, "--stale-hours needs a number");
     CLI(&cli, NULL, "doctor", "--dry-run");
-    cli_assert_refused(&cli, EXIT_USAGE, "goes with --transition-stale");
+    cli_assert_refused(&cli, EXIT_USAGE, "needs --transition-stale");
 }
 END_TEST
 

@@ -143,9 +143,9 @@ START_TEST(a_file_is_a_value_byte_for_byte)
     ck_assert_ptr_nonnull(strstr(cli.out, "\"content\":\"{ \\\"k\\\":\\n 2 }\\n\""));
     file_write(path, "\xff", 1);
     VERB(&cli, &send, true, "t1", "--file", path);
-    cli_assert_refused(&cli, EXIT_REFUSED, "--file is not UTF-8");
+    cli_assert_refused(&cli, EXIT_REFUSED, "--file is not valid UTF-8");
     VERB(&cli, &send, true, "t1", "--meta", at);
-    cli_assert_refused(&cli, EXIT_REFUSED, "holds no JSON value");
+    cli_assert_refused(&cli, EXIT_REFUSED, "does not contain a JSON value");
     VERB(&cli, &send, true, "t1", "--file", "/nowhere/x");
     cli_assert_refused(&cli, EXIT_REFUSED, "read '/nowhere/x': No such file");
 }
@@ -161,7 +161,7 @@ START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
         {{"t1", "--rank", ""}, "--rank needs a number, not ''"},
         {{"t1", "--meta", "{"}, "--meta needs a JSON value, not '{'"},
         {{"t1", "--until", "some day"}, "not 'some day'"},
-        {{"a/b"}, "'team_a/b' would be the session's id"},
+        {{"a/b"}, "'team_a/b' is not a valid session id"},
     };
     init_with_store();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

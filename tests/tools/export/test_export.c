@@ -776,7 +776,7 @@ START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
                      "\"already_there\":3,\"missing_artifacts\":0,\"hashes_equal\":true}\n");
     DONE_WITH(&cli, "9\n", "append", "s1", "--type", "n", OTHER(&cli));
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
-    ASSERT_OUT(&cli, "; 3 already there\n");
+    ASSERT_OUT(&cli, "; 3 already in the store\n");
 }
 END_TEST
 
@@ -818,7 +818,7 @@ START_TEST(a_session_of_which_the_begin_is_here_goes_on)
     CLI(&cli, "\"\\u00e9\\ud800\"\n { \"a\" : 1.50 }\n", "append", "packed", "--type", "n");
     DONE(&cli, "export", "--format", "bundle", "--to", file);
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
-    ASSERT_OUT(&cli, "; 2 went on from what was here; 1 already there\n");
+    ASSERT_OUT(&cli, "; 2 extended; 1 already in the store\n");
     assert_same_journal("s1.jsonl");
     assert_same_journal("packed.mpk");
     DONE(&cli, "verify", OTHER(&cli));
@@ -869,7 +869,7 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
     free(lines);
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
-    ASSERT_OUT(&cli, "1 session, 66,537 events, 0 artifacts: all hashes are equal; 1 went on");
+    ASSERT_OUT(&cli, "1 session, 66,537 events, 0 artifacts: all hashes are equal; 1 extended");
     assert_same_journal("s1.jsonl");
 }
 END_TEST
@@ -893,7 +893,7 @@ START_TEST(a_session_that_was_deleted_comes_back_whole)
     CLI(&cli, NULL, "delete", "packed", "--yes", OTHER(&cli));
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
-    ASSERT_OUT(&cli, "; 2 already there\n");
+    ASSERT_OUT(&cli, "; 2 already in the store\n");
     assert_same_journal("packed.mpk");
 }
 END_TEST
@@ -925,7 +925,7 @@ START_TEST(any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written)
     CLI(&cli, NULL, "import", "bundle", tmpdir_path(&cli.dir, "none"), OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "No such file");
     CLI(&cli, NULL, "import", "bundle", cli.dir.path, OTHER(&cli));
-    cli_assert_refused(&cli, EXIT_REFUSED, "is no file");
+    cli_assert_refused(&cli, EXIT_REFUSED, "is not a file");
 }
 END_TEST
 
@@ -1138,22 +1138,22 @@ START_TEST(only_what_the_manifest_names_is_taken)
     const char *journal = "events/s1.jsonl";
     made_manifest(&made, &parts);
     made_add(&made, "../evil", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files differ from its manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '2', "/etc/passwd", "", 0);
-    assert_harmless(&made, "no plain file");
+    assert_harmless(&made, "not a plain file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '1', "manifest.json", "", 0);
-    assert_harmless(&made, "no plain file");
+    assert_harmless(&made, "not a plain file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len - 1);
-    assert_harmless(&made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files differ from its manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     made_add(&made, "events/s2.jsonl", '0', "", parts.journal, parts.len);
     assert_harmless(&made, "more files");
     made_manifest(&made, &parts);
-    assert_harmless(&made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files differ from its manifest");
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     assert_harmless(&made, "its first file is not manifest.json");
     made_manifest(&made, &parts);
@@ -1174,7 +1174,7 @@ START_TEST(what_a_manifest_says_is_not_believed)
     struct bundle_session *session = parts.session, good = *session;
     strcpy(session->session, "../s1");
     made_manifest(&made, &parts);
-    assert_harmless(&made, "not described as it should be");
+    assert_harmless(&made, "is not valid");
     *session = good;
     session->bytes = UINT64_MAX;
     made_manifest(&made, &parts);
@@ -1187,28 +1187,28 @@ START_TEST(what_a_manifest_says_is_not_believed)
     strcpy(session->fork, "parent");
     session->fork_seq = 1;
     made_manifest(&made, &parts);
-    assert_harmless(&made, "without what it was forked from");
+    assert_harmless(&made, "without its parent session");
     *session = good;
     session->last_seq = 3;
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "does not prove itself");
+    assert_harmless(&made, "is damaged");
     *session = good;
     session->h ^= 1;
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "does not prove itself");
+    assert_harmless(&made, "is damaged");
     *session = good;
     session->sha256[0] = session->sha256[0] == '0' ? '1' : '0';
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "the hash of events/s1.jsonl is not that of its manifest");
+    assert_harmless(&made, "the hash of events/s1.jsonl differs from the manifest");
     *session = good;
     *strstr(parts.journal, "\"data\":2") = 'x'; /* with a hash that fits, in the manifest */
     hash_text(parts.journal, parts.len, session->sha256);
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "does not prove itself");
+    assert_harmless(&made, "is damaged");
     made_add(&made, "manifest.json", '0', "", "{\"annal_bundle\":2}", 18);
     CLI(&cli, NULL, "import", "bundle", made_seal(&made), OTHER(&cli));
     ck_assert_ptr_nonnull(strstr(cli.err, "knows version 1"));

@@ -310,7 +310,7 @@ START_TEST(parquet_needs_a_file_and_a_file_needs_parquet)
     CLI(&cli, NULL, "sql", "SELECT 1", "--format", "parquet", "--to", "");
     cli_assert_refused(&cli, EXIT_USAGE, "--to needs a value");
     CLI(&cli, NULL, "sql", "SELECT 1", "--format", "csv", "--to", "x");
-    cli_assert_refused(&cli, EXIT_USAGE, "--to names the file of --format parquet");
+    cli_assert_refused(&cli, EXIT_USAGE, "--to needs --format parquet");
     CLI(&cli, NULL, "query", "--json", "--format", "parquet", "--to", "x");
     cli_assert_refused(&cli, EXIT_USAGE, "cannot be used together");
     CLI(&cli, NULL, "sql", "SELECT 1", "--format", "xml");
@@ -342,7 +342,7 @@ START_TEST(without_duckdb_a_sentence_says_what_to_do)
     char *kept = was != NULL ? strdup(was) : NULL;
     setenv("ANNAL_DUCKDB", "/nowhere/libduckdb.so", 1);
     SQL(&answer, "SELECT 1");
-    cli_assert_refused(&cli, EXIT_STORAGE, "$ANNAL_DUCKDB does not lead to it");
+    cli_assert_refused(&cli, EXIT_STORAGE, "$ANNAL_DUCKDB does not point to it");
     setenv("ANNAL_DUCKDB", "libm.so.6", 1);
     QUERY(&answer, "s");
     cli_assert_refused(&cli, EXIT_STORAGE, "libm.so.6 has no duckdb_");

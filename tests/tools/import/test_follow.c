@@ -667,7 +667,7 @@ START_TEST(logs_of_no_kind_alone_are_refused_as_an_import_refuses_them)
     CLI(&cli, NULL, "import", "auto", logs);
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_int_eq(follow_to_the_end("auto", logs), 1);
-    assert_said("a.jsonl' is of no kind that is known: left out");
+    assert_said("a.jsonl' is of an unknown kind: left out");
     put_lines("logs/b.jsonl", "w", 1, 1);
     CLI(&cli, NULL, "import", "auto", logs);
     ck_assert_int_eq(cli.exit_status, 0);

@@ -172,7 +172,7 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
 
     DONE(&cli, "delete", "--yes", "s-1");
     CLI(&cli, NULL, "import", "auto", log, "--json");
-    ck_assert_ptr_nonnull(strstr(cli.err, "session 's-1' was deleted, and is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's-1' was deleted, so it is left out"));
     ASSERT_OUT(&cli, "\"events\":0,");
     DONE(&cli, "import", "auto", log, "--json", "--again");
     ASSERT_OUT(&cli, "\"events\":6,");
@@ -554,11 +554,14 @@ START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
     file_write(tmpdir_path(&cli.dir, "logs/s-1/subagents/wf/w/agent-a.jsonl"), text, (size_t)len);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_msg(strstr(cli.err, "events.jsonl' has the name of a log of claude-code, and another "
-                                  "content: left out\n") != NULL &&
-                      strstr(cli.err, ": 1 file has no name of a log, such as '") != NULL &&
-                      strstr(cli.err, "/notes.txt': left out\n") != NULL,
-                  "%s", cli.err);
+    ck_assert_msg(
+        strstr(
+            cli.err,
+            "events.jsonl' has the name of a log of claude-code, but other content: left out\n") !=
+                NULL &&
+            strstr(cli.err, ": 1 file has no name of a log, such as '") != NULL &&
+            strstr(cli.err, "/notes.txt': left out\n") != NULL,
+        "%s", cli.err);
     CLI(&cli, NULL, "sql",
         "SELECT group_concat(session_id, ' ') AS ids, max(type = 'tool.output') AS texts FROM "
         "(SELECT DISTINCT session_id, type FROM events WHERE type IN ('message.added', "
