@@ -178,8 +178,8 @@ static int write_program(struct verb_call *call, const char *run)
     const char *file = args_get(call->args, "program");
     if (file == NULL)
         return 0;
-    int exit_status =
-        refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run, "the run has been started before");
+    int exit_status = refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run,
+                                "the run has been started before");
     if (exit_status == 0)
         exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
