@@ -42,7 +42,7 @@ static const struct refusal bad_lines[] = {
     {"{\"type\":\"\",\"data\":1}", "\"type\" is empty"},
     {"{\"type\":\"Upper\",\"data\":1}", "type"},
     {"{\"type\":\"a b\",\"data\":1}", "type"},
-    {"{\"type\":\"a\",\"data\":1,\"seq\":5}", "\"seq\" is not known"},
+    {"{\"type\":\"a\",\"data\":1,\"seq\":5}", "\"seq\" is unknown"},
     {"{\"type\":\"a\",\"data\":1,\"data\":2}", "is given twice"},
     {"{\"type\":\"a\",\"data\":1,\"\\u0064ata\":2}", "is given twice"},
     {"{\"type\":\"a\",\"data\":1,\"id\":5}", "\"id\" is not a string"},

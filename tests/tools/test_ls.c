@@ -169,7 +169,7 @@ START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_the
         ck_assert_msg(cli.exit_status == 0, "%s: %s", verbs[i][0], cli.err);
     }
     CLI(&cli, NULL, "search", "tide", "--session", "othe", "--json");
-    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    cli_assert_refused(&cli, EXIT_REFUSED, "found nothing");
     CLI(&cli, NULL, "show", "othe");
     ck_assert_ptr_nonnull(strstr(cli.out, "other-2\n"));
     CLI(&cli, NULL, "show", "run-1"); /* an id is that session, whatever else begins with it */

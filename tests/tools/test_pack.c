@@ -130,7 +130,7 @@ START_TEST(a_pack_that_is_not_run_is_a_finding_of_every_command)
     CLI(&cli, NULL, "ls");
     ck_names("1 finding of packs: ");
     CLI(&cli, NULL, "doctor");
-    ck_names("1 in 0 sessions, 1 of packs");
+    ck_names("1 in 0 sessions, 1 by packs");
     CLI(&cli, NULL, "ls", "--agent", "nobody");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
 }

@@ -185,7 +185,7 @@ START_TEST(a_store_is_drawn_as_bars_over_days)
                "        └────────────────────────\n"
                "         03-02       03-04\n"
                "\n"
-               "The cost is that of 99 % of the tokens: the others have no price.\n");
+               "The cost covers 99 % of the tokens: the others have no price.\n");
 }
 END_TEST
 

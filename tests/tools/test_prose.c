@@ -155,7 +155,7 @@ START_TEST(links_in_the_folder_of_a_run_are_not_followed)
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "elsewhere/two.md"), F_OK), 0);
     CLI(&cli, NULL, "prose", "attachments", RUN, "--restore");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(cli.out, "attachments/one.md: behind a symbolic link\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "attachments/one.md: below a symbolic link\n"));
     ck_assert_ptr_nonnull(strstr(cli.err, "attachments' is a symbolic link"));
     cli_teardown();
 

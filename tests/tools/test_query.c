@@ -103,7 +103,7 @@ START_TEST(a_search_prints_where_words_stand)
     cli_assert_refused(&cli, EXIT_REFUSED, "events with text; restricted by --role\n");
     CLI(&cli, NULL, "delete", "old", "--yes");
     CLI(&cli, NULL, "search", "gate");
-    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    cli_assert_refused(&cli, EXIT_REFUSED, "found nothing");
     CLI(&cli, NULL, "search", "--off");
     assert_out("search is switched off\n");
     CLI(&cli, NULL, "search", "gate");

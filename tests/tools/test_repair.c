@@ -55,7 +55,7 @@ START_TEST(a_sound_session_is_copied_with_exit_status_0)
 {
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
     DONE(&cli, "repair", "s1", "--to", "s2");
-    ck_assert_str_eq(cli.out, "copied 2 events to session s2: all there are\n");
+    ck_assert_str_eq(cli.out, "copied 2 events to session s2: all of them\n");
     CLI(&cli, NULL, "repair", "s1", "--to", "s2");
     cli_assert_refused(&cli, EXIT_REFUSED, "exists already");
     CLI(&cli, NULL, "repair", "s1");

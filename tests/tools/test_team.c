@@ -135,7 +135,7 @@ START_TEST(a_message_about_a_session_stands_in_one_timeline_with_it)
     CLI(&cli, NULL, "lionagi", "message", "run-1", "\"working\"");
     CLI(&cli, NULL, "team", "send", "t1", "lost", "--session", "gone");
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "there is no session 'gone'"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 'gone' does not exist"));
     CLI(&cli, NULL, "team", "timeline", "t1", "--json");
     cli_assert_done(&cli);
     const char *at = cli.out;

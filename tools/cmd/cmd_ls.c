@@ -397,7 +397,7 @@ static const struct field fields[] = {
     OPTION("status", "S", FIELD_TEXT, NULL,
            "only sessions with this status, such as idle or ended"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+           "part of the agent's name, or pattern with *, ?, [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
     PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "active at or after this time; ISO 8601, 2h or today"),

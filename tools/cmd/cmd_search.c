@@ -493,7 +493,7 @@ static const struct field fields[] = {
     OPTION("session", "S", FIELD_SESSIONS, NULL,
            "session to search, with the shared events of a fork"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+           "part of the agent's name, or pattern with *, ?, [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
     OPTION("role", "ROLE", FIELD_TEXT, NULL,
            "role of the message: user, assistant, system or tool"),

@@ -109,7 +109,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "agent: a part of its name, or a pattern with *, ?, [abc]"),
+           "part of the agent's name, or pattern with *, ?, [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
     PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "at or after this time; ISO 8601, 7d or today"),

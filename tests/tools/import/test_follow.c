@@ -154,7 +154,7 @@ static const char *begin(const char *kind)
     const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
     start(kind, logs);
-    wait_said("follows 0 logs");
+    wait_said("following 0 logs");
     return logs;
 }
 
@@ -384,11 +384,11 @@ START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
                      0);
     wait_events(3);
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "logs/a.jsonl")), 0);
-    wait_said("a.jsonl' is gone");
+    wait_said("a.jsonl' was removed");
     put_lines("logs/a.jsonl", "w", 7, 7);
     wait_events(1);
     stop(SIGINT);
-    assert_said_once("a.jsonl' is gone");
+    assert_said_once("a.jsonl' was removed");
     assert_each_once("claude-code", 7);
 }
 END_TEST
@@ -593,7 +593,7 @@ START_TEST(a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothin
     }
     ck_assert_int_eq(waitpid(writer, &how, 0), writer);
     ck_assert_int_eq(how, 0);
-    wait_said("follows ");
+    wait_said("following ");
     stop(SIGTERM);
     assert_each_once("claude-code", LINES);
 }
@@ -614,7 +614,7 @@ START_TEST(at_the_end_it_says_what_was_imported)
         cli_exec(&cli, (const char *[]){"import", "claude-code", log, "--follow", NULL});
     }
     close(pipes[1]);
-    wait_said("follows 1 log; Ctrl-C ends it");
+    wait_said("following 1 log; Ctrl-C ends it");
     put("a.jsonl", "a", "\nno JSON\n");
     wait_said("line 5 could not be read, and is kept as import.unreadable");
     put_lines("a.jsonl", "a", 3, 4);
@@ -652,7 +652,7 @@ static int follow_to_the_end(const char *kind, const char *path)
 {
     int how = 0;
     start(kind, path);
-    wait_said("follows ");
+    wait_said("following ");
     kill(f.pid, SIGTERM);
     ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
     close(f.out);
@@ -724,7 +724,7 @@ START_TEST(a_log_that_did_not_change_since_an_import_or_a_follow_is_not_read)
         CLI(&cli, NULL, "import", "claude-code", logs);
     } else {
         start("claude-code", logs);
-        wait_said("follows 3 logs");
+        wait_said("following 3 logs");
         stop(_i == 1 ? SIGTERM : SIGKILL);
     }
     start("claude-code", logs);
@@ -773,7 +773,7 @@ START_TEST(an_importer_is_prepared_once_and_not_for_each_log_that_is_followed)
     CLI(&cli, NULL, "import", "claude-code", logs, "--store", tmpdir_path(&cli.dir, "other"));
     int64_t import_us = children_us() - begun_us;
     start("claude-code", logs);
-    wait_said("follows 60 logs");
+    wait_said("following 60 logs");
     stop(SIGINT);
     int64_t follow_us = children_us() - begun_us - import_us;
     ck_assert_msg(follow_us < 8 * import_us, "%lld us of the processor, an import takes %lld",

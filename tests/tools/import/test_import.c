@@ -157,7 +157,7 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     ck_unchanged(log, false, "\"events\":3,");
     ck_unchanged(log, true, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":0,");
     CLI(&cli, NULL, "import", "claude-code", log);
-    ASSERT_OUT(&cli, "1 file did not change since the last import (--recheck reads all)\n");
+    ASSERT_OUT(&cli, "1 file did not change since the last import (--recheck reads them)\n");
     CLI(&cli, NULL, "import", "auto", log, "--recheck", "--json");
     ck_assert_ptr_null(strstr(cli.out, "unchanged"));
 
