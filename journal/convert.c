@@ -286,7 +286,7 @@ static annal_status convert(struct conversion *conversion, annal_error *err)
     struct change *change = &conversion->change;
     annal_status status = check_space(conversion, err);
     if (status == ANNAL_OK) /* first: it is what makes the sweep look for .new- files */
-        status = annal__change_bury(change, err);
+        status = annal__change_put_tombstone(change, err);
     if (status == ANNAL_OK)
         status = begin_copy(conversion, err);
     if (status == ANNAL_OK)

@@ -25,8 +25,8 @@ struct annal_cursor {
     size_t part;     /* that scan walks: 0 is the own one, n is lineage.parts[n - 1] */
     struct origin origin;
     struct lineage lineage;
-    bool heads;       /* the next event is read without its data, if it is long */
-    annal_slice data; /* of the last event that was returned, unless it is long */
+    bool is_head_only; /* the next event is read without its data, if it is long */
+    annal_slice data;  /* of the last event that was returned, unless it is long */
     struct buf
         json; /* the data of the last event that was returned, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -159,7 +159,7 @@ annal_status annal_cursor_open_at(annal_store *store, annal_slice session, uint6
 
 static annal_status next_of_part(annal_cursor *cursor, annal_event *out_event, annal_error *err)
 {
-    if (cursor->heads)
+    if (cursor->is_head_only)
         return annal__scan_next_head(&cursor->scan, out_event, err);
     cursor->scan.data_bytes = 0;
     return annal__scan_next(&cursor->scan, out_event, err);
@@ -208,7 +208,7 @@ static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event
 /* For annal__json_check_pieces(). A journal has a line break only after a line. */
 struct long_data {
     const struct scan *scan;
-    bool breaks;
+    bool has_breaks;
 };
 
 static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
@@ -216,7 +216,7 @@ static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
     struct long_data *data = arg;
     const struct scan *scan = data->scan;
     ssize_t got = annal__read_full(scan->io, scan->fd, bytes, len, scan->data_at + offset);
-    data->breaks = data->breaks || memchr(bytes, '\r', len) != NULL;
+    data->has_breaks = data->has_breaks || memchr(bytes, '\r', len) != NULL;
     return got >= 0 && (size_t)got == len;
 }
 
@@ -229,7 +229,7 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
     *out_fault = NULL;
     if (cursor->scan.data_bytes == 0) {
         fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL);
-        pieces.breaks = memchr(data.ptr, '\r', data.len) != NULL;
+        pieces.has_breaks = memchr(data.ptr, '\r', data.len) != NULL;
     } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &pieces,
                                          ANNAL_DATA_DEPTH_MAX, &fault)) {
         return annal__fail(err, ANNAL_ERR_IO, "the data of an event cannot be read");
@@ -237,7 +237,7 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
     *out_fault = fault == JSON_UTF8    ? "the data of this event is not UTF-8"
                  : fault == JSON_DEPTH ? "the data of this event is nested too deep"
                  : fault != JSON_VALID ? "the data of this event is not one JSON value"
-                 : pieces.breaks       ? "the data of this event has a line break"
+                 : pieces.has_breaks   ? "the data of this event has a line break"
                                        : NULL;
     return ANNAL_OK;
 }
@@ -300,9 +300,9 @@ annal_status annal__cursor_next_json(annal_cursor *cursor, annal_event *out_even
 annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err)
 {
-    cursor->heads = true;
+    cursor->is_head_only = true;
     annal_status status = next_event(cursor, true, out_event, err);
-    cursor->heads = false;
+    cursor->is_head_only = false;
     if (status == ANNAL_OK)
         *out_data_bytes =
             cursor->scan.data_bytes > 0 ? cursor->scan.data_bytes : out_event->data.len;

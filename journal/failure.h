@@ -10,7 +10,7 @@
  *     end that they had before: seq, offset, h, ids, and loose bytes. Callers that already had
  *     their answer, at level batch, get an error once: from the next append of the writer, and from
  *     the next annal_sync().
- * (3) A log whose sync failed is never written again. What is needed of it is written into the
+ * (3) A log whose sync failed is never written again. Its needed groups are written into the
  *     journals again, completely, and synced; then a new log takes its name, and then the void is
  *     removed. Until that is done, appends are refused.
  * (4) A session whose journal could not be written is late: LATE_BYTES. Its events are durable, and

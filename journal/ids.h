@@ -31,7 +31,7 @@ struct ids {
 
 annal_status annal__ids_add(struct ids *ids, annal_slice id, uint64_t offset);
 
-/* The offset of the event that has (very probably) this id; false if no event has it. */
+/* The offset of the event that has (very probably) this id; false if there is no such event. */
 bool annal__ids_find(const struct ids *ids, annal_slice id, uint64_t *out_offset);
 void annal__ids_done(struct ids *ids);
 

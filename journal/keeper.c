@@ -94,8 +94,8 @@ bool annal__keeper_is_needed(annal_store *store)
     bool needed =
         is_batch_due(store, now_us) || (find_full(store) > 0 && now_us >= keeper->retry_us);
     pthread_mutex_unlock(&store->commit.lock);
-    keeper->task_made_way = needed && !keeper->is_last_run;
-    return keeper->task_made_way;
+    keeper->has_task_yielded = needed && !keeper->is_last_run;
+    return keeper->has_task_yielded;
 }
 
 void annal__keeper_yield(annal_store *store)
@@ -189,11 +189,11 @@ static void run_task(annal_store *store, struct task_state *state, int64_t now_u
     state->ran_at_change = atomic_load(&store->changes);
     state->due_us = now_us + (int64_t)state->task.period_ms * 1000;
     state->latest_us = 0;
-    store->keeper.task_made_way = false;
+    store->keeper.has_task_yielded = false;
     annal_status status = state->task.run(state->task.arg, &err);
     if (status > 0) {
         state->ran_at_change--; /* never the current number of changes: it is due again */
-        if (store->keeper.task_made_way)
+        if (store->keeper.has_task_yielded)
             state->due_us = now_us;
         state->latest_us = state->due_us;
     }
@@ -318,12 +318,12 @@ static void *keeper_main(void *arg)
 {
     annal_store *store = arg;
     struct keeper *keeper = &store->keeper;
-    while (!atomic_load(&keeper->stop)) {
+    while (!atomic_load(&keeper->is_stopping)) {
         _Atomic uint32_t *word = atomic_load(&keeper->wakeup_word);
         uint32_t value = atomic_load(word);
         annal__keeper_round(store);
         int64_t sleep_us = choose_sleep(store);
-        if (sleep_us > 0 && !atomic_load(&keeper->stop) &&
+        if (sleep_us > 0 && !atomic_load(&keeper->is_stopping) &&
             word == atomic_load(&keeper->wakeup_word))
             annal__futex_wait(word, value, sleep_us);
         atomic_store(&keeper->idle, false);
@@ -345,7 +345,7 @@ void annal__keeper_stop(annal_store *store)
 {
     if (!store->keeper.running)
         return;
-    atomic_store(&store->keeper.stop, true);
+    atomic_store(&store->keeper.is_stopping, true);
     annal__keeper_wake(store);
     pthread_join(store->keeper.thread, NULL);
     store->keeper.running = false;

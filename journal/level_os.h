@@ -19,8 +19,7 @@
  *     written only once; then a mark after them, durable before annal_sync() returns, says so: what
  *     rots later is damage, and is never taken for a loose tail.
  * (5) When a session is released it gets an end mark, a record without bytes, unless the log
- *     contains no mark of it any more. What another process appends after that does not concern
- *     this log.
+ *     contains no mark of it any more. Later appends of another process do not concern this log.
  * (6) Recovery walks from the last mark on, if that is the last record of a session, and keeps what
  *     proves itself; see recover.h.
  */

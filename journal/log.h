@@ -216,7 +216,7 @@ uint64_t annal__log_released(const struct log_group *groups, size_t count);
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions in tocs of groups that do not verify. What these tocs say is not proven. */
+/* The sessions in tocs of groups that do not verify. The content of these tocs is not proven. */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
                                    annal_error *err);

@@ -14,7 +14,7 @@ struct annal__news {
     annal_store *store;
     int64_t look_every_us;
     struct wakeup_page *page; /* or NULL */
-    uint64_t ticket;          /* the next ticket to hear */
+    uint64_t ticket;          /* the next ticket to read */
     struct wakeup_entry entry;
     bool missed;
     int64_t look_us;   /* when the next look is due; all of these monotonic */

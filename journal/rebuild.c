@@ -22,7 +22,7 @@ struct annal__rebuild {
     annal_session_info info;
     struct frame_header header;
     const struct codec *codec; /* NULL: the first event will show it */
-    int fd;                    /* -1: there is no file yet */
+    int fd;                    /* -1: the file does not exist yet */
     uint64_t seq;              /* of the last event, and its h */
     uint64_t h;
     uint64_t written;
@@ -73,7 +73,8 @@ static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec
     return status == ANNAL_ERR_NOTFOUND && flags == 0 ? ANNAL_OK : status;
 }
 
-/* Continue after the last event whose hash is right; without one the file begins again. */
+/* Continue after the last event whose hash is right; without such an event the file begins
+ * again. */
 static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, annal_error *err)
 {
     struct journal_tail tail;

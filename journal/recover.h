@@ -7,9 +7,9 @@
  * (2) First the log is synced and its cache dropped, because the cache may show what the disk does
  *     not have.
  * (3) A record is written only if the journal has every byte before it and ends there in `h
- *     before`. What does not fit is reported, and the session is stopped: it stays in the held
- *     list, and the slot keeps its log. The same happens if a journal cannot be opened, read or
- *     written, until the next recovery. A record is dropped silently if the journal has another
+ *     before`. A record that does not fit is reported, and the session is stopped: it stays in the
+ *     held list, and the slot keeps its log. The same happens if a journal cannot be opened, read
+ *     or written, until the next recovery. A record is dropped silently if the journal has another
  *     file id, or if the journal does not exist and a tombstone names the journal of the record:
  *     its session, format and file id (see replace.h).
  * (4) Redo never leaves a hole, never cuts except under (7), and every step may be repeated: a

@@ -104,7 +104,8 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
 }
 
 /* Rule (2). */
-static annal_status bury(annal_store *store, const char *file, annal_slice header, annal_error *err)
+static annal_status put_tombstone(annal_store *store, const char *file, annal_slice header,
+                                  annal_error *err)
 {
     struct buf path = {0};
     annal_status status = annal__store_path(store, &path, "events", GONE, err);
@@ -123,19 +124,19 @@ static annal_status bury(annal_store *store, const char *file, annal_slice heade
     return status;
 }
 
-struct burial {
+struct tombstone_scope {
     annal_store *store;
     annal_slice session;
 };
 
-static annal_status bury_record(void *arg, const struct record *record, annal_error *err)
+static annal_status put_record_tombstone(void *arg, const struct record *record, annal_error *err)
 {
-    const struct burial *burial = arg;
+    const struct tombstone_scope *scope = arg;
     struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {.session = record->session};
     char text[FILE_ID_TEXT + 1];
     uint64_t h;
-    if (!annal__slice_same(record->session, burial->session))
+    if (!annal__slice_same(record->session, scope->session))
         return ANNAL_OK;
     memcpy(header.file, record->file, sizeof header.file);
     annal__frame_file_id_text(record->file, text);
@@ -143,7 +144,7 @@ static annal_status bury_record(void *arg, const struct record *record, annal_er
     if (status < 0)
         status = annal__fail(err, status, "make a tombstone: no memory");
     else
-        status = bury(burial->store, text, annal__buf_slice(&frame), err);
+        status = put_tombstone(scope->store, text, annal__buf_slice(&frame), err);
     annal__buf_done(&frame);
     return status;
 }
@@ -493,13 +494,14 @@ annal_status annal__change_examine(struct change *change, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__change_bury(struct change *change, annal_error *err)
+annal_status annal__change_put_tombstone(struct change *change, annal_error *err)
 {
     char file[FILE_ID_TEXT + 1];
     if (change->frame.len > 0) {
         annal_error failure = {0};
         annal__frame_file_id_text(change->header.file, file);
-        annal_status status = bury(change->store, file, annal__buf_slice(&change->frame), &failure);
+        annal_status status =
+            put_tombstone(change->store, file, annal__buf_slice(&change->frame), &failure);
         /* On a full disk: a tombstone is needed only while a log names the journal. */
         if (annal__error_is_no_space(&failure) &&
             annal__slots_each_record(change->store, SLOTS_ALL, find_record, change, NULL) ==
@@ -510,10 +512,10 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
             *err = failure;
         return status;
     }
-    /* Damaged, or the journal of another session: bury every journal of this session that a log
-     * names. */
-    struct burial burial = {change->store, annal__session_id(change->session)};
-    return annal__slots_each_record(change->store, SLOTS_ALL, bury_record, &burial, err);
+    /* Damaged, or the journal of another session: put a tombstone for every journal of this session
+     * that a log names. */
+    struct tombstone_scope scope = {change->store, annal__session_id(change->session)};
+    return annal__slots_each_record(change->store, SLOTS_ALL, put_record_tombstone, &scope, err);
 }
 
 /* ---- Deleting ---- */
@@ -522,7 +524,7 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
 static annal_status remove_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
-    annal_status status = annal__change_bury(change, err);
+    annal_status status = annal__change_put_tombstone(change, err);
     if (status < 0)
         return status;
     if (store->io->unlink(store->io->arg, change->path.ptr) < 0)

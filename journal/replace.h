@@ -80,7 +80,7 @@ annal_status annal__change_begin(struct change *change, annal_store *store, anna
 annal_status annal__change_examine(struct change *change, annal_error *err);
 
 /* Rule (2). */
-annal_status annal__change_bury(struct change *change, annal_error *err);
+annal_status annal__change_put_tombstone(struct change *change, annal_error *err);
 
 /* Release everything. */
 void annal__change_end(struct change *change);

@@ -2,8 +2,8 @@
 /*
  * A session that this store object writes, or wrote.
  *
- * The struct lives from the first append until the store is closed. What it says about the journal
- * is true while the state is SESSION_OWNED; otherwise another process may have written to it since.
+ * The struct lives from the first append until the store is closed. Its values for the journal are
+ * true while the state is SESSION_OWNED; otherwise another process may have written to it since.
  *
  *      0 ────────── logged ────────── end        bytes of the journal
  *      in the log or synced  │ level os: in the page cache, and in `loose`

@@ -41,7 +41,7 @@ struct names {
     size_t count;
     struct buf text;
     bool no_memory;
-    bool tells; /* report in the log what is not a session's journal */
+    bool is_reporting; /* report in the log what is not a session's journal */
 };
 
 /* The format that the name of a file indicates; NULL: it is not a journal. *out_length: of the
@@ -66,7 +66,7 @@ static int collect_name(void *arg, const char *name)
     size_t length;
     const struct codec *codec = codec_of_name(name, &length);
     if (codec == NULL) {
-        if (names->tells)
+        if (names->is_reporting)
             annal__stray_note_name(names->store, name);
         return 0;
     }
@@ -204,7 +204,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         /* In both formats: still one session. */
         bool again = last != NULL && annal__slice_same(session_at(names, last), session);
         if (again || is_next_right(look, i)) {
-            if (names->tells)
+            if (names->is_reporting)
                 annal__stray_note_double(look->store, session);
             continue;
         }
@@ -218,18 +218,18 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         if (name->bytes == 0)
             continue;
         last = name;
-        if (names->tells && name->denied)
+        if (names->is_reporting && name->denied)
             (void)annal__store_is_stray(look->store, session); /* which names it */
         status = fn(arg, session, name->bytes);
     }
     return status;
 }
 
-static annal_status list_sessions(annal_store *store, bool tells, annal_session_fn fn, void *arg,
-                                  annal_error *err)
+static annal_status list_sessions(annal_store *store, bool is_reporting, annal_session_fn fn,
+                                  void *arg, annal_error *err)
 {
     struct buf path = {0};
-    struct names names = {.store = store, .tells = tells};
+    struct names names = {.store = store, .is_reporting = is_reporting};
     struct look look = {0};
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)

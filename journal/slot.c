@@ -1122,7 +1122,7 @@ void annal__slot_let_on(annal_store *store)
 struct asked {
     uint32_t number;
     uint32_t wanted; /* its answer */
-    bool owes;       /* it did not answer an earlier question, either */
+    bool is_overdue; /* it did not answer an earlier question, either */
 };
 
 struct wipe {
@@ -1178,10 +1178,10 @@ static bool has_answered(const struct other *other, uint32_t wanted)
 
 static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 {
-    bool owes = is_to_wipe(&other->held);
+    bool is_overdue = is_to_wipe(&other->held);
     uint32_t wanted = atomic_fetch_add(&other->held.header->wipe_wanted, 1) + 1;
     ask_owner(other);
-    wipe->asked[wipe->asked_count++] = (struct asked){other->number, wanted, owes};
+    wipe->asked[wipe->asked_count++] = (struct asked){other->number, wanted, is_overdue};
 }
 
 /*
@@ -1247,8 +1247,8 @@ static void wait_for_answers(struct wipe *wipe)
         annal_error why = {0};
         const struct asked *asked = &wipe->asked[i];
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-        annal_status status =
-            wait_for_answer(wipe, asked, asked->owes ? moment_us : wipe->deadline_us, &other, &why);
+        annal_status status = wait_for_answer(
+            wipe, asked, asked->is_overdue ? moment_us : wipe->deadline_us, &other, &why);
         if (status < 0 && status != ANNAL_ERR_NOTFOUND)
             note_left(wipe, asked->number, &other, status, &why);
         other_done(&other);

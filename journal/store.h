@@ -61,7 +61,7 @@ struct task_state {
 struct keeper {
     pthread_t thread;
     bool running;
-    _Atomic bool stop;
+    _Atomic bool is_stopping;
     _Atomic bool idle;           /* it sleeps for long: ring if there is work */
     _Atomic uint32_t local_word; /* futex, until a slot is claimed */
     _Atomic uint32_t
@@ -70,11 +70,11 @@ struct keeper {
     pthread_mutex_t round;    /* one round at a time; guards what follows */
     struct task_state tasks[TASKS_MAX];
     size_t task_count;
-    bool is_last_run;    /* the task that runs does so for the last time */
-    int64_t no_yield_us; /* until then tasks do not yield the processor */
-    bool task_made_way;  /* it found that the keeper is needed */
-    int64_t rotated_us;  /* monotonic */
-    int64_t retry_us;    /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
+    bool is_last_run;      /* the task that runs does so for the last time */
+    int64_t no_yield_us;   /* until then tasks do not yield the processor */
+    bool has_task_yielded; /* it found that the keeper is needed */
+    int64_t rotated_us;    /* monotonic */
+    int64_t retry_us; /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 

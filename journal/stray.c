@@ -18,8 +18,8 @@
 /* ---- One file ---- */
 
 struct found {
-    bool there;  /* and not empty */
-    bool denied; /* this user may not read it */
+    bool is_present; /* and not empty */
+    bool denied;     /* this user may not read it */
     bool has_header;
     struct frame_header header;
     char bytes[FRAME_ENVELOPE_BYTES]; /* which the header points into */
@@ -30,7 +30,7 @@ static void read_found(const annal_store *store, annal_slice session, const stru
 {
     struct buf path = {0};
     uint64_t h;
-    out->there = out->has_header = out->denied = false;
+    out->is_present = out->has_header = out->denied = false;
     errno = 0;
     int fd = annal__journal_path(store, session, codec, &path, NULL) < 0
                  ? -1
@@ -41,7 +41,7 @@ static void read_found(const annal_store *store, annal_slice session, const stru
         return;
     ssize_t got = annal__read_full(store->io, fd, out->bytes, sizeof out->bytes, 0);
     store->io->close(store->io->arg, fd);
-    out->there = got > 0;
+    out->is_present = got > 0;
     out->has_header = got > 0 && annal__frame_first(codec, (annal_slice){out->bytes, (size_t)got},
                                                     &out->header, &h);
 }
@@ -76,7 +76,7 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
     const struct codec *read = NULL;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         read_found(store, session, annal__codecs[i], &found[i]);
-        if (read == NULL && found[i].there && !is_anothers(&found[i], session, out_why))
+        if (read == NULL && found[i].is_present && !is_anothers(&found[i], session, out_why))
             read = annal__codecs[i];
     }
     const struct found *a = &found[0], *b = &found[1];
@@ -85,8 +85,8 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
         return DENIED;
     }
     if (read == NULL)
-        return a->there || b->there ? STRAY : NO_STRAY;
-    if (!a->there || !b->there ||
+        return a->is_present || b->is_present ? STRAY : NO_STRAY;
+    if (!a->is_present || !b->is_present ||
         (a->has_header && b->has_header &&
          (replaces(&a->header, &b->header) || replaces(&b->header, &a->header))))
         return NO_STRAY;

@@ -24,8 +24,8 @@
  *     and one sleeper is woken. Each sleeper that is woken by a change wakes two more before it
  *     does anything else, so waking a thousand costs the writer one call. A listener that goes to
  *     sleep sets `asleep`, and sleeps only while the word is unchanged since before it looked:
- *     either it sees the change, or the writer sees `asleep`. What a killed process leaves undone
- *     ends with the next sleeper's second.
+ *     either it sees the change, or the writer sees `asleep`. Work that a killed process leaves
+ *     undone ends with the next sleeper's second.
  * (5) A crowd rests: `woken` counts wakings. A listener that is woken, and sees that others were
  *     woken n times since its own last time, rests for n WAKEUP_REST_US before it sleeps where it
  *     can be woken, and then reads at once all events of that time. So however many listeners there

@@ -54,15 +54,16 @@ struct annal_writer {
     annal_level level;
     uint32_t wait_ms;
     const struct codec *codec; /* NULL: any */
-    bool spends_reserve;
-    bool ignores_lease;
+    bool has_reserve;
+    bool is_lease_exempt;
 
     /* Guarded by the session's lock. */
     uint64_t batched_seq; /* of its last event at level batch; 0: it is not in the list */
     uint64_t lost_seq;    /* first lost event; 0: none, or it was reported */
-    bool loss_told;     /* by an append; annal_writer_sync() reports it too, before the next one */
-    uint64_t doubt_seq; /* first event that may be lost; 0: none */
-    bool loose;         /* it wrote events at level os, or found them there */
+    /* by an append; until the next append, annal_writer_sync() reports it too */
+    bool is_loss_reported;
+    uint64_t doubt_seq;        /* first event that may be lost; 0: none */
+    bool loose;                /* it wrote events at level os, or found them there */
     struct annal_writer *next; /* in session->lossy */
     struct buf frames;         /* of the append that is running */
 };
@@ -118,12 +119,12 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
 
 void annal__writer_spend_reserve(annal_writer *writer)
 {
-    writer->spends_reserve = true;
+    writer->has_reserve = true;
 }
 
 void annal__writer_ignore_lease(annal_writer *writer)
 {
-    writer->ignores_lease = true;
+    writer->is_lease_exempt = true;
 }
 
 /* ---- Events that are lost after their append returned ---- */
@@ -182,19 +183,19 @@ static void forget_loss(annal_writer *writer)
 {
     leave_lossy(writer);
     writer->lost_seq = 0;
-    writer->loss_told = false;
+    writer->is_loss_reported = false;
 }
 
 /* Reports it once. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
     uint64_t seq = writer->lost_seq;
-    if (writer->loss_told)
+    if (writer->is_loss_reported)
         forget_loss(writer);
     if (seq == 0 || writer->lost_seq == 0)
         return ANNAL_OK;
     leave_lossy(writer);
-    writer->loss_told = true;
+    writer->is_loss_reported = true;
     return annal__fail(
         err, ANNAL_ERR_IO,
         "append to session '%s': refused, because earlier events of level batch, from seq "
@@ -264,7 +265,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
 {
     annal_store *store = append->store;
     uint64_t bytes = append->data_bytes, keep = store->keep_free_bytes;
-    if (append->writer->spends_reserve && keep > SPENDING_RESERVE_BYTES)
+    if (append->writer->has_reserve && keep > SPENDING_RESERVE_BYTES)
         keep = SPENDING_RESERVE_BYTES;
     int64_t now_us = annal__now_us(store);
     int64_t checked_us = atomic_load(&store->space_checked_us);
@@ -773,7 +774,7 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = find_copies(append, out_seq, err);
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
-        if (status == ANNAL_OK && !append->writer->ignores_lease)
+        if (status == ANNAL_OK && !append->writer->is_lease_exempt)
             status = annal__lease_check(append->store, session, append->h, err);
         /* The lock was released while waiting: another thread may have released the session. */
     } while (status == ANNAL_OK &&

@@ -41,8 +41,8 @@ struct hub {
     pid_t pid;
     pthread_mutex_t lock;
     annal__news *news; /* used by the leader; without a leader, guarded by the lock */
-    bool led;
-    pthread_cond_t heard; /* signalled when a leader has taken all news and stops leading */
+    bool is_led;
+    pthread_cond_t news_read; /* signalled when a leader has taken all news and stops leading */
     _Atomic bool crowded;
     /* number of times that news were missed, or a session's journal was replaced */
     _Atomic uint32_t misses;
@@ -62,7 +62,7 @@ struct hub {
     /* The thread of rule (4). */
     size_t descriptors;
     bool has_thread;
-    bool stop;
+    bool is_stopping;
     uint32_t flagged; /* number of listeners flagged since the thread last rested */
     pthread_t thread;
     struct listener thread_waits;
@@ -92,7 +92,7 @@ static void grant(struct hub *hub)
         leave_queue(hub, listener);
         listener->turn = TURN_MINE;
         listener->turn_events = 0;
-        listener->away_us = 0;
+        listener->busy_us = 0;
         hub->holders[hub->turns_out++] = listener;
         wake(listener);
     }
@@ -132,7 +132,7 @@ static void take_back_from_busy(struct hub *hub)
 {
     int64_t since_us = annal__monotonic_us() - HUB_TURN_US;
     for (size_t i = 0; i < hub->turns_out; i++) {
-        if (hub->holders[i]->away_us != 0 && hub->holders[i]->away_us < since_us) {
+        if (hub->holders[i]->busy_us != 0 && hub->holders[i]->busy_us < since_us) {
             take_back(hub, hub->holders[i]);
             return;
         }
@@ -153,10 +153,10 @@ static void flag(struct listener *listener)
         return;
     listener->hub->flagged++;
     if (listener->fd >= 0 && write(listener->fd, &one, sizeof one) < 0)
-        return;                                     /* it is readable already */
-    if (listener->waits && is_crowd(listener->hub)) /* it sleeps until its turn begins */
+        return;                                          /* it is readable already */
+    if (listener->is_waiting && is_crowd(listener->hub)) /* it sleeps until its turn begins */
         queue_up(listener->hub, listener);
-    else if (listener->waits)
+    else if (listener->is_waiting)
         wake(listener);
 }
 
@@ -333,7 +333,7 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
 
 /* ---- Taking news; lock held, and no leader ---- */
 
-static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
+static void note_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 {
     struct hub_node *node = (struct hub_node *)annal__name_table_find(&hub->nodes, session);
     if (node == NULL && hub->alls == 0)
@@ -354,14 +354,14 @@ static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
     flag_alls(hub);
 }
 
-static void hear(struct hub *hub)
+static void read_news(struct hub *hub)
 {
     annal__news_item item;
     annal_error err = {0};
     while (annal__news_next(hub->news, &item, &err) == ANNAL_OK) {
         annal_status status = ANNAL_OK;
         if (item.kind == ANNAL_NEWS_SESSION)
-            hear_session(hub, item.session, item.end_seq);
+            note_session(hub, item.session, item.end_seq);
         else
             status = look(hub, item.kind == ANNAL_NEWS_MISSED, &err);
         if (status < 0) /* the next look tries again */
@@ -369,12 +369,12 @@ static void hear(struct hub *hub)
     }
 }
 
-void annal__hub_hear(struct listener *listener)
+void annal__hub_read_news(struct listener *listener)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
-    if (!hub->led)
-        hear(hub);
+    if (!hub->is_led)
+        read_news(hub);
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -405,22 +405,22 @@ static void lead(struct hub *hub, int64_t left_us)
     uint32_t left_ms =
         left_us / 1000 >= ANNAL_NO_TIMEOUT ? ANNAL_NO_TIMEOUT : (uint32_t)((left_us + 999) / 1000);
     annal_error err = {0};
-    hub->led = true;
+    hub->is_led = true;
     pthread_mutex_unlock(&hub->lock);
     if (annal__news_wait(hub->news, left_ms, &err) < 0) { /* in a child of fork(), for instance */
         _Atomic uint32_t never = 0;
         annal__futex_wait(&never, 0, left_us < 100000 ? left_us : 100000);
     }
     pthread_mutex_lock(&hub->lock);
-    hub->led = false;
-    hear(hub);
-    pthread_cond_broadcast(&hub->heard);
+    hub->is_led = false;
+    read_news(hub);
+    pthread_cond_broadcast(&hub->news_read);
 }
 
 static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
 {
     uint32_t word = atomic_load(&listener->word);
-    listener->waits = true;
+    listener->is_waiting = true;
     listener->wait_before = hub->waits_last;
     listener->wait_behind = NULL;
     *(hub->waits_last == NULL ? &hub->waits_first : &hub->waits_last->wait_behind) = listener;
@@ -432,7 +432,7 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
         listener->wait_behind;
     *(listener->wait_behind == NULL ? &hub->waits_last : &listener->wait_behind->wait_before) =
         listener->wait_before;
-    listener->waits = false;
+    listener->is_waiting = false;
 }
 
 /*
@@ -454,9 +454,9 @@ static void rest(struct hub *hub)
 static void wait_until(struct hub *hub, struct listener *listener, int64_t until_us)
 {
     int64_t left_us;
-    while (!atomic_load(&listener->pending) && !hub->stop &&
+    while (!atomic_load(&listener->pending) && !hub->is_stopping &&
            (left_us = until_us - annal__monotonic_us()) > 0) {
-        if (hub->led)
+        if (hub->is_led)
             follow(hub, listener, left_us);
         else
             lead(hub, left_us);
@@ -465,7 +465,7 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
     }
     if (listener->turn == TURN_QUEUED)
         leave_queue(hub, listener); /* its time is over */
-    if (!hub->led && hub->waits_first != NULL)
+    if (!hub->is_led && hub->waits_first != NULL)
         wake(hub->waits_first); /* rule (4): pass on the lead */
 }
 
@@ -489,7 +489,7 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
     struct hub *hub = listener->hub;
     int64_t left_us;
     pthread_mutex_lock(&hub->lock);
-    listener->away_us = 0;
+    listener->busy_us = 0;
     queue_up(hub, listener);
     while (listener->turn == TURN_QUEUED && (left_us = until_us - annal__monotonic_us()) > 0) {
         uint32_t word = atomic_load(&listener->word);
@@ -504,11 +504,11 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
     pthread_mutex_unlock(&hub->lock);
 }
 
-void annal__hub_turn_away(struct listener *listener, bool for_long)
+void annal__hub_turn_busy(struct listener *listener, bool for_long)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
-    listener->away_us = annal__monotonic_us();
+    listener->busy_us = annal__monotonic_us();
     if (for_long || ++listener->turn_events >= HUB_TURN_EVENTS)
         take_back(hub, listener);
     pthread_mutex_unlock(&hub->lock);
@@ -588,7 +588,7 @@ static void *stand_by(void *arg)
 {
     struct hub *hub = arg;
     pthread_mutex_lock(&hub->lock);
-    while (!hub->stop) {
+    while (!hub->is_stopping) {
         atomic_store(&hub->thread_waits.pending, false);
         wait_until(hub, &hub->thread_waits, INT64_MAX);
     }
@@ -600,19 +600,19 @@ static void *stand_by(void *arg)
  * Take all news that were announced until now. If a listener leads, it does so, which takes a
  * moment.
  */
-static void hear_now(struct hub *hub)
+static void read_news_now(struct hub *hub)
 {
-    for (int tries = 0; hub->led && tries < 10; tries++) {
+    for (int tries = 0; hub->is_led && tries < 10; tries++) {
         struct timespec until;
         annal__news_interrupt(hub->news);
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&hub->heard, &hub->lock, &until);
+        (void)pthread_cond_timedwait(&hub->news_read, &hub->lock, &until);
     }
-    if (!hub->led)
-        hear(hub);
+    if (!hub->is_led)
+        read_news(hub);
 }
 
 static annal_status join_all(struct hub *hub, struct listener *listener, annal_error *err)
@@ -671,7 +671,7 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
             return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
                                annal_store_path(hub->store));
     }
-    hear_now(hub);
+    read_news_now(hub);
     hub->rounds++;
     return count == 0 ? join_all(hub, listener, err)
                       : join_sessions(hub, listener, sessions, count, err);
@@ -711,12 +711,12 @@ static bool leave(struct hub *hub, struct listener *listener)
 static void stop_thread(struct hub *hub)
 {
     pthread_mutex_lock(&hub->lock);
-    hub->stop = true;
+    hub->is_stopping = true;
     wake(&hub->thread_waits);
     annal__news_interrupt(hub->news);
     pthread_mutex_unlock(&hub->lock);
     pthread_join(hub->thread, NULL);
-    hub->stop = false;
+    hub->is_stopping = false;
     hub->has_thread = false;
 }
 
@@ -729,7 +729,7 @@ static void hub_free(struct hub *hub)
     annal__news_close(hub->news);
     annal__name_table_done(&hub->nodes);
     annal__free(hub->log);
-    pthread_cond_destroy(&hub->heard);
+    pthread_cond_destroy(&hub->news_read);
     pthread_mutex_destroy(&hub->lock);
     annal__free(hub);
 }
@@ -738,7 +738,7 @@ static annal_status hub_new(annal_store *store, struct hub **out_hub, annal_erro
 {
     struct hub *hub = annal__zalloc(sizeof *hub);
     if (hub == NULL || pthread_mutex_init(&hub->lock, NULL) != 0 ||
-        pthread_cond_init(&hub->heard, NULL) != 0) {
+        pthread_cond_init(&hub->news_read, NULL) != 0) {
         annal__free(hub);
         return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
                            annal_store_path(store));

@@ -54,7 +54,7 @@ struct listener {
     /* Used by the owner only. */
     struct hub *hub;
     uint64_t at;    /* next entry of the log to take */
-    bool is_single; /* whether it has one session: it reads to the end, and needs no log */
+    bool is_single; /* whether it follows a single session: it reads to the end, without the log */
 
     _Atomic bool pending;  /* whether there may be something new */
     _Atomic uint32_t word; /* futex */
@@ -64,14 +64,14 @@ struct listener {
     struct hub_link *links;
     size_t link_count;
     int fd; /* -1: no descriptor */
-    bool waits;
+    bool is_waiting;
     struct listener *previous, *next;           /* in the list of all listeners */
     struct listener *wait_before, *wait_behind; /* in the list of waiting listeners */
     enum turn turn;
     /* in the list of listeners that wait for a turn */
     struct listener *queue_before, *queue_behind;
     uint32_t turn_events; /* number of events returned in this turn */
-    int64_t away_us;      /* since when its caller is busy with an event, or 0 */
+    int64_t busy_us;      /* since when its caller is busy with an event, or 0 */
 };
 
 /* What the hub knows of a session. The name is valid as long as the hub. */
@@ -114,7 +114,7 @@ enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
 enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
 
 /* Take the news, unless another listener is about to. */
-void annal__hub_hear(struct listener *listener);
+void annal__hub_read_news(struct listener *listener);
 
 /*
  * Return a number that changes when the news report that something was missed, or that a journal
@@ -137,7 +137,7 @@ annal_status annal__hub_fd(struct listener *listener, annal_error *err);
 bool annal__hub_is_crowd(const struct listener *listener);
 void annal__hub_turn_take(struct listener *listener, int64_t until_us); /* gives up at that time */
 /* the caller handles an event */
-void annal__hub_turn_away(struct listener *listener, bool for_long);
+void annal__hub_turn_busy(struct listener *listener, bool for_long);
 void annal__hub_turn_give(struct listener *listener);
 
 #endif

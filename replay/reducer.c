@@ -26,7 +26,7 @@ struct reduction {
     uint64_t every_bytes; /* bytes of the journal until the next copy */
     uint64_t saved_seq;   /* seq of the newest copy, or of the last try */
     uint64_t bytes;       /* bytes of events since then */
-    bool saves;
+    bool is_saved;
     annal_replay_info info;
 };
 
@@ -74,7 +74,7 @@ static int note_root(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Load the newest valid copy; without one the state stays NULL. */
+/* Load the newest valid copy; without a copy the state stays NULL. */
 static void load(struct reduction *reduction, annal_slice session, annal_slice root, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -167,8 +167,8 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
         return status;
     reduction->info.folded++;
     reduction->bytes += event->length;
-    if (reduction->saves && (event->seq - reduction->saved_seq >= reduction->every ||
-                             reduction->bytes >= reduction->every_bytes))
+    if (reduction->is_saved && (event->seq - reduction->saved_seq >= reduction->every ||
+                                reduction->bytes >= reduction->every_bytes))
         save(reduction, event->seq);
     return ANNAL_OK;
 }
@@ -184,8 +184,8 @@ annal_status annal_reduce(annal_index *index, annal_slice session, const annal_r
     const annal_snapshot_policy *policy = &options->policy;
     reduction.every = policy->every_events > 0 ? policy->every_events : EVERY_EVENTS;
     reduction.every_bytes = policy->every_bytes > 0 ? policy->every_bytes : EVERY_BYTES;
-    reduction.saves = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
-                      !annal__store_is_read_only(annal__index_store(index));
+    reduction.is_saved = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
+                         !annal__store_is_read_only(annal__index_store(index));
     if (err != NULL)
         *err = (annal_error){0}; /* a sentence in it from now on is the reducer's */
     annal_status status = check(reducer, err);

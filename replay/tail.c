@@ -133,22 +133,22 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
 
 /* ---- Several sessions, rule (3) ---- */
 
-static annal_status told(void *arg, const struct hub_session *session, annal_error *err)
+static annal_status note_latest(void *arg, const struct hub_session *session, annal_error *err)
 {
     annal_tail *tail = arg;
     struct stream *stream = annal__tail_stream_of(&tail->streams, session->session);
     if (stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
                            ANNAL_FMT(session->session));
-    stream->told = *session;
+    stream->latest = *session;
     return ANNAL_OK;
 }
 
 static void first_seen(const annal_tail *tail, struct stream *stream)
 {
-    memcpy(stream->file, stream->told.file, sizeof stream->file);
-    stream->own_first_seq = stream->told.first_seq;
-    stream->first_seq = tail->streams.own_only ? stream->told.first_seq : 1;
+    memcpy(stream->file, stream->latest.file, sizeof stream->file);
+    stream->own_first_seq = stream->latest.first_seq;
+    stream->first_seq = tail->streams.own_only ? stream->latest.first_seq : 1;
     if (stream->next_seq < stream->first_seq)
         stream->next_seq = stream->first_seq;
 }
@@ -171,21 +171,21 @@ static void forget(annal_tail *tail, struct stream *stream)
 /* Read what the hub announced of a stream. */
 static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
 {
-    bool anew;
+    bool is_restarted;
     annal_status status = ANNAL_OK;
-    if (stream->told.file[0] == '\0') {
+    if (stream->latest.file[0] == '\0') {
         forget(tail, stream);
         return ANNAL_OK;
     }
     if (stream->file[0] == '\0')
         first_seen(tail, stream);
-    else if (strcmp(stream->file, stream->told.file) != 0)
-        status = annal__tail_stream_identify(&tail->streams, stream, &anew, err);
+    else if (strcmp(stream->file, stream->latest.file) != 0)
+        status = annal__tail_stream_identify(&tail->streams, stream, &is_restarted, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* removed since: that will be announced */
     if (status < 0)
         return status;
-    stream->upto = stream->told.end_seq;
+    stream->upto = stream->latest.end_seq;
     return stream->upto >= stream->next_seq ? push(tail, stream, err) : ANNAL_OK;
 }
 
@@ -205,8 +205,8 @@ static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
          at = annal__name_table_next(&tail->streams.names, at))
-        ((struct stream *)at)->told.file[0] = '\0';
-    annal_status status = annal__hub_table(&tail->listener, told, tail, err);
+        ((struct stream *)at)->latest.file[0] = '\0';
+    annal_status status = annal__hub_table(&tail->listener, note_latest, tail, err);
     return status == ANNAL_OK ? follow_all(tail, err) : status;
 }
 
@@ -222,7 +222,7 @@ static annal_status take_news(annal_tail *tail, annal_error *err)
             return catch_up(tail, err);
         if (taken != HUB_ENTRY)
             break;
-        status = told(tail, &session, err);
+        status = note_latest(tail, &session, err);
         if (status == ANNAL_OK)
             status = follow(
                 tail,
@@ -243,7 +243,7 @@ static annal_status look_at_many(annal_tail *tail, annal_event *out_event, annal
             return status;
         status = take_news(tail, err);
         if (status == ANNAL_END) {
-            annal__hub_hear(&tail->listener);
+            annal__hub_read_news(&tail->listener);
             status = take_news(tail, err);
         }
         if (status != ANNAL_OK)
@@ -266,8 +266,7 @@ static annal_status check_journal(annal_tail *tail, annal_error *err)
                            stream->named.name);
     if (status == ANNAL_OK && strcmp(info.file, stream->file) != 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "tail of session '%s': its journal was replaced by another one",
-                           stream->named.name);
+                           "tail of session '%s': its journal was replaced", stream->named.name);
     return status;
 }
 
@@ -285,10 +284,10 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
 {
     struct stream *stream = tail->single;
     annal_status status;
-    bool anew;
+    bool is_restarted;
     if (stream->file[0] == '\0') {
         uint64_t next_seq = stream->next_seq;
-        status = annal__tail_stream_identify(&tail->streams, stream, &anew, err);
+        status = annal__tail_stream_identify(&tail->streams, stream, &is_restarted, err);
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
         stream->next_seq = next_seq;
@@ -360,7 +359,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
         if (status != ANNAL_END) {
             if (turn) {
                 tail->returned_us = annal__monotonic_us();
-                annal__hub_turn_away(&tail->listener, tail->quick_calls < QUICK_CALLS);
+                annal__hub_turn_busy(&tail->listener, tail->quick_calls < QUICK_CALLS);
             }
             return status;
         }
@@ -425,7 +424,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
         (struct stream *)annal__name_table_find(&tail->streams.names, entry->session);
     (void)committed_us;
     (void)err;
-    if (stream == NULL || stream->told.file[0] == '\0')
+    if (stream == NULL || stream->latest.file[0] == '\0')
         return ANNAL_OK; /* it was deleted, or is not wanted */
     first_seen(tail, stream);
     memcpy(stream->file, entry->file, sizeof stream->file);
@@ -434,7 +433,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     stream->has_h = entry->has_h && stream->next_seq == entry->seq + 1;
     stream->must_prove = true;
     stream->is_known = true;
-    const struct hub_session *now = &stream->told;
+    const struct hub_session *now = &stream->latest;
     if (strcmp(entry->file, now->file) == 0 &&
         (entry->seq > now->end_seq ||
          (entry->seq == now->end_seq && entry->has_h && now->has_end_h && entry->h != now->end_h)))
@@ -491,7 +490,8 @@ static annal_status take_types(annal_tail *tail, const annal_tail_options *optio
         annal_slice type = options->types[i];
         if (type.len == 0 || type.len >= sizeof streams->types[i] ||
             memchr(type.ptr, '\0', type.len) != NULL)
-            return annal__fail(err, ANNAL_ERR_INVALID, "tail: '%.*s' is no type", ANNAL_FMT(type));
+            return annal__fail(err, ANNAL_ERR_INVALID, "tail: '%.*s' is not a valid event type",
+                               ANNAL_FMT(type));
         memcpy(streams->types[i], type.ptr, type.len);
     }
     streams->type_count = options->type_count;
@@ -503,7 +503,7 @@ static annal_status check_options(const annal_tail_options *options, annal_error
     int beginnings =
         (options->from_seq > 0) + (options->from_us != 0) + (options->last > 0) + options->from_now;
     if (beginnings > 1)
-        return annal__fail(err, ANNAL_ERR_INVALID, "tail: more than one place to begin at");
+        return annal__fail(err, ANNAL_ERR_INVALID, "tail: more than one starting point");
     if (options->from_seq > 0 && options->session_count != 1)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "tail: a seq to begin at, and not one session that it is of");
@@ -520,10 +520,10 @@ static annal_status check_options(const annal_tail_options *options, annal_error
 
 static void begin_at_end(struct stream *stream)
 {
-    stream->next_seq =
-        stream->told.end_seq + 1 > stream->first_seq ? stream->told.end_seq + 1 : stream->first_seq;
-    stream->has_h = stream->told.has_end_h && stream->next_seq == stream->told.end_seq + 1;
-    stream->h = stream->told.end_h;
+    stream->next_seq = stream->latest.end_seq + 1 > stream->first_seq ? stream->latest.end_seq + 1
+                                                                      : stream->first_seq;
+    stream->has_h = stream->latest.has_end_h && stream->next_seq == stream->latest.end_seq + 1;
+    stream->h = stream->latest.end_h;
 }
 
 static annal_status begin_with_last(annal_tail *tail, uint64_t want, annal_error *err)
@@ -537,8 +537,8 @@ static annal_status begin_with_last(annal_tail *tail, uint64_t want, annal_error
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL);
          at != NULL && status == ANNAL_OK; at = annal__name_table_next(&tail->streams.names, at)) {
         struct stream *stream = (struct stream *)at;
-        status =
-            annal__tail_stream_seek_last(&tail->streams, stream, stream->told.end_seq, &lasts, err);
+        status = annal__tail_stream_seek_last(&tail->streams, stream, stream->latest.end_seq,
+                                              &lasts, err);
         begin_at_end(stream);
     }
     for (size_t i = 0; i < lasts.count && status == ANNAL_OK; i++) {
@@ -562,7 +562,7 @@ static annal_status begin_each(annal_tail *tail, const annal_tail_options *optio
         if (options->from_now)
             begin_at_end(stream);
         else if (options->from_us != 0)
-            status = annal__tail_stream_seek_time(&tail->streams, stream, stream->told.end_seq,
+            status = annal__tail_stream_seek_time(&tail->streams, stream, stream->latest.end_seq,
                                                   options->from_us, err);
         else if (options->from_seq > 0)
             stream->next_seq = options->from_seq;
@@ -577,7 +577,7 @@ static annal_status begin(annal_tail *tail, const annal_tail_options *options, a
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
          at = annal__name_table_next(&tail->streams.names, at)) {
         struct stream *stream = (struct stream *)at;
-        if (stream->told.file[0] != '\0')
+        if (stream->latest.file[0] != '\0')
             first_seen(tail, stream);
     }
     tail->is_dirty = true;
@@ -604,7 +604,7 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
         status = annal__hub_join(tail->store, &tail->listener, options->sessions,
                                  options->session_count, err);
     if (status == ANNAL_OK)
-        status = annal__hub_table(&tail->listener, told, tail, err);
+        status = annal__hub_table(&tail->listener, note_latest, tail, err);
     if (status == ANNAL_OK)
         status = begin(tail, options, err);
     if (status < 0)
@@ -615,9 +615,9 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
     tail->single->upto = UINT64_MAX;
     tail->looked_us = annal__monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
-    bool anew;
-    if (tail->single->is_known && strcmp(tail->single->file, tail->single->told.file) != 0)
-        status = annal__tail_stream_identify(&tail->streams, tail->single, &anew, err);
+    bool is_restarted;
+    if (tail->single->is_known && strcmp(tail->single->file, tail->single->latest.file) != 0)
+        status = annal__tail_stream_identify(&tail->streams, tail->single, &is_restarted, err);
     return status;
 }
 

@@ -65,7 +65,7 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     else if (io->flock(io->arg, fd, LOCK_EX | LOCK_NB) < 0)
         status = errno != EWOULDBLOCK
                      ? annal__fail_errno(err, "lock %s", path.ptr)
-                     : annal__fail(err, ANNAL_ERR_BUSY, "cursor '%.*s': another tail has it",
+                     : annal__fail(err, ANNAL_ERR_BUSY, "cursor '%.*s': another tail uses it",
                                    ANNAL_FMT(name));
 
 done:

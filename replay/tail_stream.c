@@ -98,21 +98,22 @@ static void begin_anew(struct stream *stream, const annal_session_info *info, bo
     stream->has_h = stream->must_prove = stream->has_place = false;
 }
 
-static void say_anew(const struct streams *streams, const struct stream *stream)
+static void warn_restarted(const struct streams *streams, const struct stream *stream)
 {
     annal_error what;
-    (void)annal__fail(&what, ANNAL_ERR_CONFLICT,
-                      "session '%s' is not what it was when the cursor of a tail was in it: it is "
-                      "given from its first event",
-                      stream->named.name);
+    (void)annal__fail(
+        &what, ANNAL_ERR_CONFLICT,
+        "session '%s' was replaced since the cursor of the tail was saved: the tail starts "
+        "again at its first event",
+        stream->named.name);
     annal__say(streams->store, ANNAL_LOG_WARNING, "%s", what.message);
 }
 
 annal_status annal__tail_stream_identify(struct streams *streams, struct stream *stream,
-                                         bool *out_anew, annal_error *err)
+                                         bool *out_restarted, annal_error *err)
 {
     annal_session_info info;
-    *out_anew = false;
+    *out_restarted = false;
     annal_status status = annal_session_info_get(streams->store, session_of(stream), &info, err);
     if (status < 0)
         return status;
@@ -124,16 +125,16 @@ annal_status annal__tail_stream_identify(struct streams *streams, struct stream 
         stream->has_h = stream->must_prove = stream->has_place = false;
         return ANNAL_OK;
     }
-    *out_anew = stream->next_seq > stream->first_seq;
-    if (*out_anew && stream->must_prove)
-        say_anew(streams, stream);
+    *out_restarted = stream->next_seq > stream->first_seq;
+    if (*out_restarted && stream->must_prove)
+        warn_restarted(streams, stream);
     begin_anew(stream, &info, streams->own_only);
     return ANNAL_OK;
 }
 
 void annal__tail_stream_restart(const struct streams *streams, struct stream *stream)
 {
-    say_anew(streams, stream);
+    warn_restarted(streams, stream);
     stream->next_seq = stream->first_seq;
     stream->has_h = stream->must_prove = stream->has_place = false;
 }
@@ -180,12 +181,12 @@ static annal_status open_behind(struct streams *streams, struct stream *stream, 
 
 static annal_status resolve(struct streams *streams, struct stream *stream, annal_error *err)
 {
-    bool anew;
+    bool is_restarted;
     bool claimed = stream->must_prove;
-    annal_status status = annal__tail_stream_identify(streams, stream, &anew, err);
+    annal_status status = annal__tail_stream_identify(streams, stream, &is_restarted, err);
     if (status < 0)
         return status;
-    if (!anew && claimed && stream->must_prove)
+    if (!is_restarted && claimed && stream->must_prove)
         annal__tail_stream_restart(streams, stream);
     stream->has_h = false; /* the file is the same: the event may have been damaged since */
     return ANNAL_OK;

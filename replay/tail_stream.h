@@ -10,7 +10,7 @@
  *     that it had read ahead are read again.
  * (4) The events from next_seq on must be in the same journal as the events before it: it has the
  *     same file id, and the hash of the last returned event. A journal that was converted keeps its
- *     events, and names the journal from which it was made. Any other journal is a session that
+ *     events, and names the journal from which it was forked. Any other journal is a session that
  *     starts over: it is read from its first event.
  */
 #ifndef REPLAY_TAIL_STREAM_H
@@ -40,8 +40,8 @@ struct stream {
     annal_position place; /* place at which to open it again, if has_place */
     bool has_place;
 
-    struct hub_session told; /* last announcement of the hub */
-    bool is_known;           /* whether the named cursor knows it */
+    struct hub_session latest; /* last announcement of the hub */
+    bool is_known;             /* whether the named cursor knows it */
 
     annal_event head; /* event that was read ahead, if has_head; valid as long as the cursor */
     bool has_head;
@@ -84,11 +84,11 @@ void annal__tail_stream_close(struct streams *streams, struct stream *stream);
 void annal__tail_stream_rest(struct stream *stream);
 
 /*
- * Compare the current journal with the journal that was read: rule (4). *out_anew: they differ, and
- * the stream is at its first event.
+ * Compare the current journal with the journal that was read: rule (4). *out_restarted: they
+ * differ, and the stream is at its first event.
  */
 annal_status annal__tail_stream_identify(struct streams *streams, struct stream *stream,
-                                         bool *out_anew, annal_error *err);
+                                         bool *out_restarted, annal_error *err);
 
 /* Restart from the first event: the file is the same, but lacks the events of the named cursor. */
 void annal__tail_stream_restart(const struct streams *streams, struct stream *stream);

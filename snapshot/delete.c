@@ -65,7 +65,7 @@ void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t 
         tell(ANNAL_DELETE_LOGS, all, &why, fn, arg);
 }
 
-/* Log a note: an annal_delete_fn for callers that have none. */
+/* Log a note: an annal_delete_fn for callers without their own. */
 static void log_note(void *arg, const annal_delete_note *note)
 {
     annal_store *store = arg;

@@ -30,8 +30,8 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
                              struct due *out_due, annal_error *err);
 
 /*
- * Note for later processes that a snapshot did not fit here, and that the next attempt is to be
- * made patience times as far on. A failure to note it only costs them time.
+ * Note for later processes that a snapshot did not fit here, and that the next attempt follows
+ * patience times as far on. A failure to note it only costs them time.
  */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);

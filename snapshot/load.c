@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DAMAGED "its contents are damaged, or those of a snapshot that it is stored against"
+#define DAMAGED "its content is damaged, or the content of a snapshot that it is stored against"
 static const char GONE[] = "it was deleted just now";
 
 /* ---- Loading ---- */
@@ -53,8 +53,8 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
 }
 
 /*
- * Load a state from a row, or say in *out_problem why it has none. A failure is ours, and not
- * caused by the row. The row is freed in any case.
+ * Load a state from a row, or set *out_problem to the reason why it cannot be loaded. An error is
+ * not caused by the row. The row is freed in any case.
  */
 static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
@@ -82,10 +82,10 @@ static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
     return ANNAL_OK;
 }
 
-static void tell_passed_over(const struct storage *shelf, uint64_t seq, const char *problem)
+static void warn_skipped(const struct storage *shelf, uint64_t seq, const char *problem)
 {
     char message[ANNAL_SESSION_ID_BYTES_MAX + 200];
-    snprintf(message, sizeof message, "the snapshot of session '%.*s' at %llu is passed over: %s",
+    snprintf(message, sizeof message, "the snapshot of session '%.*s' at %llu is skipped: %s",
              ANNAL_FMT(shelf->session), (unsigned long long)seq, problem);
     annal__say(shelf->store, ANNAL_LOG_WARNING, "%s", message);
 }
@@ -93,7 +93,7 @@ static void tell_passed_over(const struct storage *shelf, uint64_t seq, const ch
 static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool discard,
                              uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
-    for (bool told = false;; told = true) {
+    for (bool is_reported = false;; is_reported = true) {
         struct shelf_row row = {0};
         const char *problem = NULL;
         annal_status status = annal__storage_row(shelf, at_most, &row, err);
@@ -103,8 +103,8 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
         status = try_row(shelf, &row, out_loaded, &problem, err);
         if (status >= 0 && problem == NULL)
             return ANNAL_OK;
-        if (status >= 0 && !told)
-            tell_passed_over(shelf, seq, problem);
+        if (status >= 0 && !is_reported)
+            warn_skipped(shelf, seq, problem);
         if (status >= 0 && discard)
             status =
                 annal__index_snapshot_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
@@ -166,8 +166,7 @@ annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, b
         annal_state_free(loaded.state);
         annal__chain_unref(loaded.chain);
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%s' was not forked from the journal that is there",
-                           fork.session);
+                           "session '%s' was not forked from the present journal", fork.session);
     }
     *out_loaded = loaded;
     return ANNAL_OK;

@@ -55,7 +55,7 @@ bool annal__policy_take_here(const annal_snapshot_policy *policy, struct snapsho
                              struct snapshot_mark here, struct snapshot_mark end,
                              uint64_t changed_bytes);
 
-/* Return whether so much is left to fold that the keeper hurries. */
+/* Return whether enough is left to fold that the keeper hurries. */
 bool annal__policy_is_far_from_end(const annal_snapshot_policy *policy, struct snapshot_mark here,
                                    struct snapshot_mark end);
 

@@ -3,8 +3,8 @@
  * Similar pages: pages of the base that share text with a page.
  *
  * If a page of a B-tree is full, its rows and its neighbours' rows are redistributed over one page
- * more, so a page contains rows that were in other pages before. Of each page of the base some
- * strings of eight bytes are remembered, chosen by their own content, so that the same rows yield
+ * more, so a page contains rows that were in other pages before. For each page of the base we
+ * remember some strings of eight bytes, chosen by their own content, so that the same rows yield
  * the same strings wherever they are. A string that is in two pages is ignored.
  */
 #ifndef SNAPSHOT_SIMILAR_PAGES_H

@@ -57,7 +57,7 @@ struct entry {
     /* whether `last` was looked up; if not, no snapshot can be due yet */
     bool known;
     bool changed;
-    bool left;          /* whether another process left it: look at it in any case */
+    bool is_left_over;  /* whether another process left it: look at it in any case */
     int64_t waiting_us; /* monotonic: since when there are events after last, or 0 */
 };
 
@@ -70,7 +70,7 @@ struct annal_snapshots {
     int64_t behind_since_us; /* monotonic: since when the index has lagged, or 0 */
     _Atomic bool closing;
     /* at close: whether it ran once more, because no other task does its work */
-    bool ends;
+    bool is_ending;
     bool is_patient; /* at close: whether this process lived long enough for much work */
     /* at close: it works until then, and after that until it has taken one snapshot */
     int64_t patient_until_us;
@@ -115,7 +115,7 @@ static struct entry *add(annal_snapshots *snapshots, size_t at, const char *sess
     return entry;
 }
 
-static annal_status note(annal_snapshots *snapshots, annal_slice session, bool left)
+static annal_status note(annal_snapshots *snapshots, annal_slice session, bool is_left_over)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     memcpy(id, session.ptr, session.len);
@@ -126,7 +126,7 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool l
     if (entry == NULL)
         return ANNAL_ERR_NOMEM;
     entry->changed = true;
-    entry->left = entry->left || left;
+    entry->is_left_over = entry->is_left_over || is_left_over;
     return ANNAL_OK;
 }
 
@@ -158,7 +158,7 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
     bool briefly = annal__monotonic_us() - snapshots->opened_us < PERIOD_MS * 1000;
     annal_status status =
         annal__due_look(snapshots->index, annal_slice_of(entry->session), &snapshots->policy,
-                        briefly && !entry->left ? &grown : NULL, &due, err);
+                        briefly && !entry->is_left_over ? &grown : NULL, &due, err);
     if (status < 0)
         return status;
     if (!due.known && briefly)
@@ -221,7 +221,7 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
                                    &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
         /* Without patience there is too little time to skip half of the way. */
-        writer->hurries = !snapshots->closing || snapshots->is_patient;
+        writer->is_hurried = !snapshots->closing || snapshots->is_patient;
         writer->patience = entry->patience;
         /* A refused place is not tried again from there on. */
         if (entry->patience > 1 && entry->last.seq > writer->due.seq)
@@ -230,7 +230,7 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
     return status;
 }
 
-static void put_away(annal_snapshots *snapshots)
+static void drop_writer(annal_snapshots *snapshots)
 {
     if (snapshots->writer != NULL)
         annal__snapshot_write_done(snapshots->writer);
@@ -257,7 +257,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     if (writer->refused_seq != 0 && writer->patience > 1)
         annal__due_refused(snapshots->index, annal_slice_of(writer->id), writer->due,
                            writer->patience);
-    put_away(snapshots);
+    drop_writer(snapshots);
 }
 
 /* Return whether closing may take longer. */
@@ -286,7 +286,7 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
         if (snapshots->writer->cursor == NULL) /* it did not even begin */
-            put_away(snapshots);
+            drop_writer(snapshots);
         return ANNAL_END;
     }
     if (snapshots->writer != NULL)
@@ -376,7 +376,7 @@ static annal_status run_task(void *arg, annal_error *err)
     uint64_t since = snapshots->since;
     if (is_put_off(snapshots))
         return ANNAL_END;
-    snapshots->ends = snapshots->closing;
+    snapshots->is_ending = snapshots->closing;
     snapshots->since = annal__store_changed(snapshots->store, since, note_changed, snapshots);
     /* A process that appended nothing and is closing leaves this to others. */
     if (snapshots->closing && snapshots->since == 0)
@@ -422,7 +422,7 @@ static annal_status open_task(annal_index *index, const annal_snapshot_policy *p
 
 static void free_snapshots(annal_snapshots *snapshots)
 {
-    put_away(snapshots);
+    drop_writer(snapshots);
     annal_state_free(snapshots->spare);
     for (size_t i = 0; i < snapshots->count; i++)
         annal__free(snapshots->entries[i].session);
@@ -473,7 +473,7 @@ static void go_on(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
     int64_t last_us = annal__monotonic_us() + CLOSING_MAX_US;
-    while (snapshots->ends && snapshots->is_due && annal__monotonic_us() < last_us &&
+    while (snapshots->is_ending && snapshots->is_due && annal__monotonic_us() < last_us &&
            may_go_on(snapshots)) {
         annal_error err = {0};
         if (snapshots->is_busy)

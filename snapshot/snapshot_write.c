@@ -360,7 +360,7 @@ static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snap
     bool whole = writer->shelf.info.fork_seq > 0 && newest(writer) == NULL;
     uint64_t changed = 0;
     *out_take = false;
-    if (writer->hurries &&
+    if (writer->is_hurried &&
         annal__policy_skips_in_hurry(policy, writer->last, writer->here, writer->end))
         return ANNAL_OK;
     annal_status status = annal__state_changed(writer->state, count_changed, &changed, err);

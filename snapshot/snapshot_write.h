@@ -15,7 +15,7 @@ struct snapshot_writer {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
     bool at_end;      /* whether to take a snapshot at the end, due or not */
-    bool hurries;     /* whether it hurries, for the keeper: see policy.h */
+    bool is_hurried;  /* whether it hurries, for the keeper: see policy.h */
     uint32_t wait_ms; /* wait for other writers of the index; 0: only try */
 
     struct chain *chain; /* layer 0 is the newest snapshot; the state is over it */

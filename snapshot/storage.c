@@ -132,7 +132,7 @@ void annal__storage_row_done(struct shelf_row *row)
     *row = (struct shelf_row){0};
 }
 
-const char annal__storage_cut[] = "the journal does not have the event that it was made after";
+const char annal__storage_cut[] = "the journal does not contain its last event";
 
 annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
                                   const char **out_why, annal_error *err)
@@ -150,11 +150,11 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
         status == ANNAL_ERR_NOTFOUND) {
         *out_why = header->offset > shelf->info.bytes
                        ? annal__storage_cut
-                       : "its event is not where it was in the journal";
+                       : "its last event is at another place of the journal";
         return ANNAL_OK;
     }
     if (status >= 0 && header->pack_version != shelf->pack_version)
-        *out_why = "it was made with other packs";
+        *out_why = "it was taken with other packs";
     return status;
 }
 

@@ -38,7 +38,7 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
                                  const annal_pack *const *packs, size_t pack_count,
                                  annal_error *err);
 
-/* A row as it is stored. */
+/* A stored row. */
 struct shelf_row {
     uint64_t seq;
     annal_slice bytes;

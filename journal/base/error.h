@@ -13,7 +13,7 @@ annal_status annal__fail(annal_error *err, annal_status status, const char *form
 
 /*
  * In errno after a name could not be created: the disk has free bytes, and no inode is free. The
- * system has no number for it, and does not use this one for files; os_errno is ENOSPC.
+ * system has no errno for this and does not use this value for files; os_errno is ENOSPC.
  */
 #define NO_INODE ENOSR
 

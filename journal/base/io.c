@@ -69,7 +69,8 @@ static mode_t shared_mode(const char *path, mode_t most, mode_t *out_directory)
     return mode;
 }
 
-/* A file that exists keeps its mode. Of a new one umask must not take what its directory gives. */
+/* An existing file keeps its mode. For a new file, umask must not remove what its directory
+ * grants. */
 static int open_shared(const char *path, int flags, mode_t most)
 {
     for (;;) {

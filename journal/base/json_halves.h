@@ -3,8 +3,8 @@
  * Halves of surrogate pairs in JSON text.
  *
  * Agents cut texts in the middle of a pair: "\ud83d" without its second half. It is valid JSON by
- * its grammar, journals keep it, and strict readers refuse it, because it is not a character. What
- * is printed has U+FFFD in its place, which as an escape has the same length.
+ * its grammar, journals keep it, and strict readers refuse it, because it is not a character.
+ * Printed text has U+FFFD in its place, which as an escape has the same length.
  */
 #ifndef JOURNAL_BASE_JSON_HALVES_H
 #define JOURNAL_BASE_JSON_HALVES_H

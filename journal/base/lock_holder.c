@@ -12,7 +12,7 @@
 
 struct holder {
     uint32_t pid;
-    bool writes;
+    bool is_writer;
 };
 
 /* "7: FLOCK ADVISORY WRITE 123 fd:01:456 0 EOF". The line of a waiting process has "->" there, and
@@ -37,7 +37,7 @@ static int rank(struct holder holder)
 {
     if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
         return holder.pid == 0 ? 0 : 1;
-    return holder.writes ? 3 : 2;
+    return holder.is_writer ? 3 : 2;
 }
 
 static uint32_t look_for_holder(const struct stat *file, bool writes)
@@ -47,7 +47,7 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     FILE *locks = fopen("/proc/locks", "re");
     while (locks != NULL && fgets(line, sizeof line, locks) != NULL) {
         struct holder holder = holder_in(line, file);
-        if (rank(holder) > rank(best) && (holder.writes || !writes))
+        if (rank(holder) > rank(best) && (holder.is_writer || !writes))
             best = holder;
     }
     if (locks != NULL)

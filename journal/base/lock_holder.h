@@ -9,9 +9,9 @@
 
 /*
  * The process that has a lock (flock or fcntl) on this file, according to /proc/locks, preferably a
- * writer; with writes, only a writer. 0 if no process has it, or if the kernel does not say: in
- * another pid namespace, or on a filesystem whose files have another device number there. Reads the
- * list of all locks: not for a fast path.
+ * writer; with writes, only a writer. 0 if no process holds the lock, or if the kernel does not
+ * say: in another pid namespace, or on a filesystem whose files have another device number there.
+ * Reads the list of all locks: not for a fast path.
  */
 uint32_t annal__holder_of(const struct stat *file, bool writes);
 

@@ -17,7 +17,7 @@
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Close a file without changing errno. */
-static void put_away(int fd)
+static void close_quietly(int fd)
 {
     int why = errno;
     if (fd >= 0)
@@ -96,7 +96,7 @@ static int open_next(int folder, const char *name, const struct below_mode *mode
         fd = openat(folder, name, FOLDER_FLAGS);
     /* Even if it existed: the process that created it may have died before the sync. */
     if (fd >= 0 && mode != NULL && mode->sync && fsync(folder) < 0) {
-        put_away(fd);
+        close_quietly(fd);
         return -1;
     }
     return fd;
@@ -138,7 +138,7 @@ annal_status annal__below_folder(const struct below *below, const char *path,
         int next = take_name(path, &at, name) ? open_next(folder, name, mode) : -1;
         if (next < 0)
             status = fail(below, folder, name, path, at, "open directory", err);
-        put_away(folder);
+        close_quietly(folder);
         folder = next;
     }
     if (status == ANNAL_OK)
@@ -187,9 +187,9 @@ annal_status annal__below_open_file(const struct below *below, const char *path,
         if (err != NULL)
             err->os_errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
     }
-    put_away(folder);
+    close_quietly(folder);
     if (status < 0)
-        put_away(file);
+        close_quietly(file);
     else
         *out_fd = file;
     return status;
@@ -214,7 +214,7 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
         else if (count < 0 && errno != EINTR)
             status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
     }
-    put_away(file);
+    close_quietly(file);
     return status;
 }
 
@@ -258,7 +258,7 @@ annal_status annal__below_replace(const struct below *below, const char *path, a
     } else if (mode->sync && fsync(folder) < 0) {
         status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, path);
     }
-    put_away(folder);
+    close_quietly(folder);
     return status;
 }
 
@@ -277,7 +277,7 @@ annal_status annal__below_delete(const struct below *below, const char *path, bo
         *out_deleted = true;
     else if (errno != ENOENT)
         status = annal__fail_errno(err, "delete '%s/%s'", below->root, path);
-    put_away(folder);
+    close_quietly(folder);
     return status;
 }
 
@@ -297,7 +297,7 @@ static annal_status give_name(const struct below *below, const char *path, const
         status = fail_errno(err, what, below->root, "/", path);
     else if (fsync(folder) < 0)
         status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, to);
-    put_away(folder);
+    close_quietly(folder);
     return status;
 }
 

@@ -23,8 +23,9 @@ ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, anna
 
 /*
  * Read up to len bytes of the data of the last event of this cursor, from offset on. *out_len is
- * the number of bytes read; fewer than len only at the end of data, and 0 after it. What is read
- * from the disk again is not checked again. ANNAL_ERR_CORRUPT: the journal was cut in the meantime.
+ * the number of bytes read; fewer than len only at the end of data, and 0 after it. Data that is
+ * read from the disk again is not checked again. ANNAL_ERR_CORRUPT: the journal was cut in the
+ * meantime.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes,
                                                  size_t len, size_t *out_len, annal_error *err);

@@ -7,7 +7,7 @@
 
 /*
  * Which lineages were proved in a pass over many sessions, so that a chain of forks is not read
- * again for each fork. What other processes change in the meantime may not be noticed. Any thread.
+ * again for each fork. Changes by other processes in the meantime may not be noticed. Any thread.
  */
 typedef struct annal__proved annal__proved;
 annal__proved *annal__proved_new(void);         /* NULL: no memory, which no one needs to report */

@@ -35,8 +35,8 @@ ANNAL_MUST_CHECK annal_status annal__reduction_load(annal_index *index, annal_sl
 /*
  * Save a reduction, compressed. cursor has just returned the last event that it contains. All
  * reductions of one reducer and session together take policy->bytes_max at most (default as for
- * snapshots): if there is no room left, some are deleted, so that the gaps stay even, and
- * *out_every is larger. Does not wait for other writers of the index. Any thread.
+ * snapshots): if no room is left, some are deleted, so that the gaps stay even, and *out_every is
+ * larger. Does not wait for other writers of the index. Any thread.
  *
  * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or takes more than all may
  * ANNAL_ERR_BUSY   another process writes the index

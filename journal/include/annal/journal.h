@@ -38,7 +38,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * Free the writer. What it appended stays; whether batch appends are durable is a question for
+ * Free the writer. Its events stay; whether batch appends are durable is a question for
  * annal_writer_sync() and annal_sync().
  */
 ANNAL_API void annal_writer_close(annal_writer *writer);
@@ -191,10 +191,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 /*
  * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
  * journal, if Annal wrote it. Another program can write data that is not JSON under the right hash:
- * annal_verify_session() and the index name such an event as damaged, and the commands leave it
- * out; a cursor returns it as it is, because the check would cost twice as much as reading. Msgpack
- * that JSON cannot express is damage here, too. Its slices are valid until the next call on this
- * cursor.
+ * annal_verify_session() and the index name such an event as damaged, and the commands omit it; a
+ * cursor returns it unchanged, because the check would cost twice as much as reading. Msgpack that
+ * JSON cannot express is damage here, too. Its slices are valid until the next call on this cursor.
  *
  * ANNAL_END     no further event that proves itself now; ask again later
  * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.

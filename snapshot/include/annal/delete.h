@@ -23,7 +23,7 @@ typedef enum annal_delete_part {
 typedef struct annal_delete_note {
     annal_delete_part part;
     annal_slice session; /* empty: all sessions that were deleted */
-    /* A session that was deleted. Of a damaged one only the size may be known. */
+    /* A session that was deleted. For a damaged session only the size may be known. */
     const annal_session_info *info;
     const annal_error *error; /* NULL: the session is deleted. Else why it, or this part, remains */
 } annal_delete_note;

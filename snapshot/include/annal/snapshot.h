@@ -28,7 +28,7 @@ typedef struct annal_snapshot_policy {
      * 1 MiB. If they would take more, three of four are deleted, as often as necessary, and from
      * then on the three distances above are that much longer for this session. While one replaces
      * others, all exist for a moment. One that does not even fit alone is not stored: earlier
-     * snapshots stay, and the next attempt is made four times as far on.
+     * snapshots stay, and the next attempt follows four times as far on.
      */
     uint64_t bytes_max;
 } annal_snapshot_policy;
@@ -60,9 +60,9 @@ typedef struct annal_snapshots annal_snapshots;
  * for another policy: it ends the policy of this index, and suspends the policy of other indexes of
  * this store object until annal_snapshots_close().
  *
- * What other processes left is taken too: those that had no index open, or died, or had no time.
- * The store is searched for it if the last search, by whatever process, is at least a second ago,
- * and at least a hundred times as long ago as it took.
+ * Snapshots that other processes left are taken too: processes that had no index open, or died, or
+ * had no time. The store is searched for it if the last search, by whatever process, is at least a
+ * second ago, and at least a hundred times as long ago as it took.
  *
  * While it is more than eight distances from the end, as after a burst of appends, it skips due
  * places that are less than half of the way to the end and less than 16,000 events after the last
