@@ -50,7 +50,7 @@ static void split(const struct document *document)
     size_t len = 0;
     FILE *lines = open_memstream(&bytes, &len);
     MUST(lines != NULL);
-    MUST(document_write_lines(document, lines, NULL) == ANNAL_OK);
+    MUST(document_write_lines(document, 0, lines, NULL) == ANNAL_OK);
     MUST(fclose(lines) == 0);
     if (document->whole)
         check_lines((annal_slice){bytes, len});

@@ -20,6 +20,7 @@
 
 /* How much of a log is read. */
 #define LINES_MAX    64
+#define LINES_FEW    8
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
 #define SURE_ENOUGH  20 /* below: an importer can read the lines, but does not know them */
@@ -40,13 +41,13 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
     return ANNAL_OK;
 }
 
-/* List the lines in text; a line that is cut by the limit is left out if others precede it. */
-static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
+/* List at most max lines of text; a line that is cut is left out if others precede it. */
+static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX], size_t max)
 {
     size_t count = 0;
     if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
         text = (annal_slice){text.ptr + 3, text.len - 3};
-    while (text.len > 0 && count < LINES_MAX) {
+    while (text.len > 0 && count < max) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end != NULL ? (size_t)(end - text.ptr) : text.len;
         if (end == NULL && text.len >= BYTES_MAX / 2 && count > 0)
@@ -62,13 +63,14 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
     return count;
 }
 
-/* Ask one importer how sure it is; if it is surer, replace *out. */
-static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
-                        struct buf *begin, struct detected *out, annal_error *err)
+/* Ask one importer how sure it is of the first lines; if it is surer, replace *out. */
+static annal_status ask_of(annal_import **spare, const struct importer *importer, const char *path,
+                           size_t lines_max, struct buf *begin, struct detected *out,
+                           annal_error *err)
 {
     annal_import_line lines[LINES_MAX];
     const char *slash = strrchr(path, '/');
-    const struct container_options few = {.rows = LINES_MAX};
+    const struct container_options few = {.rows = lines_max};
     struct lines opened;
     int sure = 0;
     annal_status status = container_open(importer, path, &few, &opened, err);
@@ -80,14 +82,21 @@ static annal_status ask(annal_import **spare, const struct importer *importer, c
                                   .file = slash != NULL ? slash + 1 : path,
                                   .container = container_name(opened.container)};
     if (status >= 0)
-        status = annal__import_detect(spare, importer->sql, &source, lines,
-                                      find_lines(annal__buf_slice(begin), lines), &sure, err);
+        status =
+            annal__import_detect(spare, importer->sql, &source, lines,
+                                 find_lines(annal__buf_slice(begin), lines, lines_max), &sure, err);
     if (status >= 0 && (sure > out->sure || out->sure == 0))
         *out = (struct detected){.importer = sure > 0 ? *importer : out->importer,
                                  .container = opened.container,
                                  .whole = opened.whole,
                                  .sure = sure};
     return status;
+}
+
+static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
+                        struct buf *begin, struct detected *out, annal_error *err)
+{
+    return ask_of(spare, importer, path, LINES_MAX, begin, out, err);
 }
 
 annal_status detect_how_sure(annal_import **spare, const struct importer *importer,
@@ -290,7 +299,10 @@ annal_status detect_is_other(annal_import **spare, const struct importer *import
         importer_wants_text(importer, path) || !importer_detects(importer) ||
         !importer_find("jsonl", &jsonl) || is_known_by_its_head(importer, path))
         return ANNAL_OK;
-    annal_status status = ask(spare, importer, path, &begin, &own, err);
+    /* The first lines decide for nearly all logs. */
+    annal_status status = ask_of(spare, importer, path, LINES_FEW, &begin, &own, err);
+    if (status >= 0 && own.sure == 0)
+        status = ask(spare, importer, path, &begin, &own, err);
     if (status >= 0 && own.sure == 0 && own.container == CONTAINER_LINES)
         status = ask(spare, &jsonl, path, &begin, &plain, err);
     *out_other = status >= 0 && own.sure == 0 &&

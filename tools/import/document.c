@@ -290,6 +290,7 @@ struct writing {
     FILE *lines;
     annal_slice only; /* items of this array; empty: all arrays */
     const char *done; /* up to here the text is written or replaced */
+    size_t left;      /* number of items that may still be written */
 };
 
 static void put_on_one_line(FILE *lines, const char *begin, const char *end)
@@ -308,8 +309,9 @@ static void put_emptied_array(void *arg, const char *begin, const char *end)
 static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice value)
 {
     struct writing *writing = arg;
-    if (writing->only.len > 0 && !annal__slice_same(writing->only, path))
+    if ((writing->only.len > 0 && !annal__slice_same(writing->only, path)) || writing->left == 0)
         return;
+    writing->left--;
     fprintf(writing->lines, "{\"at\":\"%.*s\",\"index\":%llu,\"value\":", ANNAL_FMT(path),
             (unsigned long long)index);
     put_on_one_line(writing->lines, value.ptr, value.ptr + value.len);
@@ -401,10 +403,12 @@ static void put_value(const struct document *document, struct writing *writing)
     fputs("}\n", writing->lines);
 }
 
-annal_status document_write_lines(const struct document *document, FILE *lines, annal_error *err)
+annal_status document_write_lines(const struct document *document, size_t items_max, FILE *lines,
+                                  annal_error *err)
 {
     const char *end = document->text.ptr + document->text.len;
-    struct writing writing = {.lines = lines, .done = document->text.ptr};
+    struct writing writing = {
+        .lines = lines, .done = document->text.ptr, .left = items_max > 0 ? items_max : SIZE_MAX};
     size_t at = 0;
     if (document->whole) {
         if (!has_only_items(document))

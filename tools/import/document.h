@@ -39,8 +39,9 @@ annal_status document_open(struct document *document, const struct importer *imp
                            annal_error *err);
 void document_close(struct document *document);
 
-/* Write the lines of a document that must be split. */
-annal_status document_write_lines(const struct document *document, FILE *lines, annal_error *err);
+/* Write at most items_max items, 0: all, and the rest of a document that must be split. */
+annal_status document_write_lines(const struct document *document, size_t items_max, FILE *lines,
+                                  annal_error *err);
 
 /* Replace line breaks in JSON by spaces: JSON has line breaks only between tokens. */
 void document_put_on_one_line(annal_slice json, FILE *lines);

@@ -261,31 +261,46 @@ static bool is_named(const struct import_job *job, const char *directive, const 
     return false;
 }
 
+/* Find the kind in the cache, or read the directives and add it: most records have few kinds. */
+static const struct record_kind *find_record_kind(struct import_job *job, annal_slice name)
+{
+    const size_t size = sizeof job->record_kinds / sizeof *job->record_kinds;
+    struct record_kind *kind = &job->record_kinds[job->record_kind_count % size];
+    name.len = name.len < IMPORT_KIND_BYTES ? name.len : IMPORT_KIND_BYTES - 1;
+    for (size_t i = 0; i < size && i < job->record_kind_count; i++)
+        if (annal__slice_is(name, job->record_kinds[i].name))
+            return &job->record_kinds[i];
+    snprintf(kind->name, sizeof kind->name, "%.*s", ANNAL_FMT(name));
+    kind->is_any = is_named(job, "records", "*");
+    kind->is_named =
+        kind->is_any ? is_named(job, "map", "session") : is_named(job, "records", kind->name);
+    kind->is_read = is_named(job, "reads", kind->name);
+    job->record_kind_count++;
+    return kind;
+}
+
 static void count_record(struct import_job *job, struct import_session *session, annal_slice data)
 {
     struct import_report *report = &job->report;
     struct buf scratch = {0};
     annal_slice text = {0};
-    char kind[IMPORT_KIND_BYTES];
     annal_slice raw = annal__json_member(data, "kind");
     if (raw.len == 0 || raw.ptr[0] != '"' || annal__json_text(raw, &scratch, &text) < 0)
         text = ANNAL_SLICE("null");
-    snprintf(kind, sizeof kind, "%.*s", ANNAL_FMT(text));
+    const struct record_kind *kind = find_record_kind(job, text);
     annal__buf_done(&scratch);
-    bool any = is_named(job, "records", "*");
-    bool named = any ? is_named(job, "map", "session") : is_named(job, "records", kind);
-    report->named += named;
-    if (named)
+    report->named += kind->is_named;
+    if (kind->is_named)
         return;
-    report->any += any;
-    report->foreign = report->foreign || (!any && !is_named(job, "reads", kind));
-    report->unknown += !any;
-    session->unknown += !any;
+    report->any += kind->is_any;
+    report->foreign = report->foreign || (!kind->is_any && !kind->is_read);
+    report->unknown += !kind->is_any;
+    session->unknown += !kind->is_any;
     for (size_t i = 0; i < report->kind_count; i++)
-        if (strcmp(report->kinds[i], kind) == 0)
+        if (strcmp(report->kinds[i], kind->name) == 0)
             return;
     if (report->kind_count < IMPORT_KINDS)
-        memcpy(report->kinds[report->kind_count++], kind, sizeof kind);
+        memcpy(report->kinds[report->kind_count++], kind->name, sizeof kind->name);
 }
 
 /* The importer recognizes copies of records in other sessions. */

@@ -35,6 +35,14 @@ struct pending {
     uint64_t unsynced; /* bytes appended since the last annal_sync() */
 };
 
+/* What the directives of the importer say about a kind of records. */
+struct record_kind {
+    char name[IMPORT_KIND_BYTES];
+    bool is_any;   /* records: every kind may occur */
+    bool is_named; /* records, or for such an importer map, names it */
+    bool is_read;  /* reads names it */
+};
+
 struct import_job {
     annal_store *store;
     annal_import *import;
@@ -58,10 +66,12 @@ struct import_job {
     struct long_strings strings;             /* of the line that begins there */
     size_t scanned;                          /* bytes without a line break */
     bool at_end;
-    uint64_t own_line; /* last line that was counted as own */
-    uint64_t number;   /* number of the line before read.ptr */
-    uint32_t parts;    /* imported pieces of that line */
-    int64_t last_us;   /* time of the newest event that has a time; 0: none */
+    uint64_t own_line;                   /* last line that was counted as own */
+    uint64_t number;                     /* number of the line before read.ptr */
+    uint32_t parts;                      /* imported pieces of that line */
+    int64_t last_us;                     /* time of the newest event that has a time; 0: none */
+    struct record_kind record_kinds[16]; /* a cache: record_kind_count % 16 is the next */
+    size_t record_kind_count;
     annal_import_line *lines;
     size_t line_count;
     size_t line_bytes;

@@ -205,7 +205,8 @@ static annal_status open_beside(int fd, const char *path, struct lines *out, ann
 }
 
 /* Open lines, or a document, whose lines then replace out->fd. */
-static annal_status open_text(const struct importer *importer, bool only_whole, struct lines *out,
+static annal_status open_text(const struct importer *importer,
+                              const struct container_options *options, struct lines *out,
                               annal_error *err)
 {
     struct document document = {0};
@@ -217,12 +218,14 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
         return annal__fail_errno(err, "cannot be read");
     out->judged = (uint64_t)st.st_size;
     annal_status status = document_open(&document, importer, out->fd, err);
-    if (status >= 0 && only_whole && (st.st_size == 0 || (document.split && !document.whole)))
+    if (status >= 0 && options->only_whole &&
+        (st.st_size == 0 || (document.split && !document.whole)))
         status = ANNAL_END;
     if (status == ANNAL_OK && document.split) {
         status = begin_lines(&lines, err);
         if (status >= 0)
-            status = end_lines(lines, document_write_lines(&document, lines, err), &fd, err);
+            status = end_lines(lines, document_write_lines(&document, options->rows, lines, err),
+                               &fd, err);
         if (status >= 0) {
             close(out->fd);
             out->fd = fd;
@@ -277,7 +280,7 @@ static annal_status open_file(const struct importer *importer,
     if (has_magic(out->fd, zstd_magic, 4))
         status = undo_zstd(options->only_whole, out, err);
     if (status == ANNAL_OK)
-        status = open_text(importer, options->only_whole, out, err);
+        status = open_text(importer, options, out, err);
     return status;
 }
 

@@ -38,7 +38,8 @@ struct lines {
 };
 
 struct container_options {
-    size_t rows; /* most rows of a database; a run is then its file; 0: all */
+    size_t
+        rows; /* most rows of a database, or items of a document; a run is then its file; 0: all */
     /* wait for a document, or a file of a directory, that is half written, and for a file that is
      * still empty */
     bool only_whole;
