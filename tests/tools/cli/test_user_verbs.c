@@ -92,30 +92,29 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
     init_with_tasks();
     DONE(&cli, "task", "add", "--help");
     ck_assert_str_eq(
-        cli.out,
-        "annal task add: add a \"task\"\n\n"
-        "usage: annal task add [options] LIST ID [TITLE] --rank N\n\n"
-        "A task has a title.\non the next line it goes on.\n\n"
-        "operands:\n"
-        "  LIST                   whose it is\n"
-        "  ID                     what it is called\n"
-        "  TITLE                  what is to be done\n\n"
-        "options:\n"
-        "  --tag TAG ...          a tag; repeat it\n"
-        "                         one of a, b\n"
-        "  --rank N               how urgent it is\n"
-        "  --event-id ID          id of this event; a repeated append adds nothing\n"
-        "  --cause SESSION:SEQ    event that caused this event\n"
-        "  --store DIR            the store (default: see 'annal help')\n"
-        "  --json                 output as one JSON object a line\n"
-        "  --wait SECONDS         total time to wait for other processes (10)\n"
-        "  --utc                  days, hours and times without a zone in UTC\n"
-        "  --zone NAME            the same in this zone, such as Europe/Berlin or +05:30\n"
-        "  --keep-free MIB        space that appends leave free on the disk (16)\n"
-        "  --unsafe-filesystem    allow writes on FUSE or NFS: a crash may lose events\n\n"
-        "examples:\n"
-        "  annal task add home t1 \\\n"
-        "      --rank 1\n");
+        cli.out, "annal task add: add a \"task\"\n\n"
+                 "usage: annal task add [options] LIST ID [TITLE] --rank N\n\n"
+                 "A task has a title.\non the next line it goes on.\n\n"
+                 "operands:\n"
+                 "  LIST                   whose it is\n"
+                 "  ID                     what it is called\n"
+                 "  TITLE                  what is to be done\n\n"
+                 "options:\n"
+                 "  --tag TAG ...          a tag; repeat it\n"
+                 "                         one of a, b\n"
+                 "  --rank N               how urgent it is\n"
+                 "  --event-id ID          id of this event; a repeated append adds nothing\n"
+                 "  --cause SESSION:SEQ    event that caused this event\n"
+                 "  --store DIR            the store (default: see 'annal help')\n"
+                 "  --json                 output as one JSON object a line\n"
+                 "  --wait SECONDS         total time to wait for other processes (10)\n"
+                 "  --utc                  days, hours and times without a zone in UTC\n"
+                 "  --zone NAME            the same in this zone, such as Europe/Berlin or +05:30\n"
+                 "  --keep-free MIB        space that appends leave free on the disk (16)\n"
+                 "  --unsafe-filesystem    allow writes on FUSE or NFS: a crash may lose events\n\n"
+                 "examples:\n"
+                 "  annal task add home t1 \\\n"
+                 "      --rank 1\n");
     DONE(&cli, "help", "task");
     ck_assert_ptr_nonnull(strstr(cli.out, "  ls             list the tasks\n"));
     CLI(&cli, NULL, "help", "--words", "task");
