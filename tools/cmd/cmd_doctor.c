@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
+#include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/lineage.h"
@@ -10,6 +11,7 @@
 #include "tools/cli/out.h"
 #include "tools/cmd/disk_probe.h"
 #include "tools/cmd/stale.h"
+#include "tools/import/watcher.h"
 #include "tools/show/session_findings.h"
 
 #include <annal/index.h>
@@ -544,6 +546,26 @@ static int check_disk(struct doctor *doctor)
     return EXIT_DONE;
 }
 
+/* ---- The logs of agents ---- */
+
+/* Name the watch of a store into which logs were imported. */
+static void check_watch(struct doctor *doctor)
+{
+    struct watcher watcher;
+    struct buf imports = {0};
+    char name[HOLDER_BYTES], since[ANNAL_TIME_BYTES];
+    const char *store = annal_store_path(doctor->store);
+    if (watcher_find(store, &watcher)) {
+        annal_time_format(watcher.since_us, since);
+        tell(doctor, "watch", NULL, "%s watches the logs of agents, since %s",
+             annal__holder_name(watcher.pid, name), since);
+    } else if (annal__buf_printf(&imports, "%s/imports.jsonl", store) >= 0 &&
+               annal__buf_cstr(&imports) != NULL && access(imports.ptr, F_OK) == 0) {
+        tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
+    }
+    annal__buf_done(&imports);
+}
+
 /* ---- The command ---- */
 
 static int examine(struct doctor *doctor)
@@ -561,6 +583,7 @@ static int examine(struct doctor *doctor)
         return fail_error(&err);
     check_leftovers(doctor);
     check_history(doctor);
+    check_watch(doctor);
     return EXIT_DONE;
 }
 

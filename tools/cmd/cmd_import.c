@@ -6,14 +6,17 @@
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/progress.h"
+#include "tools/cmd/import_found.h"
 #include "tools/export/bundle.h"
 #include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/follow.h"
 #include "tools/import/import.h"
+#include "tools/import/log_places.h"
 #include "tools/import/map.h"
 #include "tools/import/unchanged.h"
+#include "tools/import/watcher.h"
 
 #include <annal/index.h>
 
@@ -21,6 +24,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* An importer has a few pages of SQL. */
@@ -29,7 +33,11 @@
 struct work {
     const struct args *args;
     annal_store *store;
-    struct importer importer;     /* kind NULL: detected for each log */
+    struct log_places places;
+    bool finds;                   /* the places are those of agents, also of later ones */
+    bool watches;                 /* as the watcher of the store */
+    bool follows;                 /* until Ctrl-C */
+    const char *kind_asked;       /* NULL: the kinds of the places */
     annal_import_option *options; /* --map */
     annal_limits limits;
     size_t option_count;
@@ -192,7 +200,7 @@ static void print_totals(const struct work *work)
         printf("%s file%s contain%s no log of %s, and %s left out\n",
                human_count(files, work->unknown), work->unknown == 1 ? "" : "s",
                work->unknown == 1 ? "s" : "",
-               work->importer.kind != NULL ? work->importer.kind : "a known kind",
+               work->kind_asked != NULL ? work->kind_asked : "a known kind",
                work->unknown == 1 ? "is" : "are");
     if (work->unreadable > 0) {
         printf("%s line%s could not be read, and %s kept as import.unreadable%s\n",
@@ -203,6 +211,60 @@ static void print_totals(const struct work *work)
     if (work->unfinished > 0)
         printf("%s unfinished last line%s: imported once whole\n",
                human_count(lines, work->unfinished), work->unfinished == 1 ? "" : "s");
+}
+
+/* ---- The places of the agents ---- */
+
+/* Print a row for each place with logs. counts: number of logs of each place, in order. */
+static int print_places(struct work *work, const struct logs *logs, const size_t *counts, int found)
+{
+    static const struct column columns[] = {
+        {.name = "agent", .title = "AGENT"},
+        {.name = "place", .title = "PLACE", .flexible = true, .cut_left = true},
+        {.name = "logs", .title = "LOGS", .right = true},
+        {.name = "bytes", .title = "BYTES", .right = true},
+        {.name = "newest_at", .title = "NEWEST"},
+    };
+    size_t log = 0;
+    struct table *table = table_new(work->args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
+    if (table == NULL)
+        return fail_storage("out of memory");
+    for (size_t i = 0; i < work->places.count; i++) {
+        char shown[HUMAN_BYTES];
+        struct stat st;
+        time_t newest = 0;
+        uint64_t bytes = 0;
+        for (size_t end = log + counts[i]; log < end; log++) {
+            bytes += logs->all[log].bytes;
+            if (stat(logs->all[log].path, &st) == 0 && st.st_mtime > newest)
+                newest = st.st_mtime;
+        }
+        if (counts[i] == 0)
+            continue;
+        table_text(table, annal_slice_of(work->places.all[i].importer.kind != NULL
+                                             ? work->places.all[i].importer.kind
+                                             : "auto"));
+        table_text(table, annal_slice_of(work->places.all[i].path));
+        table_count(table, counts[i]);
+        table_number(table, bytes);
+        table_shown(table, "%s", human_bytes(shown, bytes));
+        table_time(table, (int64_t)newest * 1000000);
+        table_row(table);
+    }
+    table_free(table);
+    if (work->finds && logs->count == 0 && !work->follows)
+        return fail_refused("import: no agent has logs in its usual place in this home directory; "
+                            "'annal import auto PATH' reads logs elsewhere");
+    return found;
+}
+
+static void print_next(void)
+{
+    puts("\n"
+         "annal ls              lists the sessions\n"
+         "annal search WORDS    finds what was said and done\n"
+         "annal serve --open    shows them in a browser\n"
+         "annal watch           keeps importing while the agents write");
 }
 
 /* ---- The work ---- */
@@ -221,13 +283,13 @@ static annal_status leave_other(struct work *work, const struct log *log, struct
     bool other = false;
     annal_status status =
         log->named ? ANNAL_OK
-                   : detect_is_other(&work->detector, &work->importer, log->path, &other, err);
+                   : detect_is_other(&work->detector, &log->importer, log->path, &other, err);
     if (status < 0 || !other)
         return status;
     *out = (struct importer){0};
     work->unknown++;
     progress_hide(&work->progress);
-    detect_say_other(log->path, work->importer.kind);
+    detect_say_other(log->path, log->importer.kind);
     return status;
 }
 
@@ -237,7 +299,7 @@ static annal_status importer_of(struct work *work, const struct log *log, struct
 {
     const char *path = log->path;
     struct detected detected;
-    *out = work->importer;
+    *out = log->importer;
     if (out->kind != NULL)
         return leave_other(work, log, out, err);
     annal_status status = detect_log(&work->detector, path, &detected, err);
@@ -267,7 +329,7 @@ static void print_report(struct work *work, const struct import_report *report)
     note_unreadable(work, report);
     if (work->args->json)
         print_json(work, report);
-    else
+    else if (work->table != NULL)
         print_row(work, report);
     count(work, report);
 }
@@ -290,7 +352,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     struct log_mark mark = {0};
     annal_status status = ANNAL_OK;
     work->path = log->path;
-    importer = work->importer;
+    importer = log->importer;
     log_mark_take(log->path, &mark);
     if (args_has(work->args, "recheck") ||
         !unchanged_find(work->unchanged, &mark, &options, &importer, &report)) {
@@ -330,9 +392,10 @@ static int begin_table(struct work *work)
         {.name = "events", .title = "EVENTS", .right = true},
         {.name = "sessions", .title = "SESSION", .flexible = true},
     };
-    if (!work->args->json)
-        work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    return !work->args->json && work->table == NULL ? fail_storage("out of memory") : EXIT_DONE;
+    if (work->args->json || work->finds) /* the places were a table already */
+        return EXIT_DONE;
+    work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
+    return work->table == NULL ? fail_storage("out of memory") : EXIT_DONE;
 }
 
 static void end_table(struct work *work)
@@ -431,9 +494,9 @@ static int follow(struct work *work, int signals)
     const struct follow_options options = {
         .store = work->store,
         .store_path = store,
-        .importer = work->importer,
-        .paths = work->args->operands + 1,
-        .path_count = work->args->operand_count - 1,
+        .places = &work->places,
+        .finds = work->finds,
+        .all_users = args_has(work->args, "all-users"),
         .map = work->options,
         .map_count = work->option_count,
         .limits = &work->limits,
@@ -483,18 +546,23 @@ static int read_map(struct work *work)
     return EXIT_DONE;
 }
 
-static int find_all(const struct args *args, struct logs *logs)
+/* Find all logs at the places, in the order of the places. counts: number of each, or NULL. */
+static int find_all(const struct work *work, struct logs *logs, size_t *counts)
 {
-    char *store = store_path(args);
+    char *store = store_path(work->args);
     int exit_status = EXIT_DONE;
     logs->store = store;
-    for (int i = 1; i < args->operand_count && exit_status <= EXIT_REFUSED; i++) {
-        int found = find_logs(logs, args->operands[i]);
+    for (size_t i = 0; i < work->places.count && exit_status <= EXIT_REFUSED; i++) {
+        size_t before = logs->count;
+        logs->importer = &work->places.all[i].importer;
+        int found = find_logs(logs, work->places.all[i].path);
         exit_status = found > exit_status ? found : exit_status;
+        if (counts != NULL)
+            counts[i] = logs->count - before;
     }
-    if (exit_status == EXIT_DONE && logs->count == 0 && !args_has(args, "follow"))
-        exit_status = fail_refused("import '%s': it contains no log of kind %s", args->operands[1],
-                                   args->operands[0]);
+    if (exit_status == EXIT_DONE && logs->count == 0 && !work->finds && !work->follows)
+        exit_status = fail_refused("import '%s': it contains no log of kind %s",
+                                   work->places.all[0].path, work->args->operands[0]);
     logs->store = NULL;
     logs_found_all(logs);
     annal__free(store);
@@ -507,10 +575,13 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
 {
     annal_error err = {0};
     annal_index *index = NULL;
+    int lock = -1;
     int exit_status = store_open(work->args, OPEN_CREATE, 0, &work->store);
     if (exit_status != EXIT_DONE)
         return exit_status;
-    if (annal_index_open(work->store, NULL, &index, &err) < 0)
+    if (work->watches && watcher_begin(annal_store_path(work->store), &lock, &err) < 0)
+        exit_status = fail_error(&err);
+    else if (annal_index_open(work->store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
         exit_status = fail_storage("out of memory");
@@ -525,42 +596,75 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     exit_status = out_finish(exit_status);
     owners_free(work->owners);
     annal_index_close(index);
+    if (lock >= 0)
+        close(lock);
     return store_close(work->store, exit_status);
 }
 
-static int import(const struct args *args)
+/* Import from work->places, into the store that is created if it is missing. */
+static int import_places(struct work *work)
 {
-    struct work work = {.args = args};
-    struct logs logs = {.importer = &work.importer};
-    struct buf sql = {0}, name = {0};
+    struct logs logs = {.ignores_others = work->finds};
+    bool lists = work->finds || args_has(work->args, "dry-run");
+    size_t *counts = lists ? annal__zalloc((work->places.count + 1) * sizeof *counts) : NULL;
     int signals = -1;
-    int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
-    if (exit_status == EXIT_DONE)
-        exit_status = read_map(&work);
-    work.limits = args_limits(args);
-    if (exit_status == EXIT_DONE)
-        overdue_watch(&work.limits);
-    if (exit_status == EXIT_DONE)
-        exit_status = map_check(&work.importer, work.options, work.option_count);
-    int found = exit_status == EXIT_DONE ? find_all(args, &logs) : exit_status;
-    work.left_out = logs.left_out;
+    work->limits = args_limits(work->args);
+    overdue_watch(&work->limits);
+    int found = find_all(work, &logs, counts);
+    work->left_out = logs.left_out;
+    if (found <= EXIT_REFUSED && counts != NULL)
+        found = print_places(work, &logs, counts, found);
+    annal__free(counts);
     bool any = found == EXIT_DONE || (found == EXIT_REFUSED && logs.count > 0);
-    exit_status = any ? EXIT_DONE : found;
-    if (exit_status == EXIT_DONE && args_has(args, "follow"))
+    int exit_status = any ? EXIT_DONE : found;
+    bool works = any && !args_has(work->args, "dry-run");
+    if (works && work->follows)
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
-    if (exit_status == EXIT_DONE)
-        exit_status = work_in_store(&work, &logs, signals);
+    if (works && exit_status == EXIT_DONE)
+        exit_status = work_in_store(work, &logs, signals);
     exit_status = found > exit_status ? found : exit_status;
-    if (exit_status == EXIT_DONE && work.unknown > 0 && work.files == 0)
+    if (exit_status == EXIT_DONE && work->unknown > 0 && work->files == 0)
         exit_status = EXIT_REFUSED;
+    if (works && work->finds && !work->follows && !work->args->json && exit_status <= EXIT_REFUSED)
+        print_next();
     if (signals >= 0)
         close(signals);
     logs_done(&logs);
+    log_places_done(&work->places);
+    annal__buf_done(&work->damaged);
+    return exit_status;
+}
+
+/* Import the paths that the user names. */
+static int import_paths(const struct args *args)
+{
+    struct work work = {.args = args, .follows = args_has(args, "follow")};
+    struct importer importer = {0};
+    struct buf sql = {0}, name = {0};
+    int exit_status = choose_importer(args->operands[0], &sql, &name, &importer);
+    if (exit_status == EXIT_DONE)
+        exit_status = read_map(&work);
+    if (exit_status == EXIT_DONE)
+        exit_status = map_check(&importer, work.options, work.option_count);
+    work.kind_asked = importer.kind;
+    for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
+        if (!log_places_add(&work.places, &importer, args->operands[i]))
+            exit_status = fail_storage("out of memory");
+    if (exit_status == EXIT_DONE)
+        exit_status = import_places(&work);
     annal__free(work.options);
-    annal__buf_done(&work.damaged);
     annal__buf_done(&sql);
     annal__buf_done(&name);
     return exit_status;
+}
+
+int import_found(const struct args *args, bool watches)
+{
+    bool follows = watches || args_has(args, "follow");
+    struct work work = {.args = args, .finds = true, .watches = watches, .follows = follows};
+    if (!log_places_find(&work.places, args_has(args, "all-users")))
+        return fail_storage("out of memory");
+    return import_places(&work);
 }
 
 /* ---- Detecting ---- */
@@ -628,6 +732,10 @@ static int run(const struct args *args)
 {
     if (args_has(args, "detect"))
         return detect(args);
+    if (args->operand_count > 0 && args_has(args, "all-users"))
+        return fail_usage("--all-users finds logs by itself: omit KIND and PATH");
+    if (args->operand_count == 0)
+        return import_found(args, false);
     if (strcmp(args->operands[0], "bundle") == 0 && args->operand_count == 2 &&
         args->value_count == 0)
         return bundle_import(args, args->operands[1], args->operands[1], NULL);
@@ -636,17 +744,20 @@ static int run(const struct args *args)
     if (args->operand_count < 2)
         return fail_usage("import needs KIND PATH..., such as 'annal import auto %s'",
                           args->operands[0]);
-    return import(args);
+    return import_paths(args);
 }
 
 static const struct field fields[] = {
-    OPERAND("KIND", FIELD_TEXT, NULL, "kind of the logs; auto: detected for each; or NAME.sql"),
+    OPERAND_MAYBE("KIND", FIELD_TEXT, NULL,
+                  "kind of the logs; auto: detected for each; or NAME.sql"),
     OPERAND_MAYBE("PATH", FIELD_LIST, NULL, "a log, or a directory with logs"),
     OPTION("map", "NAME=VALUE", FIELD_LIST, NULL, "option of the importer"),
     FLAG("follow", NULL, "import new lines as well, until Ctrl-C"),
     FLAG("recheck", NULL, "read unchanged logs too"),
     FLAG("again", NULL, "import deleted sessions too"),
     FLAG("detect", NULL, "print the kind of each PATH, import nothing"),
+    FLAG("dry-run", NULL, "list the places of logs, import nothing"),
+    FLAG("all-users", NULL, "without KIND: logs in the home directories of all users"),
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of new journals (jsonl)",
                 .choices = JOURNAL_FORMATS),
@@ -657,6 +768,10 @@ const struct command cmd_import = {
     .name = "import",
     .summary = "import agent logs; a repeated import adds only new events",
     .about =
+        "Without KIND, the command finds the logs of the agents on this machine: in the\n"
+        "usual places of each agent, and in those that its environment variables name. It\n"
+        "lists them and imports them. 'annal watch' does the same, and keeps importing.\n"
+        "\n"
         "KIND is one of those below; auto, which looks at each log; or the path of an\n"
         "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a\n"
         "log: lines, a JSON document, a SQLite database or a directory, as the kind\n"
@@ -693,7 +808,9 @@ const struct command cmd_import = {
         "sessions are read again and compared. With --json {\"file\", \"sessions\", \"events\",\n"
         "\"artifacts\", \"added\", \"extended\", \"already_there\",\n"
         "\"missing_artifacts\", \"hashes_equal\"}.",
-    .examples = "  annal import claude-code ~/.claude/projects\n"
+    .examples = "  annal import --dry-run\n"
+                "  annal import\n"
+                "  annal import claude-code ~/.claude/projects\n"
                 "  annal import codex ~/.codex/sessions --json\n"
                 "  annal import claude-code ~/.claude/projects --follow\n"
                 "  annal import --detect Downloads\n"

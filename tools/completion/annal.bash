@@ -29,7 +29,7 @@ _annal()
     --format)
         local formats="jsonl csv table"
         [[ $verb == query || $verb == sql ]] && formats+=" parquet"
-        [[ $verb == append || $verb == import || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
+        [[ $verb == append || $verb == import || $verb == watch || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
         [[ $verb == export ]] && formats="jsonl markdown otlp bundle html"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return

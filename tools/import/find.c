@@ -36,7 +36,7 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
         annal__free(copy);
         return fail_storage("out of memory");
     }
-    *log = (struct log){copy, bytes, named};
+    *log = (struct log){copy, bytes, named, *logs->importer};
     logs->bytes += bytes;
     return EXIT_DONE;
 }
@@ -56,7 +56,8 @@ static void count_other(struct logs *logs, const char *path, const struct stat *
 {
     static const char *const of_database[] = {"-wal", "-shm", "-journal"};
     size_t len = strlen(path);
-    if (logs->quiet || at.hidden || !S_ISREG(st->st_mode) || detect_keeps_beside(path))
+    if (logs->quiet || logs->ignores_others || at.hidden || !S_ISREG(st->st_mode) ||
+        detect_keeps_beside(path))
         return;
     for (size_t i = 0; i < sizeof of_database / sizeof *of_database; i++)
         if (len > strlen(of_database[i]) &&

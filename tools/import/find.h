@@ -14,13 +14,15 @@ struct logs {
     struct log {
         char *path;
         uint64_t bytes;
-        bool named; /* named by the user, not found below a directory */
+        bool named;               /* named by the user, not found below a directory */
+        struct importer importer; /* importer of its place */
     } * all;
     size_t count;
     uint64_t bytes;
     const struct importer *importer; /* kind NULL: detected for each log */
     const char *store;               /* directory to skip, or NULL */
     bool quiet;                      /* unreadable files are left out without a message */
+    bool ignores_others;             /* files that are not logs by their names are not counted */
     uint64_t left_out;               /* files, directories and links that could not be read */
 
     uint64_t others; /* number of files that are not logs by their names */

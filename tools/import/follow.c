@@ -46,6 +46,7 @@ struct reading {
 struct followed {
     char *path;
     struct importer importer; /* kind NULL: unknown so far */
+    bool is_chosen;           /* the kind is the kind of its place, not detected */
     bool named;               /* named by the user */
     struct reading now;
     struct reading moved;        /* rule 3: the previous file at path */
@@ -208,8 +209,10 @@ static annal_status add_followed(struct follow *follow, const struct log *found)
         follow->count -= log != NULL;
         return ANNAL_ERR_NOMEM;
     }
-    *log = (struct followed){
-        .path = copy, .importer = follow->options->importer, .named = found->named};
+    *log = (struct followed){.path = copy,
+                             .importer = found->importer,
+                             .is_chosen = found->importer.kind != NULL,
+                             .named = found->named};
     note_change(log);
     return ANNAL_OK;
 }
@@ -262,17 +265,21 @@ static void watch_operand(struct follow *follow, const char *path)
 static annal_status search(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
-    struct logs found = {.importer = &options->importer,
-                         .store = options->store_path,
-                         .quiet = true,
-                         .looked = watch_directory,
-                         .arg = follow};
+    struct logs found = {
+        .store = options->store_path, .quiet = true, .looked = watch_directory, .arg = follow};
     annal_status status = ANNAL_OK;
     int64_t begun_us = annal__monotonic_us();
     follow->search = false;
-    for (int i = 0; i < options->path_count; i++) {
-        watch_operand(follow, options->paths[i]);
-        if (find_logs(&found, options->paths[i]) > EXIT_REFUSED)
+    if (options->finds && !log_places_find(options->places, options->all_users))
+        status = ANNAL_ERR_NOMEM;
+    for (size_t i = 0; i < options->places->count && status >= 0; i++) {
+        const struct log_place *place = &options->places->all[i];
+        struct stat st;
+        if (place->is_found && stat(place->path, &st) < 0)
+            continue;
+        watch_operand(follow, place->path);
+        found.importer = &place->importer;
+        if (find_logs(&found, place->path) > EXIT_REFUSED)
             status = ANNAL_ERR_NOMEM;
     }
     for (size_t i = 0; i < found.count && status >= 0; i++) {
@@ -544,7 +551,7 @@ static annal_status leave_other(struct follow *follow, struct followed *log)
     annal_error err = {0};
     annal_status status = ANNAL_OK;
     log->is_other = false;
-    if (!log->named && follow->options->importer.kind != NULL && !log->was_read)
+    if (!log->named && log->is_chosen && !log->was_read)
         status =
             detect_is_other(&follow->detector, &log->importer, log->path, &log->is_other, &err);
     return status < 0 ? refuse(follow, log, false, status, &err) : status;

@@ -24,6 +24,7 @@
 #define TOOLS_IMPORT_FOLLOW_H
 
 #include "tools/import/import.h"
+#include "tools/import/log_places.h"
 
 /* The results of all logs. lines, and the skipped lines, refer to the current state of the logs. */
 struct follow_totals {
@@ -32,10 +33,10 @@ struct follow_totals {
 
 struct follow_options {
     annal_store *store;
-    const char *store_path;   /* directory to skip */
-    struct importer importer; /* kind NULL: detected for each log */
-    const char *const *paths;
-    int path_count;
+    const char *store_path;    /* directory to skip */
+    struct log_places *places; /* places to follow */
+    bool finds;                /* adds the places of new agents: log_places_find() */
+    bool all_users;
     const annal_import_option *map;
     size_t map_count;
     struct owners *owners;         /* as in import.h */

@@ -79,7 +79,7 @@ static const char *const story[][8] = {
 };
 
 /* Those that go on until they are ended, or need another server, have tests of their own. */
-static const char *const elsewhere[] = {"home", "pull", "push", "serve", "ship"};
+static const char *const elsewhere[] = {"home", "pull", "push", "serve", "ship", "watch"};
 
 static bool in_story(const char *word)
 {

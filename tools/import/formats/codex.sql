@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
+-- places: $CODEX_HOME/sessions $CODEX_HOME/archived_sessions ~/.codex/sessions ~/.codex/archived_sessions
 --
 -- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread
 -- id>.jsonl. docs/events.md lists the resulting events; annal/import.h describes the tables that an

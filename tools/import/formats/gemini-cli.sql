@@ -3,6 +3,7 @@
 -- records: info error warning
 -- files: session-*.json session-*.jsonl
 -- split: $.messages
+-- places: $GEMINI_CLI_HOME/.gemini/tmp ~/.gemini/tmp
 --
 -- Chats of the Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, and the older
 -- session-*.json, which is one document that is rewritten as it grows. docs/events.md lists the

@@ -3,6 +3,8 @@
 -- reads: sessions messages usage_ledger
 -- records: schema_version schema_info thread* provider* usage* sessions
 -- files: sessions.db *.jsonl
+-- places: $GOOSE_PATH_ROOT/data/sessions $XDG_DATA_HOME/goose/sessions ~/.local/share/goose/sessions
+-- places: ~/.local/share/Block/goose/sessions ~/.goose/sessions
 --
 -- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the
 -- older files with a line of metadata and a line for each message. docs/events.md lists the

@@ -1,6 +1,7 @@
 -- importer lionagi   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
+-- places: ~/.lionagi/runs
 --
 -- The run directories of lionagi: runs/<run>/run.json and runs/<run>/branches/*.json, or a single
 -- branch file. docs/events.md lists the resulting events; annal/import.h describes the tables that

@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.traj.json
 -- split: $.messages
+-- places: $MSWEA_GLOBAL_CONFIG_DIR $XDG_CONFIG_HOME/mini-swe-agent ~/.config/mini-swe-agent
 --
 -- Trajectories of mini-swe-agent: <instance>.traj.json, one document with the messages and info.
 -- docs/events.md lists the resulting events; annal/import.h describes the tables that an importer

@@ -7,6 +7,7 @@
 -- records: credential todo permission session_share session_input session_entry session_context_epoch session_pending
 -- records: event event_sequence instruction_entry instruction_checkpoint instruction_blob data_migration copy
 -- records: idle agent-switched model-switched location-switched
+-- places: $OPENCODE_DB $XDG_DATA_HOME/opencode/opencode*.db ~/.local/share/opencode/opencode*.db
 --
 -- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and the output of
 -- `opencode export`: a document of info and messages, each with its parts. OpenCode 2 has the table

@@ -4,6 +4,7 @@
 -- files: *.json *.jsonl
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $
+-- places: $OPENHANDS_CONVERSATIONS_DIR $OPENHANDS_PERSISTENCE_DIR/conversations ~/.openhands/conversations
 --
 -- Conversations of OpenHands: a directory with a file for each event (and base_state.json), an
 -- array of events as older versions save them, and the output.jsonl of evaluations, whose lines are

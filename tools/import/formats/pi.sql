@@ -1,6 +1,7 @@
 -- importer pi   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: thinking_level_change label custom* session_info branch_summary session
+-- places: $PI_CODING_AGENT_SESSION_DIR $PI_CODING_AGENT_DIR/sessions ~/.pi/agent/sessions
 --
 -- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Both
 -- generations of files are read: lines with id and parentId (a tree), and older lines without.

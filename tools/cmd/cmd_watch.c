@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/base/alloc.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cmd/import_found.h"
+#include "tools/import/watch_unit.h"
+
+static int install(const struct args *args)
+{
+    annal_store *store;
+    int exit_status = store_open(args, OPEN_CREATE, 0, &store);
+    if (exit_status == EXIT_DONE)
+        exit_status = store_close(store, EXIT_DONE);
+    char *path = store_path(args);
+    if (exit_status == EXIT_DONE)
+        exit_status = path != NULL ? watch_unit_install(path) : fail_storage("out of memory");
+    annal__free(path);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    if (args_has(args, "install"))
+        return install(args);
+    return args_has(args, "uninstall") ? watch_unit_uninstall() : import_found(args, true);
+}
+
+static const struct field fields[] = {
+    FLAG("all-users", NULL, "logs in the home directories of all users too"),
+    FLAG("again", NULL, "import deleted sessions too"),
+    OPTION_WITH("install", NULL, FIELD_FLAG, NULL, "run it now and after each login, with systemd",
+                .without = "uninstall"),
+    FLAG("uninstall", NULL, "stop it, and remove its unit"),
+    LIMIT_OPTIONS,
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of new journals (jsonl)",
+                .choices = JOURNAL_FORMATS),
+    CREATE_OPTION,
+    FIELDS_END};
+
+const struct command cmd_watch = {
+    .name = "watch",
+    .summary = "import the logs of this machine's agents while they are written",
+    .about = "The command imports the logs that 'annal import' without KIND finds, then each\n"
+             "new line when an agent writes it, and the logs of agents that are installed\n"
+             "later. So a session stays in the store when its agent deletes or rewrites its\n"
+             "log.\n"
+             "\n"
+             "Ctrl-C or SIGTERM ends it, with 0; events reported as added are durable. The\n"
+             "next run continues at the same position. A store has one watch at a time. With\n"
+             "--json there is one object for each log that was read, as for 'annal import'.\n"
+             "\n"
+             "--install writes a systemd unit for this program and this store into the\n"
+             "user's configuration (~/.config/systemd/user), and starts it. 'annal doctor'\n"
+             "reports whether a watch runs.",
+    .examples = "  annal watch\n"
+                "  annal watch --install\n"
+                "  annal watch --all-users --store /srv/annal\n",
+    .fields = fields,
+    .run = run,
+};

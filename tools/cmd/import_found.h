@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOOLS_CMD_IMPORT_FOUND_H
+#define TOOLS_CMD_IMPORT_FOUND_H
+
+#include "tools/cli/command.h"
+
+/*
+ * Import the logs of the agents on this machine from their usual places. watches: keep importing,
+ * as the watcher of the store (watcher.h). An exit status.
+ */
+int import_found(const struct args *args, bool watches);
+
+#endif
