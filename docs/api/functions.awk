@@ -10,6 +10,19 @@ function sentence(text) {
     return text
 }
 
+# The text in lines of at most 100 columns.
+function wrapped(text,    words, count, i, line, lines) {
+    count = split(text, words, " ")
+    for (i = 1; i <= count; i++) {
+        if (line != "" && length(line) + 1 + length(words[i]) > 100) {
+            lines = lines line "\n"
+            line = ""
+        }
+        line = line (line == "" ? "" : " ") words[i]
+    }
+    return lines line
+}
+
 FNR == 1 {
     header = FILENAME
     sub(/.*\/include\//, "", header)
@@ -39,7 +52,7 @@ inside || /^ *\/\*/ {
 
 /^ANNAL_API/ { declaring = 1 }
 
-# A declaration may go on in the next line, and have its comment behind it.
+# A declaration may continue in the next line, and have its comment after it.
 declaring && match($0, /annal_[a-z0-9_]+\(/) {
     name = substr($0, RSTART, RLENGTH - 1)
     declaring = 0
@@ -56,7 +69,7 @@ named && /;/ {
         failed = 1
     }
     if (++count == 1)
-        printf "\n## `<%s>`\n\n%s\n\n| | |\n| --- | --- |\n", header, sentence(about)
+        printf "\n## `<%s>`\n\n%s\n\n| | |\n| --- | --- |\n", header, wrapped(sentence(about))
     printf "| `%s()` | %s |\n", name, sentence(comment)
     named = 0
     comment = ""

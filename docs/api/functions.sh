@@ -7,9 +7,10 @@ cd "$(dirname "$0")/../.."
 cat <<'END'
 # The functions of the library
 
-This page is made from the public headers by `docs/api/functions.sh`, and a test compares the two. What a function
-promises is in its header; `make reference` makes HTML pages of the headers, and with Doxygen `make install` installs
-manual pages: `man annal_store_open`. The [guide](../guide.md) has examples.
+`docs/api/functions.sh` generates this page from the public headers, and a test compares the two.
+The header of a function says what it promises. `make reference` writes HTML pages of the headers,
+and with Doxygen `make install` installs manual pages: `man annal_store_open`. The
+[guide](../guide.md) has examples.
 END
 for name in base.h $(sed -n 's/^ \*   <annal\/\([a-z_\/]*\.h\)>.*/\1/p' replay/include/annal/annal.h); do
     for header in */include/annal/"$name"; do
