@@ -69,7 +69,7 @@ class Tables(Case):
             self.assertEqual((done.stderr, done.stdout),
                              ("", 's0|5|{"s":0,"n":5}\ns1|5|{"s":1,"n":5}\n'))
 
-    def test_the_store_is_that_of_the_main_database_else_the_default(self):
+    def test_the_main_database_chooses_the_store_or_else_the_default(self):
         self.fill(1, 3)
         self.annal("reindex")
         os.environ["ANNAL_STORE"] = os.path.join(self.dir, "other")
@@ -105,10 +105,10 @@ class Tables(Case):
                            "AND e.seq BETWEEN l.from_seq AND l.to_seq WHERE l.session_id = 'f' ORDER BY e.seq").fetchall()
         self.assertEqual(whole, [("s0", 1), ("s0", 2), ("s0", 3), ("f", 4)])
 
-    def test_the_command_says_where_it_is(self):
+    def test_the_command_prints_the_path_of_the_extension(self):
         self.assertTrue(os.path.samefile(self.annal("version", "--extension").strip(), EXTENSION))
 
-    def test_a_missing_store_is_said(self):
+    def test_a_missing_store_is_reported(self):
         with self.assertRaisesRegex(sqlite3.OperationalError, "no store at"):
             self.connect().execute("SELECT * FROM events")
 
@@ -201,7 +201,7 @@ class Hosts(Case):
         with self.assertRaisesRegex(sqlite3.OperationalError, "may not be modified"):
             db.execute("DELETE FROM events")
 
-    def test_loaded_twice_it_is_there_once(self):
+    def test_a_second_load_changes_nothing(self):
         self.fill(1, 3)
         db = self.connect()
         held = db.execute("SELECT seq FROM events")
@@ -277,7 +277,7 @@ class Hosts(Case):
         self.assertLess(time.monotonic() - begun, 5)
         db.execute("ROLLBACK")
 
-    def test_a_host_that_writes_its_own_database_brings_the_index_up_to_date(self):
+    def test_a_host_that_writes_its_own_database_updates_the_index(self):
         self.fill(1, 3)
         db = self.connect(os.path.join(self.dir, "own.db"))
         db.execute("CREATE TABLE own (seq)")
@@ -289,7 +289,7 @@ class Hosts(Case):
         self.addCleanup(index.close)
         self.assertEqual(index.execute("SELECT count(*) FROM event_index").fetchone(), (3,))
 
-    def test_a_statement_that_is_held_sees_what_was_and_the_next_one_what_is(self):
+    def test_an_open_statement_keeps_its_view_and_the_next_statement_sees_new_events(self):
         self.fill(1, 3)
         db = self.connect()
         held = db.execute("SELECT a.seq, b.seq FROM events a JOIN events b ON b.session_id = a.session_id "
@@ -354,7 +354,7 @@ class Writers(Case):
         self.assertEqual(done.stderr, "")
         self.check(acked, [line.split("|") for line in done.stdout.splitlines()])
 
-    def test_nobody_sees_that_the_database_is_locked(self):
+    def test_a_locked_database_is_never_visible(self):
         main = os.path.join(self.store, "sessions.db")
         self.ask_shell(":memory:")
         hosts = [self.connect(), self.connect(main, timeout=0)]
@@ -366,7 +366,7 @@ class Writers(Case):
             self.assertGreaterEqual(hosts[1].execute("SELECT count(*) FROM event_index").fetchone()[0], WRITERS)
         self.ask_shell(":memory:")
 
-    def test_the_index_may_be_deleted_made_anew_and_packed_meanwhile(self):
+    def test_the_index_may_be_deleted_rebuilt_and_packed_in_the_meantime(self):
         main = os.path.join(self.store, "sessions.db")
         self.annal("reindex")
         hosts = [self.connect(), self.connect(main, timeout=0)]
@@ -395,7 +395,7 @@ class Writers(Case):
             self.ending.set()
             disturber.join()
 
-    def test_a_statement_that_is_held_slows_nobody(self):
+    def test_an_open_statement_does_not_slow_others(self):
         def rate():
             before = sum(self.acked)
             time.sleep(1)

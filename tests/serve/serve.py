@@ -188,7 +188,7 @@ def seqs(page):
     return [event["seq"] for event in page["events"]]
 
 
-def test_nobody_gets_in_without_a_token():
+def test_a_request_without_a_token_is_refused():
     with Server() as server:
         assert os.stat(os.path.join(server.store, "serve.token")).st_mode & 0o777 == 0o600
         server.get("/sessions", status=401, token=False)
@@ -257,7 +257,7 @@ def raw_answer(server, request):
     return answer, True
 
 
-def test_a_head_that_leaves_no_room_for_an_answer_gets_one():
+def test_a_head_that_fills_the_buffer_gets_an_answer():
     with Server() as server:
         head = f" HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n".encode()
         for size in (14800, 15900, 16000, 16050):
@@ -274,7 +274,7 @@ def test_a_head_that_leaves_no_room_for_an_answer_gets_one():
         server.get("/sessions")
 
 
-def test_a_body_that_does_not_say_its_length_is_refused_with_a_sentence():
+def test_a_body_without_a_length_is_refused_with_a_message():
     with Server() as server:
         head = f"POST /api/v1/sql HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n".encode()
         piece = b"10000\r\n" + b"a" * 65536 + b"\r\n"
@@ -298,7 +298,7 @@ def test_the_page_has_a_strict_policy():
             assert server.ask(path, token=False)[0] == 404, path
 
 
-def test_a_list_comes_in_pages_and_misses_nothing():
+def test_a_list_in_pages_misses_nothing():
     with Server() as server:
         for name in ("a", "b", "c", "d", "e"):
             server.append(name, 3)
@@ -321,7 +321,7 @@ def test_a_list_comes_in_pages_and_misses_nothing():
         server.get("/sessions/none", status=404)
 
 
-def test_events_are_those_of_query():
+def test_events_equal_the_output_of_query():
     with Server() as server:
         server.append("s", 5)
         lines = server.annal("query", "s", "--json").splitlines()
@@ -335,7 +335,7 @@ def test_events_are_those_of_query():
         server.get("/sessions/s/events?from=x", status=400)
 
 
-def test_a_stream_goes_on_where_it_was_cut():
+def test_a_cut_stream_is_resumed():
     with Server() as server:
         server.append("s", 40)
         stream, seen = server.stream("?session=s"), []
@@ -351,7 +351,7 @@ def test_a_stream_goes_on_where_it_was_cut():
         stream.close()
 
 
-def test_of_a_stream_that_is_not_read_one_event_waits():
+def test_a_stream_that_is_not_read_holds_a_single_event():
     server = Server()
     # What is freed is free: the sanitizer of addresses would keep it for a while.
     server.environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
@@ -371,7 +371,7 @@ def test_of_a_stream_that_is_not_read_one_event_waits():
             client.close()
 
 
-def test_what_is_made_for_a_client_that_left_is_stopped():
+def test_an_answer_for_a_client_that_left_is_stopped():
     with Server() as server:
         server.annal("append", "s", text=('{"type":"a","data":"%s"}\n' % ("x" * 1000)) * 20000)
         endless = json.dumps({"sql": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"})
@@ -439,7 +439,7 @@ def test_several_sessions_in_one_stream():
             [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
 
 
-def test_a_stream_of_all_sessions_goes_on_where_it_was_cut():
+def test_a_cut_stream_of_all_sessions_is_resumed():
     with Server() as server:
         for name in ("a", "b", "c"):
             server.append(name, 3)
@@ -461,7 +461,7 @@ def test_a_stream_of_all_sessions_goes_on_where_it_was_cut():
         stream.close()
 
 
-def test_what_the_index_knows_of_a_session():
+def test_outline_and_turns_cover_every_event_of_a_session():
     with Server() as server:
         server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))
         session = "7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811"
@@ -501,7 +501,7 @@ def test_what_the_index_knows_of_a_session():
         assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
 
 
-def test_state_and_difference_are_those_of_the_command():
+def test_state_and_difference_equal_the_output_of_the_command():
     with Server() as server:
         server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))
         session = "7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811"
@@ -590,7 +590,7 @@ def test_a_range_means_the_same_in_every_answer():
                 server.get(f"{path}?q=tide&{wrong}" if path == "/search" else f"{path}?{wrong}", status=400)
 
 
-def test_days_of_usage_are_of_the_zone_that_is_asked_for():
+def test_days_of_usage_follow_the_requested_zone():
     with Server() as server:
         for time_, tokens in (("2026-10-24T20:00:00Z", 1), ("2026-10-24T23:00:00Z", 10)):
             server.annal("append", "s", text=json.dumps(
@@ -679,7 +679,7 @@ def test_a_shared_session_waits_for_its_database():
         assert "cannot reach the cluster database" in str(answer), answer
 
 
-def test_a_fork_and_what_verify_says():
+def test_the_server_forks_and_verifies_sessions():
     with Server() as server:
         server.append("s", 5)
         fork = post(server, "/sessions/s/fork", '{"at":3,"name":"f"}', 201)[0]
@@ -702,7 +702,7 @@ def test_a_fork_and_what_verify_says():
         stream.close()
 
 
-def test_rights_are_those_of_the_token():
+def test_a_token_limits_the_rights_of_a_request():
     with Server() as server:
         server.append("s", 1)
         server.stop()
@@ -724,7 +724,7 @@ def test_rights_are_those_of_the_token():
         server.get("/sessions")
 
 
-def test_what_was_acknowledged_survives_a_kill():
+def test_acknowledged_events_survive_a_kill():
     with Server() as server:
         got, stop = [], threading.Event()
 
@@ -817,7 +817,7 @@ def test_tls_and_a_unix_socket():
         assert line["path"] == "/api/v1/sessions" and line["status"] == 200 and "secret" not in str(line)
 
 
-def test_what_nobody_reads_is_refused():
+def test_unknown_parameters_methods_and_origins_are_refused():
     with Server() as server:
         server.append("s")
         for path in ("/sessions?fromm=3", "/sessions?limit=0", "/sessions?limit=1&limit=2", "/info?x",
@@ -955,7 +955,7 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
         export("/v1/traces", bomb, "application/x-protobuf", 413, **{"Content-Encoding": "gzip"})
 
 
-def test_an_uploaded_span_that_another_session_has_counts_once():
+def test_an_uploaded_span_of_another_session_counts_once():
     def traces(conversation):
         return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{
             "traceId": "cd" * 16, "spanId": "ab" * 8, "name": "chat", "startTimeUnixNano": "1772442846000000000",
@@ -1019,7 +1019,7 @@ def test_a_bundle_goes_to_another_store_in_pieces():
             assert status == 200 and text == whole, part
 
 
-def test_an_upload_that_the_disk_has_no_room_for_is_refused_before_it_comes():
+def test_an_upload_without_room_on_the_disk_is_refused_before_it_starts():
     with Server() as server:
         status, text, _ = server.ask("/api/v1/bundle?upload=large", method="PUT", body=b"x" * 10,
                                      headers={"Content-Range": f"bytes 0-9/{2**62}"})
@@ -1108,7 +1108,7 @@ def test_a_session_is_pushed_and_pulled_with_its_artifacts():
         assert before == (journal(here, "f"), journal(server.store, "f"))
 
 
-def test_a_pull_that_was_killed_when_all_had_come_goes_on():
+def test_a_pull_killed_after_its_download_is_resumed():
     with Server() as server:
         server.append("s", 200)
         bundle, ranges = server.ask("/api/v1/sessions/s/bundle")[1], []
@@ -1196,7 +1196,7 @@ def test_metrics_are_open_metrics():
         assert server.ask("/metrics", token=False)[0] == 401
 
 
-def test_metrics_say_how_far_shippers_are():
+def test_metrics_report_the_lag_of_shippers():
     """Shippers with unreachable targets; each has a name without its password."""
     with Server() as server:
         post(server, "/sessions/s/events", '{"type":"a","data":1}')

@@ -18,13 +18,13 @@ const folder = fs.mkdtempSync(path.join(dir, 'bench-'));
 async function ours(store, inFlight) {
   const until = performance.now() + SECONDS * 1000;
   let count = 0;
-  const lane = async (session) => {
+  const appendAll = async (session) => {
     while (performance.now() < until) {
       await session.append('message.added', data);
       count += 1;
     }
   };
-  await Promise.all(Array.from({ length: inFlight }, (_, n) => lane(store.session(`s${n}`))));
+  await Promise.all(Array.from({ length: inFlight }, (_, n) => appendAll(store.session(`s${n}`))));
   return count / SECONDS;
 }
 

@@ -55,7 +55,7 @@ export class AnnalSessionStore {
     return found;
   }
 
-  /** The transcripts of a project, without those of sub-agents. */
+  /** The transcripts of a project, without the transcripts of sub-agents. */
   async listSessions(projectKey) {
     const names = (await this.#names(projectKey)).filter((parts) => parts.length === 2);
     return Promise.all(

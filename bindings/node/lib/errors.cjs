@@ -31,10 +31,10 @@ const NAMES = [
   'Corrupt', // bytes on disk are not what was written
   'NotFound', // no such store, session, event or snapshot
   'Invalid', // the caller passed something that is not accepted
-  'Busy', // another process has it, and the time to wait is over
+  'Busy', // another process owns it, and the time to wait is over
   'LimitExceeded', // larger than a documented limit
   'Closed', // the store, session or tail is closed, or failed earlier
-  'Conflict', // expectedSeq or id does not match what is there
+  'Conflict', // expectedSeq or id does not match the session
   'Unknown', // storage failed during an append: open the store again to see what became of it
   'Unsupported', // a network filesystem, or written by a newer version
   'SQLError', // a query or a pack is wrong; the message is SQLite's

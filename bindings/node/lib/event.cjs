@@ -22,7 +22,7 @@ class Event {
     this.type = type;
     this.id = id;
     this.cause = cause;
-    /** The data as the journal has it. */
+    /** The data in the form that the journal stores. */
     this.json = json;
   }
 

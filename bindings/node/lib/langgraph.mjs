@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpointer of LangGraph that keeps its checkpoints in a store. A thread is one session; each checkpoint is one durable
-// event with the channels that changed, each call of putWrites() another. The events are those of the Python package.
+// event with the channels that changed, each call of putWrites() another. The Python package has the same events.
 import {
   BaseCheckpointSaver, TASKS, WRITES_IDX_MAP, compareWritesSortKeys, getCheckpointId, maxChannelVersion, writesSortKey,
 } from '@langchain/langgraph-checkpoint';

@@ -99,7 +99,7 @@ class Folded {
   }
 }
 
-/** The sessions of one adapter in a store: those whose name begins with its own. */
+/** The sessions of an adapter in a store: their names begin with the adapter's name. */
 class Named {
   #known = new Map();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of sessions for names of others, by the rule of every language: bindings/python/src/libannal/_names.py has it.
+// Session ids for foreign names, by the same rule in every language: see bindings/python/src/libannal/_names.py.
 'use strict';
 
 const { Args, now, text } = require('./native.cjs');

@@ -158,7 +158,7 @@ class Table {
     }
   }
 
-  /** Rows of so many values, each made an object by `make`. */
+  /** Rows of `count` values; `make` turns each row into an object. */
   rows(count, make) {
     const rows = [];
     while (this.more) rows.push(make(...Array.from({ length: count }, () => this.next())));

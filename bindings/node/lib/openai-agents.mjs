@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of the OpenAI Agents SDK that keeps its items in a store. Items are events. What is taken back is an event, too:
+// A session of the OpenAI Agents SDK that keeps its items in a store. Items are events. Taking items back is an event, too:
 // it is gone from the conversation and stays in the history; annalSession.delete() removes it for good.
 import { createHash, randomUUID } from 'node:crypto';
 import { Conflict, Invalid } from './index.mjs';
@@ -137,7 +137,7 @@ export class AnnalSession {
     });
   }
 
-  /** Replace calls of functions: all that are asked for, or none. */
+  /** Replace calls of functions: all requested calls, or none. */
   async applyHistoryMutations({ mutations }) {
     const wanted = items(mutations);
     await this.#items.change(() => {
@@ -155,7 +155,7 @@ export class AnnalSession {
     });
   }
 
-  /** Apply a transaction once, whoever repeats it, in whatever process. */
+  /** Apply a transaction once, even if another process repeats it. */
   async applyHistoryTransaction(args) {
     let operationId;
     let transaction;

@@ -88,7 +88,7 @@ class Session {
     return (await this.lastSeq()) > 0;
   }
 
-  /** The seq of its last event; 0: it has none. */
+  /** The seq of its last event; 0: it is empty. */
   async lastSeq() {
     try {
       return (await this.info()).lastSeq;
@@ -133,7 +133,7 @@ class Session {
     return events;
   }
 
-  /** The event in this place, from 0 on, or below 0 from the end; undefined if there is none. */
+  /** The event at this index, from 0 on, or below 0 from the end; undefined if it does not exist. */
   async at(index) {
     const place = index < 0 ? (await this.lastSeq()) + index : index;
     return place < 0 ? undefined : (await this.#list(place + 1, place + 1))[0];
@@ -161,12 +161,12 @@ class Session {
 
   // ---- Its past, and other futures ----
 
-  /** The tables of the core pack as they were after event `at`, or at that time; default: now. */
+  /** The tables of the core pack after event `at`, or at that time; default: now. */
   state({ at } = {}) {
     return openState(this.store, this.id, at);
   }
 
-  /** A new session that has this one's history up to event `at` (default: the last), by pointer. */
+  /** A new session that shares the history of this session up to event `at` (default: the last). */
   async fork(child, { at = 0 } = {}) {
     const forked = this.store.session(child);
     await this.#core.run('fork', this.#args().number(integer(at, 'at')).slice(child));

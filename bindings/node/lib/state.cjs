@@ -14,7 +14,7 @@ class State {
   constructor(store, id, seq) {
     this.#store = store;
     this.#handle = own(this, new Handle(store.core, id));
-    /** The event that it comes after; 0: before the first. */
+    /** The seq of its last event; 0: before the first event. */
     this.seq = seq;
   }
 

@@ -192,7 +192,7 @@ class Handle {
   }
 }
 
-/** Free the handle when nobody has `owner` any more. */
+/** Free the handle when `owner` has no references any more. */
 function own(owner, handle) {
   released.register(owner, handle, handle);
   return handle;

@@ -41,7 +41,7 @@ class Tail {
     this.opened.catch(() => {}); // next() rejects with it
   }
 
-  /** The next event; null if none comes within `timeout` milliseconds. */
+  /** The next event; null if none arrives within `timeout` milliseconds. */
   next({ timeout, signal = this.#signal } = {}) {
     const result = this.#last.then(() => this.#next(timeout, signal));
     this.#last = result.catch(() => {});
@@ -63,7 +63,7 @@ class Tail {
     }
   }
 
-  /** Events, or none if the time is over or something ended the wait. What was read stays for the next call. */
+  /** Events, or none if the time is over or something ended the wait. Events that were read stay for the next call. */
   async #wait(timeout, signal) {
     let cancel = () => {};
     let timer;
@@ -87,7 +87,7 @@ class Tail {
     for (;;) yield await this.next();
   }
 
-  /** Every event that it returned is dealt with: its named cursor goes on after them. */
+  /** Mark every returned event as processed: the named cursor continues after it. */
   async commit() {
     await this.opened;
     const args = new Args(8).number(this.#handle.id);

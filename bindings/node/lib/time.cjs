@@ -14,7 +14,7 @@ function microseconds(moment) {
   return integer(moment, 'a time');
 }
 
-/** A bound of a range as the library takes it, where 0 is none: 1970 itself becomes the microsecond before. */
+/** A bound of a range for the library, where 0 means no bound: 1970 itself becomes the microsecond before. */
 function bound(moment) {
   if (moment === undefined || moment === null) return 0;
   const time = microseconds(moment);

@@ -302,20 +302,20 @@ static void keep_alive(napi_env env, struct client *client)
         napi_ref_threadsafe_function(env, client->wake);
 }
 
-/* append(store, ticket, bytes, length): in the lane of the store. */
+/* append(store, ticket, bytes, length): by the appender of the store. */
 static napi_value js_append(napi_env env, napi_callback_info info)
 {
     struct job *job = take_job(env, info);
     if (job == NULL)
         return NULL;
-    struct lane *lane = base_lane(job->store->base);
-    if (lane == NULL) {
+    struct appender *appender = base_appender(job->store->base);
+    if (appender == NULL) {
         free_job(job);
         napi_throw_error(env, NULL, "no memory");
         return NULL;
     }
     keep_alive(env, job->client);
-    lane_submit(lane, job);
+    appender_submit(appender, job);
     return NULL;
 }
 
@@ -370,7 +370,7 @@ static napi_value js_cancel(napi_env env, napi_callback_info info)
 
 /*
  * The thread of JavaScript ends: close what it left open. Its work in the pool has ended before.
- * The lane still appends its events, without an answer.
+ * The appender still appends its events, without an answer.
  */
 static void end_client(void *arg)
 {

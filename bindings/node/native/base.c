@@ -18,9 +18,9 @@ struct base {
     ino_t ino;
     unsigned users;       /* under `all_lock` */
     struct base *next;    /* the same */
-    pthread_mutex_t lock; /* of what follows: each is made when it is first needed */
+    pthread_mutex_t lock; /* the members below: each is created when it is first needed */
     annal_index *index;
-    struct lane *lane;
+    struct appender *appender;
     struct waiters *waiters;
 };
 
@@ -103,7 +103,7 @@ annal_status base_close(struct base *base, annal_error *err)
         at = &(*at)->next;
     *at = base->next;
     waiters_close(base->waiters);
-    lane_close(base->lane);
+    appender_close(base->appender);
     annal_index_close(base->index);
     annal_status status = annal_store_close(base->store, err);
     pthread_mutex_unlock(&all_lock);
@@ -129,14 +129,14 @@ annal_status base_index(struct base *base, annal_index **out, annal_error *err)
     return status;
 }
 
-struct lane *base_lane(struct base *base)
+struct appender *base_appender(struct base *base)
 {
     pthread_mutex_lock(&base->lock);
-    if (base->lane == NULL)
-        base->lane = lane_open(base->store, base);
-    struct lane *lane = base->lane;
+    if (base->appender == NULL)
+        base->appender = appender_open(base->store, base);
+    struct appender *appender = base->appender;
     pthread_mutex_unlock(&base->lock);
-    return lane;
+    return appender;
 }
 
 struct waiters *base_waiters(struct base *base, bool begin)

@@ -7,12 +7,12 @@
  * nothing that waits runs on a thread of JavaScript:
  *
  * (1) Most operations run in the thread pool of Node.
- * (2) Appends and syncs of a store run on one thread, its lane (lane.c), in the order in which they
- *     were submitted. Appends that wait there are appended together and synced once.
+ * (2) Appends and syncs of a store run on one thread, its appender (appender.c), in the order in
+ *     which they were submitted. Appends that wait there are appended together and synced once.
  * (3) Tails wait together in one poll(2) on a thread of the store (wait.c).
  *
  * A thread of JavaScript, the main one or a worker, is a client (addon.c). Clients that open the
- * same directory with the same options share one base: one annal_store, one lane.
+ * same directory with the same options share one base: one annal_store, one appender.
  *
  * A ticket names a job. JavaScript keeps what belongs to a ticket; no pointer goes there.
  */
@@ -64,15 +64,15 @@ void table_value(struct table *table, const annal_value *value);
 void table_kind(struct table *table, uint32_t kind);
 void table_free(struct table *table);
 
-/* ---- lane.c ---- */
+/* ---- appender.c ---- */
 
-struct lane;
+struct appender;
 struct waiters;
 struct base;
 struct job;
 struct client;
 
-/* An open store of one client. */
+/* The open store of a client. */
 struct store {
     uint32_t id; /* from 1 */
     struct client *client;
@@ -120,10 +120,10 @@ void job_failed(struct job *job, annal_status status, const annal_error *err);
 /* Hand a job to its client, from any thread. The job is gone then. */
 void job_done(struct job *job);
 
-struct lane *lane_open(annal_store *store, struct base *base);
-void lane_submit(struct lane *lane, struct job *job);
+struct appender *appender_open(annal_store *store, struct base *base);
+void appender_submit(struct appender *appender, struct job *job);
 /* Run what was submitted, and end the thread. */
-void lane_close(struct lane *lane);
+void appender_close(struct appender *appender);
 
 /* ---- wait.c ---- */
 
@@ -144,7 +144,7 @@ annal_store *base_store(struct base *base);
 /* The index, opened when it is first needed. */
 annal_status base_index(struct base *base, annal_index **out, annal_error *err);
 /* NULL: no memory, or no thread. */
-struct lane *base_lane(struct base *base);
+struct appender *base_appender(struct base *base);
 /* NULL: none waits yet, and it is not to begin; or no memory, or no thread. */
 struct waiters *base_waiters(struct base *base, bool begin);
 

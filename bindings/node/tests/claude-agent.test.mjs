@@ -9,7 +9,7 @@ import { openStore } from './helpers.mjs';
 const line = (n) => ({ type: 'user', uuid: `u${n}`, message: { content: [`é ${n}`, null, 1.5] } });
 const key = { projectKey: '-home-me', sessionId: 's1' };
 
-test('lines are loaded as they were appended', async (t) => {
+test('loaded lines equal the appended lines', async (t) => {
   const store = await openStore(t);
   const sessions = new AnnalSessionStore(store);
   assert.equal(await sessions.load(key), null);
@@ -17,7 +17,7 @@ test('lines are loaded as they were appended', async (t) => {
   assert.equal(await sessions.load(key), null);
   const title = { type: 'title', title: 'x' };
   await Promise.all([sessions.append(key, [line(1), title]), sessions.append(key, [line(2)])]);
-  await sessions.append(key, [line(2), title, line(3)]); // a retry: uuids count once, lines without one each time
+  await sessions.append(key, [line(2), title, line(3)]); // a retry: uuids count once, lines without a uuid each time
   const wanted = [line(1), title, line(2), title, line(3)];
   assert.deepEqual(await sessions.load(key), wanted);
   (await sessions.load(key))[0].type = 'changed';
@@ -46,7 +46,7 @@ test('lists, subkeys, deletion', async (t) => {
   assert.deepEqual(await sessions.load({ projectKey: 'other', sessionId: 's1' }), [line(3)]);
 });
 
-test('summaries are those of the SDK, with the clock of the list', async (t) => {
+test('summaries equal those in the SDK, with the clock of the list', async (t) => {
   const store = await openStore(t);
   assert.equal(new AnnalSessionStore(store).listSessionSummaries, undefined);
   const fold = (previous, { sessionId }, entries) => ({ sessionId, mtime: 0, data: { lines: entries.length, previous } });

@@ -3,7 +3,7 @@
 import * as annal from 'libannal';
 
 const store = await annal.open(process.argv[2]);
-async function lane(name) {
+async function appendAll(name) {
   const session = store.session(`s${name % 5}`);
   for (let n = 0; n < 40; n++) {
     const key = `${name}-${n}`;
@@ -11,5 +11,5 @@ async function lane(name) {
     console.log(JSON.stringify([key, session.id, typeof answer === 'number' ? answer : answer.name]));
   }
 }
-await Promise.all(Array.from({ length: 16 }, (_, name) => lane(name)));
+await Promise.all(Array.from({ length: 16 }, (_, name) => appendAll(name)));
 await store.close().catch((error) => console.log(JSON.stringify(['close', error.name])));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that nobody holds any more is closed by the garbage collector; what was appended at level batch is there.
+// The garbage collector closes a store without references; its events of level batch are stored.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import * as annal from 'libannal';
 
-/** A path for a store; what is there is removed after the test. */
+/** A path for a store; its files are removed after the test. */
 export async function place(t, close = () => {}) {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'annal-node-'));
   t.after(async () => {

@@ -46,7 +46,7 @@ test('two processes and four workers share one store', async (t) => {
   assert.equal((await found(at)).size, 6 * count);
 });
 
-test('what was acknowledged before a kill is there', async (t) => {
+test('acknowledged events survive a kill', async (t) => {
   for (let round = 0; round < (full ? 200 : 3); round++) {
     const at = await place(t);
     const child = start('worker.mjs', at, 'k', 1e9, 3);

@@ -66,14 +66,14 @@ test('import and require give the same', () => {
   assert.equal(annal.version, require('libannal/package.json').version);
 });
 
-test('each status has one class', () => {
+test('every status has a class', () => {
   const classes = Object.values(annal).filter((kind) => kind?.prototype instanceof annal.Error);
   assert.deepEqual(classes.map((kind) => kind.status).sort((a, b) => b - a), Array.from({ length: 13 }, (_, n) => -1 - n));
   const error = new annal.IOFailed('no space', 28);
   assert.deepEqual([error.name, error.code, error.status, error.osErrno, `${error}`], ['IOFailed', 'ANNAL_IOFAILED', -2, 28, 'IOFailed: no space']);
 });
 
-test('names are those of every language', async () => {
+test('names are the same in every language', async () => {
   for (const line of (await fs.readFile(path.join(here, 'names.tsv'), 'utf8')).trimEnd().split('\n')) {
     const [wanted, ...parts] = line.split('\t');
     assert.equal(annal.name(...parts), wanted);
@@ -85,7 +85,7 @@ test('the addon shows its entry alone, and needs the C library alone', async () 
   const { stdout: shown } = await exec('nm', ['--dynamic', '--defined-only', addon]);
   assert.deepEqual(shown.trim().split('\n').map((line) => line.split(' ')[2]).sort(), ['napi_register_module_v1', 'node_api_module_get_api_version_v1']);
   const { stdout: needed } = await exec('readelf', ['--dynamic', addon]);
-  // In the short form the library is that of build/release, which was made for the shared one.
+  // In the short form the library is libannal.a of build/release, which was compiled for the shared library.
   const shared = process.env.LIBANNAL_BUILT ? '|libxxhash' : '';
   const allowed = new RegExp(`^(libc|libm|libpthread|ld-linux.*${shared})\\.so`);
   for (const [, library] of needed.matchAll(/Shared library: \[(.*?)\]/g)) assert.match(library, allowed);

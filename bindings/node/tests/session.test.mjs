@@ -9,7 +9,7 @@ import { collect, openStore, place, seqs } from './helpers.mjs';
 const fill = (session, count) =>
   session.appendMany(Array.from({ length: count }, (_, place) => ['tool.called', { n: place + 1 }]));
 
-test('an append is read by whoever opens the store next', async (t) => {
+test('the next process that opens the store reads an append', async (t) => {
   const at = await place(t);
   const first = await annal.open(at);
   assert.equal(await first.session('s1').append('tool.called', { tool: 'bäsh' }), 1);
@@ -170,7 +170,7 @@ test('a deleted session is gone', async (t) => {
   assert.equal(await session.append('a'), 1);
 });
 
-test('damage is named and stepped over', async (t) => {
+test('damage is named and skipped', async (t) => {
   const at = await place(t);
   const before = await annal.open(at);
   await fill(before.session('s1'), 9);
@@ -206,7 +206,7 @@ test('artifacts', async (t) => {
   assert.equal(await (await session.at(2)).output(), 'short');
 });
 
-test('an id that is no file name is refused', async (t) => {
+test('an id that is not a file name is refused', async (t) => {
   const store = await openStore(t);
   for (const bad of ['', '.x', 'a/b', 'x'.repeat(201), '\x00', '\ud800', 7]) assert.throws(() => store.session(bad), annal.Invalid);
 });

@@ -21,7 +21,7 @@ test('history first, then live', async (t) => {
   assert.ok(performance.now() - began >= 95);
 });
 
-test('a tail begins where it is told', async (t) => {
+test('a tail starts at the requested event', async (t) => {
   const store = await openStore(t);
   const session = store.session('s1');
   await session.appendMany(Array.from({ length: 5 }, (_, n) => ['tool.called', n]));
@@ -33,7 +33,7 @@ test('a tail begins where it is told', async (t) => {
   await assert.rejects(session.tail({ fromSeq: 4, last: 2 }).next(), annal.Invalid);
 });
 
-test('a named cursor goes on after what was handed out and committed', async (t) => {
+test('a named cursor continues after the committed events', async (t) => {
   const store = await openStore(t);
   const session = store.session('s1');
   await session.appendMany(Array.from({ length: 4 }, (_, n) => ['a', n]));

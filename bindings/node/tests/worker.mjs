@@ -7,7 +7,7 @@ const [path, name, count, sessions] = workerData ?? process.argv.slice(2);
 const say = (seq) => (parentPort ? parentPort.postMessage(seq) : process.stdout.write(`${seq}\n`));
 const store = await annal.open(path);
 let next = 0;
-async function lane() {
+async function appendAll() {
   while (next < Number(count)) {
     const n = next++;
     const session = store.session(`s${n % Number(sessions)}`);
@@ -15,5 +15,5 @@ async function lane() {
     say(`${session.id} ${seq} ${n}`);
   }
 }
-await Promise.all(Array.from({ length: 16 }, lane));
+await Promise.all(Array.from({ length: 16 }, appendAll));
 await store.close();

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the package is, beside what people use instead, in one run.
+"""The speed of the package, beside its alternatives, in one run.
 
     bench.py [--dir DIR] [--steps N] [--events N]
 
 Each step of one is followed by the same step of the other, so that both meet the same disk and the same load. Every
-write of both is durable when it returns, but for the columns "batch", where Annal's are durable within 10 ms. Times are
-of one operation, in microseconds; the ratio is the other one's time by Annal's.
+write of both is durable when it returns, except in the columns "batch", where Annal's writes are durable within 10 ms.
+A time is the time of an operation, in microseconds; the ratio is the other's time divided by Annal's.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def number(text: str, known: dict[str, int]) -> int | None:
 
 
 def declarations(paths: list[Path]) -> str:
-    """What cffi's cdef() takes: the declarations of these headers, and their integer constants."""
+    """The input of cffi's cdef(): the declarations of these headers, and their integer constants."""
     known: dict[str, int] = {"UINT32_MAX": 2**32 - 1, "INT64_MIN": -(2**63)}
     out: list[str] = []
     for path in paths:

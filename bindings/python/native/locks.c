@@ -15,8 +15,8 @@
  *     descriptor that SQLite uses.
  * (2) A database has a descriptor for each connection, and SQLite takes a lock through one
  *     descriptor and may release it through another. All locks of a database are taken on the
- *     descriptor of its first lock. SQLite keeps it open as long as there is any lock: because of
- *     POSIX locks, it closes no descriptor before.
+ *     descriptor of its first lock. SQLite keeps it open while any lock exists: because of POSIX
+ *     locks, it closes no descriptor before.
  * (3) A descriptor that was closed without a lock may belong to another file by now: it is compared
  *     before it is used.
  */

@@ -3,9 +3,9 @@
 
     killed.py ADAPTER ROUNDS SEED DIRECTORY
 
-In each round a child looks at what the children before it left, and goes on where they were: it makes calls, and tells
-after each that it was acknowledged. At some moment it is killed with SIGKILL. What was acknowledged must be there, what
-was not is whole or absent. Children are forked from here, where no store is ever open.
+In each round a child examines what earlier children left, and continues there: it makes calls, and reports each
+acknowledgement. At some moment it is killed with SIGKILL. Acknowledged calls must be found; others are complete or
+absent. Children are forked from here, where no store is ever open.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Pydantic:
             found = await self.steps.latest_snapshot(run_id="r")
             count = len(found.messages) if found else 0
             open_ = [effect.tool_call_id for effect in await self.steps.list_unresolved_tool_effects(run_id="r")]
-            assert open_ in ([], [str(count)])  # the one that the process was in
+            assert open_ in ([], [str(count)])  # the call during which the process was killed
             assert len(await self.steps.list_events(run_id="r")) in (count, count + 1)
             return count
 

@@ -73,7 +73,7 @@ def test_events_as_a_table(store: annal.Store) -> None:
     assert batches[-1].column(0).to_pylist()[-1] == "s2"
 
 
-def test_blocks_end_where_they_are_told_to(store: annal.Store) -> None:
+def test_events_are_read_across_several_blocks(store: annal.Store) -> None:
     session = store.session("s1")
     session.append_many([("a", "x" * (300 << 10)) for _ in range(12)])  # some blocks of 1 MiB
     session.append_many([("a", n) for n in range(5000)])
@@ -83,7 +83,7 @@ def test_blocks_end_where_they_are_told_to(store: annal.Store) -> None:
     assert [event.seq for event in reversed(session)] == list(range(5012, 0, -1))
 
 
-def test_what_is_damaged_is_not_in_a_table(path: Path) -> None:
+def test_damaged_events_are_not_in_a_table(path: Path) -> None:
     with annal.open(path) as store:
         session = store.session("s1")
         session.append_many([("a", {"n": n}) for n in range(50)])

@@ -33,7 +33,7 @@ def test_the_sdks_conformance_suite_passes_with_nothing_skipped(tmp_path: Path) 
         store.close()
 
 
-def test_a_line_with_a_uuid_is_there_once_also_from_two_processes(path: Path) -> None:
+def test_a_line_with_a_uuid_is_stored_once_even_by_two_processes(path: Path) -> None:
     async def main() -> None:
         with annal.open(path) as one, annal.open(path) as two:
             first, second = AnnalSessionStore(one), AnnalSessionStore(two)

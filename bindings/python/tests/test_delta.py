@@ -8,7 +8,7 @@ import random
 from libannal import _delta
 
 
-def test_what_was_encoded_comes_back() -> None:
+def test_encoded_values_are_decoded_unchanged() -> None:
     random.seed(7)
     for _ in range(3000):
         old = random.choice([b"ab", b"\xdc\x00", b""]) * random.randrange(60) + random.randbytes(random.randrange(80))

@@ -80,7 +80,7 @@ def test_state_of_the_app_and_of_the_user(service: AnnalSessionService) -> None:
     asyncio.run(main())
 
 
-def test_what_a_process_that_died_did_not_pass_on_is_passed_on_later(path: Path) -> None:
+def test_state_that_a_dead_process_did_not_copy_is_copied_later(path: Path) -> None:
     async def main() -> None:
         with annal.open(path) as store:
             service = AnnalSessionService(store)
@@ -98,7 +98,7 @@ def test_what_a_process_that_died_did_not_pass_on_is_passed_on_later(path: Path)
     asyncio.run(main())
 
 
-def test_what_is_refused(service: AnnalSessionService) -> None:
+def test_stale_and_duplicate_sessions_are_refused(service: AnnalSessionService) -> None:
     async def main() -> None:
         session = await service.create_session(app_name="app", user_id="u", session_id="s")
         with pytest.raises(AlreadyExistsError):

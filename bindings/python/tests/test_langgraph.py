@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpointer, judged by LangGraph's own conformance suite; what that does not ask is asked here."""
+"""The checkpointer, judged by LangGraph's own conformance suite, and tests for what the suite leaves out."""
 
 from __future__ import annotations
 
@@ -159,14 +159,14 @@ def test_a_copy_whose_source_goes_survives_a_process_that_dies_in_it(store: anna
     assert value(AnnalSaver(store), "copy") == ["a"] and store.sessions() == [fork.id]
 
 
-def test_two_names_with_one_id_are_told_apart(store: annal.Store) -> None:
+def test_two_names_with_the_same_id_are_distinguished(store: annal.Store) -> None:
     put(AnnalSaver(store), "a", "mine")
     store.session(annal.name("langgraph", "a")).append("session.named", {"name": ["langgraph", "b"]})
     with pytest.raises(annal.Conflict, match="does not belong"):
         value(AnnalSaver(store), "a")
 
 
-def test_what_put_returned_for_survives_a_kill(path: Path) -> None:
+def test_checkpoints_that_put_acknowledged_survive_a_kill(path: Path) -> None:
     code = """if True:
         import os, sys, signal, libannal as annal
         sys.path.insert(0, sys.argv[2])
@@ -210,6 +210,6 @@ def test_a_superseded_owner_is_refused_and_writes_nothing(path: Path) -> None:
             found = reader.get_tuple(begun)
             assert found and found.pending_writes == [("task", "__resume__", "second"), ("task", "ch", "first")]
             put(first, "other", "c1")  # it has claimed one thread, and no other
-            put(reader, "t", "c4", tip)  # who claimed nothing is not asked
+            put(reader, "t", "c4", tip)  # only claimed features are tested
 
     asyncio.run(main())

@@ -167,7 +167,7 @@ def scenes(store: annal.Store) -> dict[str, Callable[[int], Awaitable[Any]]]:
     }
 
 
-def test_what_is_cancelled_leaves_everything_usable(store: annal.Store) -> None:
+def test_a_cancelled_call_leaves_everything_usable(store: annal.Store) -> None:
     for needed in ("langgraph", "agents", "claude_agent_sdk", "google.adk", "pydantic_ai_harness"):
         pytest.importorskip(needed)
     chance, rounds = random.Random(1), 200 if FULL else 6
@@ -190,7 +190,7 @@ def test_what_is_cancelled_leaves_everything_usable(store: annal.Store) -> None:
                 except annal.Conflict as error:
                     assert name in ("acopy_thread", "append_event"), error
         assert cancelled > rounds * len(calls) // 3
-        for name, call in calls.items():  # what went on in a thread has ended, and nothing is held
+        for name, call in calls.items():  # the work of the thread has ended, and nothing is held
             await asyncio.wait_for(call(rounds), 30)
 
     asyncio.run(main())
@@ -203,7 +203,7 @@ OTHERS = ("runs", "openai", "claude", "adk", "pydantic", "otel")
 
 
 @pytest.mark.parametrize("adapter", [*IN_SHORT, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
-def test_what_was_acknowledged_survives_sigkill(adapter: str, tmp_path: Path) -> None:
+def test_acknowledged_calls_survive_sigkill(adapter: str, tmp_path: Path) -> None:
     needs = {
         "langgraph": "langgraph",
         "openai": "agents",

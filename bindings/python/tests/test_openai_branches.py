@@ -88,7 +88,7 @@ def test_names_are_used_once_and_branches_are_deleted_for_good(store: annal.Stor
 def test_turns_tools_and_usage(store: annal.Store) -> None:
     async def main() -> None:
         session = AnnalBranchedSession("user", store)
-        await session.store_run_usage(used(1))  # there is no turn yet
+        await session.store_run_usage(used(1))  # the branch has no turn yet
         assert await session.get_session_usage() is None
         await session.add_items(said("first " * 30, "1"))
         await session.store_run_usage(used(10))

@@ -27,7 +27,7 @@ def test_spans_become_the_events_of_a_session(store: annal.Store) -> None:
     asked = [{"role": "user", "parts": [{"type": "text", "content": "How much is 1 + 2?"}]}]
     talk = {"gen_ai.conversation.id": "talk-1"}
     with tracer.start_as_current_span("agent", attributes={**talk, "gen_ai.operation.name": "invoke_agent"}):
-        for _ in range(2):  # the second call of the model is asked the same again
+        for _ in range(2):  # the second call of the model repeats the input
             with tracer.start_as_current_span("chat", attributes=talk) as chat:
                 chat.set_attribute("gen_ai.operation.name", "chat")
                 chat.set_attribute("gen_ai.request.model", "m1")
@@ -63,7 +63,7 @@ def test_spans_become_the_events_of_a_session(store: annal.Store) -> None:
     assert other[0].type == "import.record" and other[0].data["extra"]["name"] == "GET /"
     assert store.sql("SELECT tool, status FROM tool_calls")[0] == ("add", "failed")
 
-    # What is exported again, by another exporter, is there once.
+    # Spans that another exporter exports again are stored once.
     spans, before = kept.get_finished_spans(), [len(each) for each in store]
     assert AnnalSpanExporter(store).export(spans) == SpanExportResult.SUCCESS
     assert [len(each) for each in store] == before

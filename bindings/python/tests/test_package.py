@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as a whole: what it is made from, its examples, its README."""
+"""The package as a whole: its sources, its examples, its README."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_function_and_constant_of_the_headers_is_in_the_module() -> None:
     assert ffi.sizeof("annal_session_info") > 0
 
 
-def test_each_status_has_one_exception() -> None:
+def test_every_status_has_an_exception() -> None:
     statuses = {
         value: name for name in dir(lib) if name.startswith("ANNAL_ERR_") and (value := getattr(lib, name)) < 0
     }
@@ -67,7 +67,7 @@ def test_a_program_without_a_loop_does_not_load_asyncio() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_version_is_that_of_the_library() -> None:
+def test_the_version_equals_the_version_of_the_library() -> None:
     assert f'version = "{annal.__version__}"' in (BINDING / "pyproject.toml").read_text()
 
 
@@ -141,7 +141,7 @@ def test_sqlite_of_python_and_ours_do_not_take_each_others_locks(tmp_path: Path)
             theirs.close()
 
 
-def test_names_are_those_of_every_language() -> None:
+def test_names_are_the_same_in_every_language() -> None:
     for line in (BINDING / "tests" / "names.tsv").read_text().splitlines():
         wanted, *parts = line.split("\t")
         assert annal.name(*parts) == wanted

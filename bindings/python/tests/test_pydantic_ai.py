@@ -42,7 +42,7 @@ def snapshot(step: int, count: int, **more: object) -> ContinuableSnapshot:
 
 
 async def work(store: StepStore) -> list[object]:
-    """Everything that a store can be told and asked."""
+    """Every command and query of a store."""
     time = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
     for n, (run, parent, talk) in enumerate((("r1", None, "A"), ("r/2", "r1", "A"), ("r3", "r1", "B"))):
         await store.register_run(
@@ -124,7 +124,7 @@ def test_snapshots_are_bounded_and_a_complete_one_stays(store: annal.Store) -> N
     asyncio.run(main())
 
 
-def test_an_agent_goes_on_where_it_was(store: annal.Store) -> None:
+def test_an_agent_continues_its_session(store: annal.Store) -> None:
     async def main() -> None:
         ours = AnnalStepStore(store)
         agent = Agent(TestModel(), capabilities=[StepPersistence(store=ours)])

@@ -15,7 +15,7 @@ def fill(session: annal.Session, count: int) -> None:
     session.append_many([("tool.called", {"n": n}) for n in range(1, count + 1)])
 
 
-def test_an_append_is_there_in_the_next_process(path: Path) -> None:
+def test_the_next_process_reads_an_append(path: Path) -> None:
     with annal.open(path) as store:
         assert store.session("s1").append("tool.called", {"tool": "bäsh"}) == 1
     with annal.open(path, create=False) as store:
@@ -146,7 +146,7 @@ def test_a_deleted_session_is_gone(store: annal.Store, session: annal.Session) -
     assert session.append("a") == 1
 
 
-def test_damage_is_said_and_stepped_over(path: Path) -> None:
+def test_damage_is_reported_and_skipped(path: Path) -> None:
     with annal.open(path) as store:
         fill(store.session("s1"), 9)
     journal = path / "events" / "s1.jsonl"
@@ -173,6 +173,6 @@ def test_artifacts(session: annal.Session) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", ".x", "a/b", "x" * 201, "\x00", "\ud800"])
-def test_an_id_that_is_no_file_name_is_refused(store: annal.Store, bad: str) -> None:
+def test_an_id_that_is_not_a_file_name_is_refused(store: annal.Store, bad: str) -> None:
     with pytest.raises(annal.Invalid):
         store.session(bad)

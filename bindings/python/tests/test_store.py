@@ -20,7 +20,7 @@ import pytest
 import libannal as annal
 
 
-def test_a_store_that_is_not_there(path: Path) -> None:
+def test_a_missing_store_is_not_found(path: Path) -> None:
     with pytest.raises(annal.NotFound, match="store"):
         annal.open(path, create=False)
     with pytest.raises(LookupError):
@@ -264,7 +264,7 @@ def run(code: str, *arguments: object) -> str:
     return done.stdout
 
 
-def test_a_child_of_fork_is_told_what_to_do(path: Path) -> None:
+def test_a_child_of_fork_gets_a_message_that_says_what_to_do(path: Path) -> None:
     out = run(
         """if True:
         import os, sys, libannal as annal
@@ -315,7 +315,7 @@ def append_in_process(path: str, n: int) -> int:
     return n
 
 
-def test_what_is_open_at_the_end_of_the_interpreter_is_closed(path: Path) -> None:
+def test_open_stores_are_closed_at_the_end_of_the_interpreter(path: Path) -> None:
     run(
         """if True:
         import sys, threading, libannal as annal

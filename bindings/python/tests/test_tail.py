@@ -29,7 +29,7 @@ def test_history_first_then_live(store: annal.Store) -> None:
         assert 0.25 < time.monotonic() - began < 3
 
 
-def test_a_tail_begins_where_it_is_told(store: annal.Store) -> None:
+def test_a_tail_starts_at_the_requested_event(store: annal.Store) -> None:
     session = store.session("s1")
     session.append_many([("tool.called", n) for n in range(5)])
     session.append("run.ended")
@@ -41,7 +41,7 @@ def test_a_tail_begins_where_it_is_told(store: annal.Store) -> None:
         session.tail(from_seq=4, last=2)
 
 
-def test_a_named_cursor_goes_on_where_it_was(path: Path, store: annal.Store) -> None:
+def test_a_named_cursor_continues_at_its_position(path: Path, store: annal.Store) -> None:
     session = store.session("s1")
     session.append_many([("a", n) for n in range(4)])
     with store.tail(cursor="worker") as tail:

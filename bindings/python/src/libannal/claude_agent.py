@@ -121,7 +121,7 @@ class AnnalSessionStore(SessionStore):
         return await in_thread(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
-        """The transcripts of a project, except those of sub-agents."""
+        """The transcripts of a project, without the transcripts of sub-agents."""
         return await in_thread(self._list, project_key)
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:

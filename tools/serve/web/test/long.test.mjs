@@ -97,7 +97,7 @@ test('a session of 100,000 events', async () => {
   await page.close();
 });
 
-test('a state that takes long says what makes it quick', async () => {
+test('a slow state shows how to speed it up', async () => {
   const page = await open(context, server, 's/long?at=500');
   await page.route('**/state?*', async (route) => {
     await new Promise((done) => setTimeout(done, 1600));
@@ -243,7 +243,7 @@ test('a shared file of 100 MB', async () => {
   await own.close();
 });
 
-test('what was asked is met', () => {
+test('the goals are met', () => {
   console.log(`${''.padEnd(48)}   asked  measured`);
   for (const [what, asked, measured, missed] of table)
     console.log(`${what.padEnd(48)}${asked.padStart(8)}${measured.padStart(10)}${missed ? '  NOT MET' : ''}`);

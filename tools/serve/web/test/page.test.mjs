@@ -131,7 +131,7 @@ test('the list shows sessions with what is below them, and opens one by keys', a
   await page.close();
 });
 
-test('filters narrow the list, and the link has them', async () => {
+test('filters narrow the list, and the link contains them', async () => {
   const page = await open(context, server);
   await page.waitForSelector('.row-link');
   await page.locator('.filters select').first().selectOption('codex');
@@ -146,7 +146,7 @@ test('filters narrow the list, and the link has them', async () => {
   await page.close();
 });
 
-test('what is found leads to its event', async () => {
+test('a search result leads to its event', async () => {
   const page = await open(context, server);
   await page.waitForSelector('.row-link');
   await page.keyboard.press('/');
@@ -185,7 +185,7 @@ test('a session is shown as the conversation that it was', async () => {
   await page.close();
 });
 
-test('what was taken back is marked, and the rest is not', async () => {
+test('turns that were taken back are marked, and others are not', async () => {
   store.append('taken-back', [
     { type: 'turn.started', data: { turn_id: 't1', sequence: 1 } },
     { type: 'message.added', data: { id: 'm1', role: 'user', content: 'Tie a bowline.' } },
@@ -223,7 +223,7 @@ test('at a moment of the past only what was known then is shown', async () => {
   await page.close();
 });
 
-test('a call is running until the moment at which its result came', async () => {
+test('a call is running until the moment of its result', async () => {
   const page = await session('?at=16');
   assert.equal(await page.locator('.tool', { hasText: 'Bash' }).locator('.tool-took').innerText(), 'running');
   await page.waitForSelector('.moment >> text=29k tokens');
@@ -274,7 +274,7 @@ test('lanes are zoomed by a drag', async () => {
   await page.close();
 });
 
-test('usage is that of the moment, and an event is shown as it is stored', async () => {
+test('usage belongs to the moment, and an event is shown unchanged', async () => {
   const page = await session('?tab=charts');
   await page.waitForSelector('.chart canvas');
   assert.match(await page.locator('.bars', { hasText: 'By tool' }).innerText(), /Bash\s*2, 2 failed/);
@@ -360,7 +360,7 @@ test('a tab that is hidden reads nothing, and has everything when it is seen aga
   await own.close();
 });
 
-test('what is new since the last visit is marked, in the list and in the session', async () => {
+test('new events since the last visit are marked, in the list and in the session', async () => {
   const own = await newContext();
   const text = (n) => ({ type: 'message.added', data: { id: `v${n}`, role: 'assistant', content: `Visit ${n}.` } });
   store.append('visited', [text(1), text(2)]);
@@ -436,7 +436,7 @@ test('SQL is answered as a table and as a chart, and the link has the question',
   await page.close();
 });
 
-test('a moment of the past shows nothing that came later', async () => {
+test('a moment of the past shows no later events', async () => {
   const minute = (n) => new Date(Date.parse('2026-03-02T09:00:00Z') + n * 60_000).toISOString();
   const event = (n, type, data) => ({ type, ts: minute(n), data });
   const usage = (n, tokens) => event(n, 'agent.turn.usage', { input_tokens: tokens, output_tokens: 0 });

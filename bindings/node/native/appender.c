@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lane: one thread that appends what all clients of a store submit.
+ * The appender: one thread that appends what all clients of a store submit.
  *
  * (1) Appends happen in the order in which they were submitted. So two appends to a session whose
  *     promises are pending at the same time get their seqs in that order.
  * (2) What was submitted by the time the thread looks is one batch. It appends those of level sync
  *     at level batch, and then one annal_sync() makes all of them durable.
- * (3) annal_writer_sync() of each session says what became of its appends. A promise is settled
- *     only after that.
+ * (3) annal_writer_sync() of each session reports which of its appends are durable. A promise is
+ *     settled only after that.
  * (4) An append with an id may repeat an append whose fate is unknown. If the sync of the
  *     batch failed, it is appended again at level sync: that answer is certain.
  * (5) After an append that failed for reasons of storage the batch is settled before the next one,
@@ -43,13 +43,13 @@ struct item {
     size_t count;
     annal_level level;
     bool has_id;
-    bool waits; /* for the sync of the batch */
+    bool is_waiting; /* for the sync of the batch */
     annal_status status;
     uint64_t seq;
     annal_error *error;
 };
 
-struct lane {
+struct appender {
     pthread_t thread;
     annal_store *store;
     struct base *base;
@@ -57,7 +57,7 @@ struct lane {
     pthread_cond_t more;
     struct job *first; /* under the lock */
     struct job **last; /* the same */
-    bool stop;         /* the same */
+    bool is_stopping;  /* the same */
 
     /* Of the thread alone. */
     struct writer *buckets[BUCKETS];
@@ -71,19 +71,19 @@ struct lane {
 
 /* ---- Writers ---- */
 
-static struct writer **find_writer(struct lane *lane, annal_slice session)
+static struct writer **find_writer(struct appender *appender, annal_slice session)
 {
-    struct writer **at = &lane->buckets[libannal_hash(session.ptr, session.len) % BUCKETS];
+    struct writer **at = &appender->buckets[libannal_hash(session.ptr, session.len) % BUCKETS];
     while (*at != NULL && (strlen((*at)->session) != session.len ||
                            memcmp((*at)->session, session.ptr, session.len) != 0))
         at = &(*at)->next;
     return at;
 }
 
-static annal_status get_writer(struct lane *lane, annal_slice session, struct writer **out,
+static annal_status get_writer(struct appender *appender, annal_slice session, struct writer **out,
                                annal_error *err)
 {
-    struct writer **at = find_writer(lane, session);
+    struct writer **at = find_writer(appender, session);
     if (*at == NULL) {
         struct writer *writer = calloc(1, sizeof *writer);
         if (writer == NULL)
@@ -92,37 +92,37 @@ static annal_status get_writer(struct lane *lane, annal_slice session, struct wr
         annal_status status =
             writer->session == NULL
                 ? ANNAL_ERR_NOMEM
-                : annal_writer_open(lane->store, session, NULL, &writer->writer, err);
+                : annal_writer_open(appender->store, session, NULL, &writer->writer, err);
         if (status < 0) {
             free(writer->session);
             free(writer);
             return status;
         }
         *at = writer;
-        lane->writer_count++;
+        appender->writer_count++;
     }
     *out = *at;
     return ANNAL_OK;
 }
 
-static void close_writers(struct lane *lane)
+static void close_writers(struct appender *appender)
 {
     for (size_t i = 0; i < BUCKETS; i++)
-        while (lane->buckets[i] != NULL) {
-            struct writer *gone = lane->buckets[i];
-            lane->buckets[i] = gone->next;
+        while (appender->buckets[i] != NULL) {
+            struct writer *gone = appender->buckets[i];
+            appender->buckets[i] = gone->next;
             annal_writer_close(gone->writer);
             free(gone->session);
             free(gone);
         }
-    lane->writer_count = 0;
+    appender->writer_count = 0;
 }
 
 /* ---- Appends ---- */
 
 static void fail_item(struct item *item, annal_status status, const annal_error *err)
 {
-    item->waits = false;
+    item->is_waiting = false;
     item->status = status;
     if (item->error == NULL)
         item->error = malloc(sizeof *err);
@@ -130,11 +130,11 @@ static void fail_item(struct item *item, annal_status status, const annal_error 
         *item->error = *err;
 }
 
-static annal_status append(struct lane *lane, struct item *item, annal_level level,
+static annal_status append(struct appender *appender, struct item *item, annal_level level,
                            annal_error *err)
 {
     annal_index *index = NULL;
-    annal_status status = base_index(lane->base, &index, err);
+    annal_status status = base_index(appender->base, &index, err);
     if (status < 0)
         return status;
     annal_draft few[FEW];
@@ -178,22 +178,22 @@ static void skip_drafts(struct args *args, size_t count)
 }
 
 /* Ask each writer what became of its appends; one that failed alone does not fail the others. */
-static void settle(struct lane *lane)
+static void settle(struct appender *appender)
 {
     size_t waiting = 0;
-    for (size_t i = lane->settled; i < lane->item_count; i++)
-        waiting += lane->items[i].waits;
+    for (size_t i = appender->settled; i < appender->item_count; i++)
+        waiting += appender->items[i].is_waiting;
     annal_error err = {0};
-    annal_status synced = waiting == 0 ? ANNAL_OK : annal_sync(lane->store, &err);
-    lane->round++;
-    for (size_t i = lane->settled; waiting > 0 && i < lane->item_count; i++) {
-        struct item *item = &lane->items[i];
+    annal_status synced = waiting == 0 ? ANNAL_OK : annal_sync(appender->store, &err);
+    appender->round++;
+    for (size_t i = appender->settled; waiting > 0 && i < appender->item_count; i++) {
+        struct item *item = &appender->items[i];
         struct writer *writer = item->writer;
-        if (!item->waits)
+        if (!item->is_waiting)
             continue;
-        item->waits = false;
-        if (writer->round != lane->round) {
-            writer->round = lane->round;
+        item->is_waiting = false;
+        if (writer->round != appender->round) {
+            writer->round = appender->round;
             writer->result = (annal_sync_result){0};
             writer->err = (annal_error){0};
             writer->status = annal_writer_sync(writer->writer, &writer->result, &writer->err);
@@ -201,28 +201,28 @@ static void settle(struct lane *lane)
         uint64_t last = item->seq + item->count - 1;
         bool refused = writer->result.refused_seq > 0 && last >= writer->result.refused_seq;
         bool unknown = writer->result.unknown_seq > 0 && last >= writer->result.unknown_seq;
-        bool told = writer->status == ANNAL_ERR_IO || writer->status == ANNAL_ERR_UNKNOWN;
+        bool is_reported = writer->status == ANNAL_ERR_IO || writer->status == ANNAL_ERR_UNKNOWN;
         if (item->has_id && (synced < 0 || writer->status < 0)) {
-            annal_status again = append(lane, item, ANNAL_LEVEL_SYNC, &err);
+            annal_status again = append(appender, item, ANNAL_LEVEL_SYNC, &err);
             if (again < 0)
                 fail_item(item, again, &err);
-        } else if (writer->status < 0 && (refused || unknown || !told)) {
+        } else if (writer->status < 0 && (refused || unknown || !is_reported)) {
             fail_item(item, refused ? ANNAL_ERR_IO : ANNAL_ERR_UNKNOWN, &writer->err);
         }
     }
-    lane->settled = lane->item_count;
+    appender->settled = appender->item_count;
 }
 
 /* Sync a session, or all sessions if it is empty. */
-static annal_status sync_now(struct lane *lane, annal_slice session, annal_error *err)
+static annal_status sync_now(struct appender *appender, annal_slice session, annal_error *err)
 {
-    settle(lane);
-    struct writer *writer = session.len > 0 ? *find_writer(lane, session) : NULL;
+    settle(appender);
+    struct writer *writer = session.len > 0 ? *find_writer(appender, session) : NULL;
     return writer != NULL ? annal_writer_sync(writer->writer, NULL, err)
-                          : annal_sync(lane->store, err);
+                          : annal_sync(appender->store, err);
 }
 
-static void run_item(struct lane *lane, struct item *item, bool alone)
+static void run_item(struct appender *appender, struct item *item, bool alone)
 {
     struct args *args = &item->job->args;
     annal_error err = {0};
@@ -234,25 +234,25 @@ static void run_item(struct lane *lane, struct item *item, bool alone)
     skip_drafts(args, item->count);
     annal_status status = ANNAL_OK;
     if (item->level == ANNAL_LEVEL_DEFAULT) {
-        status = sync_now(lane, session, &err);
-    } else if ((status = get_writer(lane, session, &item->writer, &err)) >= 0) {
+        status = sync_now(appender, session, &err);
+    } else if ((status = get_writer(appender, session, &item->writer, &err)) >= 0) {
         bool later = item->level == ANNAL_LEVEL_SYNC && !alone;
-        status = append(lane, item, later ? ANNAL_LEVEL_BATCH : item->level, &err);
-        item->waits = later && status >= 0;
+        status = append(appender, item, later ? ANNAL_LEVEL_BATCH : item->level, &err);
+        item->is_waiting = later && status >= 0;
     }
     if (status >= 0)
         return;
     fail_item(item, status, &err);
     if (status == ANNAL_ERR_IO || status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED)
-        settle(lane);
+        settle(appender);
 }
 
 /* Write the answers, one after the other, into the tables of their jobs. */
-static void finish(struct lane *lane)
+static void finish(struct appender *appender)
 {
-    settle(lane);
-    for (size_t i = 0; i < lane->item_count; i++) {
-        struct item *item = &lane->items[i];
+    settle(appender);
+    for (size_t i = 0; i < appender->item_count; i++) {
+        struct item *item = &appender->items[i];
         struct table *table = &item->job->table;
         if (item->status >= 0) {
             table_number(table, (int64_t)item->seq);
@@ -263,42 +263,42 @@ static void finish(struct lane *lane)
         }
         free(item->error);
     }
-    lane->item_count = lane->settled = 0;
-    if (lane->writer_count > WRITERS_MAX)
-        close_writers(lane);
+    appender->item_count = appender->settled = 0;
+    if (appender->writer_count > WRITERS_MAX)
+        close_writers(appender);
 }
 
-static struct item *add_item(struct lane *lane, struct job *job)
+static struct item *add_item(struct appender *appender, struct job *job)
 {
-    if (lane->item_count == lane->item_room) {
-        size_t room = 2 * lane->item_room + 64;
-        struct item *grown = realloc(lane->items, room * sizeof *grown);
+    if (appender->item_count == appender->item_room) {
+        size_t room = 2 * appender->item_room + 64;
+        struct item *grown = realloc(appender->items, room * sizeof *grown);
         if (grown == NULL)
             return NULL;
-        lane->items = grown;
-        lane->item_room = room;
+        appender->items = grown;
+        appender->item_room = room;
     }
-    struct item *item = &lane->items[lane->item_count++];
+    struct item *item = &appender->items[appender->item_count++];
     *item = (struct item){.job = job};
     return item;
 }
 
 /* A job has the number of its appends, and then these. */
-static void run_batch(struct lane *lane, struct job *jobs)
+static void run_batch(struct appender *appender, struct job *jobs)
 {
     for (struct job *job = jobs; job != NULL; job = job->next) {
         size_t count = (size_t)args_number(&job->args);
         bool alone = job == jobs && job->next == NULL && count == 1;
         for (size_t i = 0; i < count; i++) {
-            struct item *item = add_item(lane, job);
+            struct item *item = add_item(appender, job);
             if (item == NULL) {
                 job->status = ANNAL_ERR_NOMEM;
                 break;
             }
-            run_item(lane, item, alone);
+            run_item(appender, item, alone);
         }
     }
-    finish(lane);
+    finish(appender);
     while (jobs != NULL) {
         struct job *job = jobs;
         jobs = job->next;
@@ -308,69 +308,69 @@ static void run_batch(struct lane *lane, struct job *jobs)
 
 /* ---- The thread ---- */
 
-static void *run_lane(void *arg)
+static void *run_appender(void *arg)
 {
-    struct lane *lane = arg;
-    pthread_mutex_lock(&lane->lock);
+    struct appender *appender = arg;
+    pthread_mutex_lock(&appender->lock);
     for (;;) {
-        while (lane->first == NULL && !lane->stop)
-            pthread_cond_wait(&lane->more, &lane->lock);
-        struct job *jobs = lane->first;
+        while (appender->first == NULL && !appender->is_stopping)
+            pthread_cond_wait(&appender->more, &appender->lock);
+        struct job *jobs = appender->first;
         if (jobs == NULL)
             break;
-        lane->first = NULL;
-        lane->last = &lane->first;
-        pthread_mutex_unlock(&lane->lock);
-        run_batch(lane, jobs);
-        pthread_mutex_lock(&lane->lock);
+        appender->first = NULL;
+        appender->last = &appender->first;
+        pthread_mutex_unlock(&appender->lock);
+        run_batch(appender, jobs);
+        pthread_mutex_lock(&appender->lock);
     }
-    pthread_mutex_unlock(&lane->lock);
-    close_writers(lane);
-    free(lane->items);
+    pthread_mutex_unlock(&appender->lock);
+    close_writers(appender);
+    free(appender->items);
     return NULL;
 }
 
-struct lane *lane_open(annal_store *store, struct base *base)
+struct appender *appender_open(annal_store *store, struct base *base)
 {
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (lane == NULL)
+    struct appender *appender = calloc(1, sizeof *appender);
+    if (appender == NULL)
         return NULL;
-    lane->store = store;
-    lane->base = base;
-    lane->last = &lane->first;
-    pthread_mutex_init(&lane->lock, NULL);
-    pthread_cond_init(&lane->more, NULL);
+    appender->store = store;
+    appender->base = base;
+    appender->last = &appender->first;
+    pthread_mutex_init(&appender->lock, NULL);
+    pthread_cond_init(&appender->more, NULL);
     sigset_t blocked, before;
     sigfillset(&blocked);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int failed = pthread_create(&lane->thread, NULL, run_lane, lane);
+    int failed = pthread_create(&appender->thread, NULL, run_appender, appender);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed == 0)
-        return lane;
-    free(lane);
+        return appender;
+    free(appender);
     return NULL;
 }
 
-void lane_submit(struct lane *lane, struct job *job)
+void appender_submit(struct appender *appender, struct job *job)
 {
     job->next = NULL;
-    pthread_mutex_lock(&lane->lock);
-    *lane->last = job;
-    lane->last = &job->next;
-    pthread_cond_signal(&lane->more);
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_lock(&appender->lock);
+    *appender->last = job;
+    appender->last = &job->next;
+    pthread_cond_signal(&appender->more);
+    pthread_mutex_unlock(&appender->lock);
 }
 
-void lane_close(struct lane *lane)
+void appender_close(struct appender *appender)
 {
-    if (lane == NULL)
+    if (appender == NULL)
         return;
-    pthread_mutex_lock(&lane->lock);
-    lane->stop = true;
-    pthread_cond_signal(&lane->more);
-    pthread_mutex_unlock(&lane->lock);
-    pthread_join(lane->thread, NULL);
-    pthread_mutex_destroy(&lane->lock);
-    pthread_cond_destroy(&lane->more);
-    free(lane);
+    pthread_mutex_lock(&appender->lock);
+    appender->is_stopping = true;
+    pthread_cond_signal(&appender->more);
+    pthread_mutex_unlock(&appender->lock);
+    pthread_join(appender->thread, NULL);
+    pthread_mutex_destroy(&appender->lock);
+    pthread_cond_destroy(&appender->more);
+    free(appender);
 }
