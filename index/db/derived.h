@@ -35,6 +35,11 @@ struct derived_ops {
      * writer's. Without this function the tables always count as current.
      */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
+    /*
+     * Register what the tables use, on any connection: since SQLite 3.44 a check of the database
+     * opens its virtual tables. May be NULL.
+     */
+    annal_status (*add_functions)(void *arg, sqlite3 *db, annal_error *err);
     /* Called after a transaction has begun. May be NULL. */
     annal_status (*begun)(void *arg, annal_error *err);
     /* finalizes statements on the writer's connection before it is closed */

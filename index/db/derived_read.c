@@ -175,7 +175,11 @@ static annal_status check(const struct derived *derived, sqlite3 *db, annal_erro
         derived->rollback ? "PRAGMA integrity_check(2147483647)" : "PRAGMA quick_check(2147483647)";
     bool maybe_null = false, null = false;
     int rc = SQLITE_DONE;
-    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    annal_status status = derived->ops->add_functions == NULL
+                              ? ANNAL_OK
+                              : derived->ops->add_functions(derived->arg, db, err);
+    if (status >= 0)
+        status = annal__db_prepare(db, sql, &stmt, err);
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         const char *found = (const char *)sqlite3_column_text(stmt, 0);
         if (found != NULL && strncmp(found, "NULL value in ", 14) == 0)

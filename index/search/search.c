@@ -267,6 +267,12 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
     return status < 0 ? status : annal__db_exec(db, annal__sql_search, err);
 }
 
+static annal_status add_functions(void *arg, sqlite3 *db, annal_error *err)
+{
+    struct search *search = arg;
+    return annal__search_add_functions(db, search->derived.store, err);
+}
+
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     struct search *search = arg;
@@ -287,7 +293,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
         {&search->drop_documents, "DELETE FROM documents WHERE session_id = ?1"},
         {&search->drop_calls, "DELETE FROM calls WHERE session_id = ?1"},
     };
-    annal_status status = annal__search_add_functions(db, search->derived.store, err);
+    annal_status status = add_functions(search, db, err);
     for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
         status = annal__db_prepare(db, all[i].sql, all[i].stmt, err);
     if (status >= 0)
@@ -308,7 +314,8 @@ static void closing(void *arg)
     annal__follower_close(&search->follower);
 }
 
-static const struct derived_ops derived_ops = {.make = make, .opened = opened, .closing = closing};
+static const struct derived_ops derived_ops = {
+    .make = make, .opened = opened, .add_functions = add_functions, .closing = closing};
 
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err)

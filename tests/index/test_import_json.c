@@ -81,6 +81,10 @@ static void check(const char *text, bool as_line)
     for (size_t at = 0; at < QUESTIONS * PATHS * PATHS; at++) {
         size_t question = at % QUESTIONS;
         const char *path = paths[at / QUESTIONS % PATHS], *other = paths[at / QUESTIONS / PATHS];
+        /* SQLite 3.45 and later remove a second member of the same name with a second path. */
+        if (path == other && strstr(questions[question], "json_remove(?1, ?2, ?3)") != NULL &&
+            sqlite3_libversion_number() >= 3045000)
+            continue;
         char *got = answer(ask_ours[question], text, path, other);
         char *want = answer(ask_plain[question], text, path, other);
         ck_assert_msg(strcmp(got, want) == 0, "%s of %s, %s, %s:\n%s, not\n%s", questions[question],

@@ -282,7 +282,9 @@ def test_a_body_without_a_length_is_refused_with_a_message():
         assert closed and b"HTTP/1.1 413" in answer and b"the body is longer than 1048576 bytes" in answer, answer[:300]
         for coding in (b"gzip", b"identity", b"gzip, chunked"):
             answer, closed = raw_answer(server, head + b"Transfer-Encoding: " + coding + b"\r\n\r\nabc")
-            assert closed and answer.startswith(b"HTTP/1.1 400") and b"'chunked'" in answer, answer[:300]
+            assert closed and answer.startswith(b"HTTP/1.1 400"), answer[:300]
+            # libmicrohttpd 1.0 answers some of them by itself.
+            assert b"'chunked'" in answer or b"Transfer-Encoding used in request is not supported" in answer, answer[:300]
         server.get("/sessions")
 
 

@@ -319,6 +319,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--clean") == 0) {
         clean("/tmp");
         clean("/dev/shm");
+        clean("/var/tmp");
         clean(getenv("TMPDIR"));
         return 0;
     }
