@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread of a store waits for all of its tails. A job here requests the next events of a tail. */
+/* One thread waits for all tails of a store. A job here requests the next events of a tail. */
 #include "native.h"
 
 #include <poll.h>
