@@ -3,35 +3,35 @@
 #
 #   make test                         build with sanitizers, run the tests: README says how long it takes
 #   make check                        the tests that prove more: power cuts, faults, fuzzers, importers, documents
-#   make check-long [PART='a b'] [SEED=7]  what takes longer, in parts of less than 30 minutes: tests/check_long.sh --list
+#   make check-long [PART='a b'] [SEED=7]  longer tests, in parts of less than 30 minutes: tests/check_long.sh --list
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
 #   make node [TESTS=tests/tail.test.mjs]  build the npm package of bindings/node, run its tests on Node 22, 24 and 26
-#   make bench-python                 the Python package beside what people use instead; five minutes
+#   make bench-python                 the Python package beside its alternatives; five minutes
 #   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
 #   make test-web [PART=long]         the same into another place, compare, and use the page in Chromium
-#   make bench-serve [SPARE=2]        annal serve with 1,000 live streams: what is asked, what was measured; a minute
+#   make bench-serve [SPARE=2]        annal serve with 1,000 live streams: goals and measured values; a minute
 #   make web-pictures                 docs/serve/*.webp, of the page in Chromium
-#   make faults                       every call of every scene fails in every way that fits it
-#   make flips                        every bit of a journal, a commit log and a snapshot
+#   make faults                       make every call of every scene fail in every way that fits it
+#   make flips                        flip every bit of a journal, a commit log and a snapshot
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones; a
 #                                     reader that looks after each of a million answers
-#   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
-#   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
-#   make test-cluster [PART='a b'] [SEED=1]  shippers, networks and servers fail, and the target equals the
+#   make soak ROUNDS=100000 SEED=1    kill writers with SIGKILL; acknowledged events must survive
+#   make stops [ROUNDS=300 SEED=1 PAUSE=20]  stop processes; others wait for them up to a limit
+#   make test-cluster [PART='a b'] [SEED=1]  make shippers, networks and servers fail; the target must equal the
 #                                     journals: tests/ship/cluster.sh --list
-#   make bench-ship [PART=dense]      annal ship beside a bare COPY, to Parquet, its lag, what agents notice: asked and measured
+#   make bench-ship [PART=dense]      annal ship beside a bare COPY, to Parquet, its lag, its cost for agents; goals, measurements
 #   make fleet                        10,000 hosts ship to one PostgreSQL, until it is the limit; a quarter of an hour
-#   make power                        the power is cut after every operation, in 200 ways
-#   make model                        who may write a session, explored with SPIN
-#   make mutate                       whether the tests notice mistakes in the product, one after the other
-#   make fuzz [SECONDS=60] [SEED=7]   every fuzzer for so long, with clang
-#   make coverage                     which branches of journal/ the tests take
-#   make bench                        Annal beside what one would choose instead: build/bench-results; up to an hour
+#   make power                        cut the power after every operation, in 200 ways
+#   make model                        explore the ownership of sessions with SPIN
+#   make mutate                       check that the tests notice mistakes in the product, one after the other
+#   make fuzz [SECONDS=60] [SEED=7]   run every fuzzer for SECONDS, with clang
+#   make coverage                     the branches of journal/ that the tests take
+#   make bench                        Annal beside its alternatives: build/bench-results; up to an hour
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
-#   make bench-parts                  what single parts of Annal cost
+#   make bench-parts                  the cost of single parts of Annal
 #   make picture                      run the command and draw docs/terminal.svg
 #   make man                          docs/annal.1, from the tables of the verbs and tools/manual/annal.1.in
 #   make reference                    HTML and manual pages of the library, from its headers: build/release/reference
@@ -47,7 +47,7 @@ export DESTDIR
 build: setup
 	cmake --preset release && cmake --build --preset release
 
-# The last lines are what ran in each folder. Tests that belong to make check have the label check: annal_add_test() in
+# The last lines count the tests of each folder. Tests that belong to make check have the label check: annal_add_test() in
 # tests/CMakeLists.txt.
 test: setup
 	cmake --preset dev
@@ -115,7 +115,7 @@ contend: setup
 	ANNAL_TEST_FULL=1 build/bench/tests/packs/test_packs contend
 	ANNAL_TEST_FULL=1 CK_DEFAULT_TIMEOUT=1200 build/bench/tests/crash/test_crash share
 
-# Each fuzzer for so long; what one finds is kept: tests/fuzz/run.sh.
+# Each fuzzer for SECONDS; findings are kept: tests/fuzz/run.sh.
 SECONDS ?= 60
 fuzz: setup
 	@cmake/setup.sh ci
@@ -134,8 +134,7 @@ faults: setup
 	cmake --build --preset dev --target test_faults
 	TMPDIR=$${TMPDIR:-/dev/shm} ANNAL_FAULTS=all CK_FORK=no build/dev/tests/crash/test_faults
 
-# Some minutes. What is counted is printed at the end.
-# SECONDS_MOST ends it earlier; the last line says how to go on: FIRST=.
+# Some minutes. The counts are printed at the end. SECONDS_MOST ends it earlier; the last line says how to continue: FIRST=.
 soak: setup
 	cmake --preset bench && cmake --build --preset bench --target soak
 	build/bench/tests/crash/soak $(or $(ROUNDS),100000) $(or $(SEED),1) $(or $(FIRST),0) $(SECONDS_MOST)

@@ -11,7 +11,7 @@ if(LIBANNAL_BUILT)
     find_package(PkgConfig REQUIRED)
     find_package(Threads REQUIRED)
     pkg_check_modules(BELOW REQUIRED IMPORTED_TARGET sqlite3 libzstd libmd libutf8proc)
-    # That libannal.a was made for the shared one, which has more functions.
+    # That libannal.a was compiled for the shared library, which has more functions.
     set(CMAKE_FIND_LIBRARY_SUFFIXES ${suffixes})
     pkg_check_modules(SHARED REQUIRED IMPORTED_TARGET libxxhash)
     add_library(annal INTERFACE)

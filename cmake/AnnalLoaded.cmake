@@ -2,7 +2,7 @@
 # annal_loaded_library(TARGET NAME PACKAGE HEADERS FUNCTION…)
 #
 # TARGET loads the library of a pkg-config module itself, when a verb needs it: tools/load/library.h. Its sources include
-# <loaded/NAME.h>, which is made here, in place of HEADERS. A function that is not listed is not found by the linker.
+# <loaded/NAME.h>, which this function writes, in place of HEADERS. A function that is not listed is not found by the linker.
 function(annal_loaded_library target name package headers)
     # The name under which the loader knows it.
     list(GET ${package}_LINK_LIBRARIES 0 path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The functions that every folder's CMakeLists.txt is made of.
+# The functions that every folder's CMakeLists.txt uses.
 
-# Warnings and sanitizers, said once.
+# Warnings and sanitizers, for all targets.
 set(ANNAL_SANITIZE "" CACHE STRING "Sanitizers to build with, for instance address,undefined")
 add_library(annal_flags INTERFACE)
 target_compile_features(annal_flags INTERFACE c_std_11)
@@ -30,7 +30,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 #
 # One folder of the library, as an object library. It sees its own headers, journal/base, and the
 # public headers of what it USES; nothing else is on its include path. Each SQL file becomes the string
-# constant annal__sql_<name> (declared by whoever uses it).
+# constant annal__sql_<name> (declared by its users).
 function(annal_module name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES;LIBS;SQL")
     foreach(sql IN LISTS arg_SQL)
@@ -52,7 +52,7 @@ function(annal_module name)
 endfunction()
 
 # annal_embed_sql(NAME OUT FILE…): a C file with the text of these files as the string constant annal__sql_NAME; OUT
-# gets its path.
+# is set to its path.
 function(annal_embed_sql name out)
     string(MAKE_C_IDENTIFIER ${name} symbol)
     set(c_file ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.sql.c)
@@ -71,7 +71,7 @@ function(annal_embed_sql name out)
 endfunction()
 
 # annal_library(NAME MODULES …): libNAME.a (target NAME) and libNAME.so (target NAME_shared).
-# An installed static library asks its users for the libraries below it, the shared one brings them.
+# Users of the installed static library must link the libraries below it; the shared library links them itself.
 function(annal_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "MODULES")
     get_property(libs GLOBAL PROPERTY ANNAL_LIBS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The reference, made from the public headers by Doxygen: HTML in reference/html, manual pages of functions in
-# reference/man3, which are installed. Without Doxygen nothing is made.
+# The reference, which Doxygen generates from the public headers: HTML in reference/html, manual pages of functions in
+# reference/man3, which are installed. Without Doxygen, nothing is generated.
 option(ANNAL_REFERENCE "Make and install manual pages of the functions, if there is Doxygen" ON)
 
 set(reference_dir ${CMAKE_CURRENT_BINARY_DIR}/reference)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=… -DFILES=… -DOUTPUT=… -P EmbedFiles.cmake: files below ROOT (their names, separated by ;) as the array
-# web_files of tools/show/web_files.h. The assembler takes the bytes as they are. What is worth it is there twice, as it is
-# and as gzip; the header of that, which has the time at which it was made, is replaced by one without.
+# web_files of tools/show/web_files.h. The assembler includes the bytes unchanged. Files that compress well are embedded
+# twice, plain and as gzip; the gzip header, which contains a time, is replaced by a header without a time.
 set(gzip_header "31, 139, 8, 0, 0, 0, 0, 0, 2, 3")
 set(declared "")
 set(rows "")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# DuckDB's library for the tests, into build/duckdb. Says nothing when it is there, and fails when npm cannot get it;
+# DuckDB's library for the tests, into build/duckdb. Prints nothing if it is present, and fails if npm cannot download it;
 # the tests that need it then say that they were skipped.
 set -eu
 cd "$(dirname "$0")/.."

@@ -34,7 +34,7 @@ reference) packages="$packages doxygen" ;;
 python) packages="$packages python3-venv python3-dev" ;;
 node | web)
     [ "$1" = node ] || packages="$packages chromium fonts-inter"
-    # Where Node is not Debian's, npm comes with it.
+    # A Node that is not Debian's contains npm.
     command -v npm >/dev/null || packages="$packages nodejs npm"
     ;;
 bench) packages="$packages $bench_packages" ;;
@@ -51,7 +51,7 @@ check_sqlite() {
     }
 }
 
-# Without apt-get: nothing to do if a program and the header of each package are there.
+# Without apt-get: succeed if the programs and the header of each package are installed.
 check_elsewhere() {
     lacking=
     for program in cmake ninja cc pkg-config sqlite3; do
@@ -60,7 +60,7 @@ check_elsewhere() {
     for module in sqlite3 libzstd libxxhash libmd libutf8proc libarchive libmicrohttpd zlib check yajl; do
         pkg-config --exists "$module" 2>/dev/null || lacking="$lacking $module"
     done
-    # A header is enough, and its module has one name before 6.0 and another since.
+    # A header is enough; its module was renamed in 6.0.
     { pkg-config --exists msgpack-c || pkg-config --exists msgpack ||
         echo '#include <msgpack/pack.h>' | cc -E -; } >/dev/null 2>&1 || lacking="$lacking msgpack-c"
     [ -n "$lacking" ] || {

@@ -6,8 +6,8 @@
 #     tests/check_long.sh power        one of them
 #     SEED=7 tests/check_long.sh       all of them, with other random choices
 #
-# Without SEED the clock chooses one; it is printed, and the same seed makes the same choices again. What a part
-# printed stays in build/check-long/PART.txt. The exit status is 1 if a part failed.
+# Without SEED the clock chooses one; it is printed, and the same seed makes the same choices again. The output of a
+# part stays in build/check-long/PART.txt. The exit status is 1 if a part failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ flips       every bit of a journal, a commit log and a snapshot
 large       what make test leaves out: real logs, logs of 100 MB, long histories, every page of every database
 contend     eight processes that want the same task, 1,000 rounds; a reader behind a million appends
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
-stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
+stops       processes are stopped for 20 s, 300 times; others wait for them up to a limit
 cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times
 power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN

@@ -8,8 +8,8 @@ find "$build" -name '*.gcda' -delete
 memory=${TMPDIR:-/dev/shm} # nothing that fails there asks for a power cut
 
 # A test that fails is the business of make test; what it reached counts all the same.
-# Programs that run as somebody else cannot write what they counted, and say so among what they print: a few tests of
-# the command fail of that.
+# Programs that run as another user cannot write their counts, and print a message about it: a few tests of the command
+# fail because of that.
 export CK_FORK=no GCOV_ERROR_FILE=/dev/null CK_MAX_MSG_SIZE=1000000
 ctest --test-dir "$build" --output-on-failure --parallel 2 \
     --tests-regex '^(journal|crash|power|index|snapshot|replay|tools)[.]' || echo "coverage.sh: not every test passed"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs.sh COMMAND BUILD CC: what the pages show works, and what they name or lead to is there. Every C example compiles, the
+# docs.sh COMMAND BUILD CC: the examples of the pages work, and their names and links exist. Every C example compiles, the
 # journal in format.md proves itself to the program beside it, and every command of README.md and guide.md runs.
 set -eu
 command=$1 build=$2 CC=$3
@@ -30,7 +30,7 @@ compile check
 sed '3s/make/mAke/' "$work/journal" | "$work/check" >"$work/out" || true
 grep -q "^line 3 does" "$work/out"
 
-# Shells of others may be missing; what they are asked for is theirs to answer.
+# Other shells may be missing; their commands are not ours to test.
 cat >"$work/missing" <<'END'
 command -v jq >/dev/null || jq() { cat; }
 command -v sqlite3 >/dev/null || sqlite3() { :; }
@@ -45,7 +45,7 @@ done
     # shellcheck disable=SC2016 # words on purpose
     echo 'annal() { case " $* " in *" --format parquet "*) ;; *) command annal "$@" ;; esac; }' >>"$work/missing"
 }
-# What they load has sanitizers that they have not; only AddressSanitizer can come with them.
+# They load code with sanitizers, without having sanitizers themselves; only AddressSanitizer can be preloaded.
 case ${CFLAGS:-} in
 *thread*) echo 'sqlite3() { :; }; python3() { :; }' ;;
 *address*)
@@ -60,8 +60,8 @@ esac >>"$work/missing"
 mkdir "$work/bin"
 ln -s "$command" "$work/bin/annal"
 
-# run PAGE [DIR]: its commands for the shell, in DIR and in a store of its own; a tail that would wait for ever ends at
-# the end.
+# run PAGE [DIR]: its commands for the shell, in DIR and in a store of its own; a tail that would wait without end is
+# killed at the end.
 run() {
     rm -rf "$work/first"
     cp "$work/missing" "$work/commands"
@@ -144,7 +144,7 @@ block reducers.md jsonl 1 | "$command" --store "$work/second" append run-1 >"$wo
 "$work/reducers" "$work/second" run-1 >"$work/out"
 block reducers.md text 1 | cmp - "$work/out"
 
-# The shell does not wait for its turn unless it is told to.
+# The shell waits for a lock only with a timeout.
 grep '^sqlite3 ' docs/packs/prose.md >"$work/shells"
 if grep -v '\.timeout 5000' "$work/shells"; then
     echo "docs/packs/prose.md: this command of the shell needs .timeout 5000"

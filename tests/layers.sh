@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Nothing looks up. A quoted include stays in its folder, or is of journal/base/ or of the sys/ of a folder below it;
-# between the rooms of a folder it goes down, and each third-party header has one home. (Public headers of other folders
-# are kept in order by their CMakeLists.txt.)
+# No folder includes a header of a folder above it. A quoted include names a header of its own folder, of journal/base/, or of
+# the sys/ of a folder below; between the rooms of a folder it goes down. Each third-party header is included in a single
+# place. (CMakeLists.txt limits the public headers of other folders.)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -59,7 +59,8 @@ uses tools/serve tools/append tools/otlp tools/cli tools/show tools/export tools
 uses tools/ship tools/cli tools/export tools/show
 uses tools/cmd tools/append tools/cli tools/show tools/plot tools/import tools/export tools/report tools/ship
 
-# Bindings see what is installed, and their own header; where a second SQLite is in the process, they tell ours how to lock; and they hash names.
+# Bindings include installed headers and their own. Where the process has a second SQLite, they set the locks of ours; and they
+# hash names.
 grep -rnE --include='*.[ch]' '^ *# *include *["<]' bindings |
     grep -vE -e '^bindings/python/native/(locks|name)\.c:' -e '^bindings/node/tests/failing_sync\.c:' -e '^bindings/node/native/[a-z]+\.[ch]:[0-9]+:#include <(node_api|pthread|poll|signal|unistd|sys/(eventfd|stat))\.h>' -e 'include *<(annal/[a-z_/]+|std[a-z]+|string)\.h>' -e 'include *"native\.h"' >>"$bad" || true
 

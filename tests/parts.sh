@@ -3,8 +3,8 @@
 # For a script whose work is in parts. It has list(), which prints a line for each: its name, and what it covers; and
 # run_part NAME.
 
-# choose_parts "$@": does what --list and --one PART ask for, and exits. Else parts are those that were named, or all; exit
-# status 2 if one is unknown.
+# choose_parts "$@": handles --list and --one PART, and exits. Else sets parts to the named parts, or all of them; exit
+# status 2 if a part is unknown.
 choose_parts() {
     case ${1:-} in
     --list)

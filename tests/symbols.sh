@@ -20,7 +20,7 @@ shown=$(nm --dynamic --defined-only "$2" | awk '$3 !~ /^annal_[a-z]/ && $3 !~ /a
     exit 1
 }
 
-# What the loader has to load costs every start: tools/load/library.h.
+# Every library that the loader loads costs time at each start: tools/load/library.h.
 needed=$(objdump -p "$2" "$3" | awk '$1 == "NEEDED" { print $2 }' |
     grep -vE '^lib(annal|sqlite3|zstd|xxhash|md|utf8proc|m|c|pthread|[atu]b?san|gcc_s|rt|dl)\.so|^ld-linux' || true)
 [ -z "$needed" ] || {
@@ -29,7 +29,7 @@ needed=$(objdump -p "$2" "$3" | awk '$1 == "NEEDED" { print $2 }' |
     exit 1
 }
 
-# The extension shows its entry alone, and takes SQLite from whoever loads it.
+# The extension exports only its entry point, and uses the SQLite of its host.
 [ -n "${4:-}" ] || exit 0
 shown=$({
     nm --dynamic --defined-only "$4" | awk '$3 != "sqlite3_annalsqlite_init" && $3 !~ /asan/ { print $3 }'

@@ -12,7 +12,7 @@
 #   container  the steps of Containerfile in a root
 #
 # Without SYSTEM: debian-13, clang, aarch64 and container. PHASES='root user install python' are the phases to run. A root
-# in which something failed stays. What is compiled goes through a ccache of its own, build/systems/ccache.
+# with a failure is kept. Compilers use their own ccache, build/systems/ccache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,7 +54,7 @@ base() {
     debian-12) from=(bookworm "$to") ;;
     debian-13) from=(trixie "$to") ;;
     ubuntu-*)
-        # Its keys come from a package of Debian 13.
+        # A package of Debian 13 contains its keys.
         base debian-13
         within "$roots/base-debian-13" sh -c 'apt-get update -qq && apt-get install -y -qq ubuntu-keyring' >/dev/null
         words+=(--components="main,universe" --keyring="$roots/base-debian-13/usr/share/keyrings/ubuntu-archive-keyring.gpg")
@@ -116,7 +116,7 @@ run_phase() {
     esac
 }
 
-# sqlite ROOT: what README says to do where SQLite is too old, with the sources as Debian 13 has them.
+# sqlite ROOT: follow the README for a too old SQLite, with the sources of Debian 13.
 sqlite() {
     local work=$roots/sqlite
     if [ ! -e "$work/made" ]; then

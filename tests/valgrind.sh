@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # valgrind.sh BUILD: the suites of the library and the corpora of the fuzzers under memcheck, in a build without sanitizers,
-# one a core. What a test forks is left alone: it mostly exists to be killed. So are the suites of the command, which only
-# fork, and those of crashes, which open thousands of stores; the address sanitizer has them all.
+# one for each core. Children that a test forks are not checked: most exist to be killed. Neither are the suites of the
+# command, which only fork, and the suites of crashes, which open thousands of stores; the address sanitizer checks them all.
 set -eu
 export ANNAL_TEST_QUICK=1
 

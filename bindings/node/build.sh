@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # build.sh: build the addon and pack it: build/node/dist/libannal-VERSION.tgz, and the same unpacked where the tests find it,
-# build/node/dev/node_modules/libannal. Ends with 77 if npm cannot get what that needs.
-# LIBANNAL_BUILT: a build directory of the library (build/release), whose libannal.a is taken instead of building it once more.
+# build/node/dev/node_modules/libannal. Ends with 77 if npm cannot download the needed packages.
+# LIBANNAL_BUILT: a build directory of the library (build/release), whose libannal.a is used instead of building it again.
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD

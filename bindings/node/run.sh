@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh VERSION [FILE…]: type-check the package and run its tests on this major version of Node. build.sh comes before.
+# run.sh VERSION [FILE…]: type-check the package and run its tests on this major version of Node. Run build.sh first.
 # LIBANNAL_FULL=1: in their long form.
 set -eu
 cd "$(dirname "$0")/../.."

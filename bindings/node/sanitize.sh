@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # sanitize.sh: the tests of the addon on Node 22, with the addon and the library built with the address and undefined
-# sanitizers. build.sh comes before; the package is left with the sanitized addon.
+# sanitizers. Run build.sh first; the package then contains the sanitized addon.
 set -eu
 cd "$(dirname "$0")/../.."
 dev=$PWD/build/node/dev

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# short.sh: the tests in their short form: with the library as build/release has it, without those that are marked long, and
-# without mypy, which takes minutes where it has no cache. About 20 seconds on two cores.
+# short.sh: the tests in their short form: with the library of build/release, without tests that are marked long, and without
+# mypy, which takes minutes without its cache. About 20 seconds on two cores.
 set -eu
 cd "$(dirname "$0")"
 LIBANNAL_BUILT=build/release ./install.sh

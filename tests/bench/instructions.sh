@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # instructions.sh BUILD [--record]: how many instructions an event takes on each hot path, under callgrind, against
-# the bounds in instructions.txt. More than 5 % above one is a failure. --record writes the bounds anew.
-# Exit status 77: it cannot be said here.
+# the bounds in instructions.txt. More than 5 % above a bound is a failure. --record writes the bounds again.
+# Exit status 77: this machine cannot count instructions.
 set -euo pipefail
 program=$1/tests/bench/instructions
 bounds=$(dirname "$0")/instructions.txt

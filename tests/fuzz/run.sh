@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run every fuzzer of a build with libFuzzer for so many seconds, one after the other, and print what they did.
+# Run every fuzzer of a build with libFuzzer for SECONDS, one after the other, and print the results.
 #
 #     tests/fuzz/run.sh BUILD SECONDS [NAME…]
 #
-# What a fuzzer finds new is kept in $ANNAL_FUZZ_CORPUS/NAME/ (~/.cache/annal-fuzz), where the next run begins; what makes it
-# fail goes to BUILD/tests/fuzz/crash-NAME-…. SEED=N makes the same choices again on the same corpus; without it the clock
-# chooses. tests/fuzz/keep.sh takes over into the tree what reaches new code.
+# New inputs of a fuzzer are kept in $ANNAL_FUZZ_CORPUS/NAME/ (~/.cache/annal-fuzz), where the next run begins; an input that
+# makes it fail is written to BUILD/tests/fuzz/crash-NAME-…. SEED=N makes the same choices again on the same corpus; without it
+# the clock chooses. tests/fuzz/keep.sh copies inputs that reach new code into the tree.
 set -euo pipefail
 build=$1/tests/fuzz
 kept=${ANNAL_FUZZ_CORPUS:-$HOME/.cache/annal-fuzz}

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The golden files are what they were: every file of DIR is in its MANIFEST, with this hash.
+# Check that the golden files are unchanged: every file of DIR is in its MANIFEST, with this hash.
 #
 #     manifest.sh DIR             check
-#     manifest.sh --write DIR     once, when DIR is made
+#     manifest.sh --write DIR     once, when DIR is created
 set -euo pipefail
 list() {
     (cd "$1" && find . -type f ! -name MANIFEST -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Explore tests/model/ownership.pml with SPIN: the rules hold in every state, and with one of them left
-# out a way to lose an event is found. Needs Debian's spin and gcc.
+# Explore tests/model/ownership.pml with SPIN: the rules hold in every state, and without any single rule
+# SPIN finds a way to lose an event. Needs Debian's spin and gcc.
 #   run.sh           everything; a line for each run
 #   run.sh NAME      one run by its name, and for a broken rule the story that SPIN found
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run_test.sh PROGRAM: a test that hangs, is killed, or leaves processes and files behind neither blocks CTest nor the next run.
+# run_test.sh PROGRAM: a test that hangs, is killed, or leaves processes and files does not block CTest or the next run.
 set -euo pipefail
 program=$1
 mark=$$.$RANDOM # in the command line of each process that is started here

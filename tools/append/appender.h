@@ -51,7 +51,7 @@ annal_status appender_put(struct appender *appender, const annal_draft *draft, s
                           annal_error *err);
 void appender_fail(struct appender *appender, annal_error *err);
 
-/* Return whether so much was appended that it should be acknowledged now. */
+/* Return whether the appended events should be acknowledged now, because they are many. */
 bool appender_is_full(const struct appender *appender);
 
 /*

@@ -21,7 +21,7 @@ static int fail(const char *what, const char *verb)
     return 1;
 }
 
-/* The verb of a line "@verb NAME", by its place in commands[]; -1: there is none. */
+/* The verb of a line "@verb NAME", by its place in commands[]; -1 if it does not exist. */
 static int place_of(const char *name)
 {
     for (int i = 0; commands[i] != NULL; i++)

@@ -209,7 +209,7 @@ static bool is_host(const char *ours, const char *host, const char *usual_port)
 }
 
 /* Check for names of this host itself, with any port: ssh -L forwards another port to ours. No
- * foreign name can be made to equal them, so they need no list. */
+ * foreign name can equal them, so they need no list. */
 static bool is_local(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};

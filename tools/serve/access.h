@@ -5,7 +5,7 @@
  * (1) Over TCP every request of the API needs a token, also on the loopback interface: otherwise
  *     other users of the host could read what mode 0700 of the store keeps from them. Over a Unix
  *     socket no token is needed: the permissions of its directory decide.
- * (2) A token has the right to read, or to read and write. The token file has one token per line:
+ * (2) A token has the right to read, or to read and write. The token file has a token on each line:
  *     TOKEN, "read TOKEN" or "write TOKEN"; # starts a comment. A missing file is created with mode
  *     0600 and one token that may write. A file that other users can read is refused.
  * (3) Tokens are compared by their SHA-256, in constant time, and always with all tokens.
@@ -34,7 +34,7 @@ struct access_token {
 struct access {
     struct access_token *tokens;
     size_t token_count;
-    /* The first token that may write, for --open; "" if there is none or it is too long. */
+    /* The first token that may write, for --open; "" if no such token exists or it is too long. */
     char first[TOKEN_TEXT_BYTES];
     char **hosts; /* "127.0.0.1:7117", in lower case */
     size_t host_count;
@@ -51,13 +51,13 @@ annal_status access_read(struct access *access, FILE *file, const char *path, an
 /* Create a token that may read, for as long as the server runs, if no file can be created. */
 annal_status access_token_in_memory(struct access *access, annal_error *err);
 
-/* Add a name of the server; port is appended if it has none. */
+/* Add a name of the server; the port is appended if the name has no port. */
 annal_status access_host(struct access *access, const char *host, unsigned port, annal_error *err);
 
 /* Return the right of a token, and its index. */
 enum right access_right(const struct access *access, const char *token, int *out_index);
 
-/* Check the headers Host and Origin; NULL if the request has none. */
+/* Check the headers Host and Origin; NULL if the request lacks the header. */
 bool access_host_is_ours(const struct access *access, const char *host);
 bool access_origin_is_ours(const struct access *access, const char *origin, const char *host);
 

@@ -89,7 +89,7 @@ void ask_schema(struct serve *serve, struct request *request)
     " USING (session_id, call_id, seq)"                                                            \
     " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
 
-/* Run the query in a process with another time zone, which reads the bounds as they were given. */
+/* Run the query in a process with another time zone, which reads the given bounds. */
 static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
                         const struct time_range *range)
 {

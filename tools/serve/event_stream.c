@@ -296,7 +296,7 @@ static annal_status put_id(struct stream *stream, struct buf *text)
     return status < 0 ? status : annal__buf_append(text, "\n", 1);
 }
 
-/* Note that an event is sent. Returns false if the client already has it. */
+/* Note that an event is sent. Returns false if the client has received it already. */
 static bool note_event(struct place_of_all *all, annal_slice session, const annal_event *event)
 {
     uint64_t hash = annal__hash(session.ptr, session.len, 0) >> 16;
@@ -373,7 +373,7 @@ static annal_status begin_again(struct stream *stream, struct buf *text, int epo
     return status < 0 ? status : ANNAL_DAMAGE;
 }
 
-/* Put the next event. Returns ANNAL_END if there is none. */
+/* Put the next event. Returns ANNAL_END if no event is left. */
 static annal_status put_next(struct stream *stream, struct stream_part *part, struct buf *text,
                              int epoll)
 {

@@ -429,7 +429,7 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* Take bytes of a body; MHD calls again with the remaining bytes, of which there are none. */
+/* Take bytes of a body, always all of them: MHD would call again for remaining bytes. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
     size_t count = *len;

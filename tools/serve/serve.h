@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annal serve: common parts of its files. docs/serve.md describes what is served and who has
- * access.
+ * annal serve: common parts of its files. docs/serve.md describes the API and the rights.
  *
  * A complete request arrives through http.h; access.h checks its rights, and routes.c finds its
  * route. Most routes call the store in a thread of the pool (pool.h) and answer with a text; routes
@@ -109,7 +108,7 @@ void ask_diff(struct serve *serve, struct request *request);
 annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event);
 annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage);
 
-/* Answer with a file of the embedded page (web.c). Returns false if there is no such file. */
+/* Answer with a file of the embedded page (web.c). Returns false if the page has no such file. */
 bool web_answer(struct request *request);
 
 #endif

@@ -39,7 +39,7 @@
 
 /* ---- Downloads ---- */
 
-/* Create a directory for one file, which is unlinked as soon as it is open. */
+/* Create a directory for one file, which is unlinked after it is opened. */
 static annal_status make_place(char path[PATH_BYTES], annal_error *err)
 {
     const char *above = getenv("TMPDIR");

@@ -3,8 +3,8 @@
  * Saves events that were appended here after the home of their session was lost.
  *
  * (1) Late events are those after the last event that both sides have, if the target has other
- *     events after it. As long as the target has none, they are not late: if this store becomes the
- *     home again first, they are shipped.
+ *     events after it. As long as the target has no such events, they are not late: if this store
+ *     becomes the home again first, they are shipped.
  * (2) Late events are copied, not forked: a fork needs the journal of its parent, and that journal
  *     is about to be replaced by the target's history.
  * (3) The copy is named SESSION.late-EPOCH, with the epoch of the lost lease. It begins with an

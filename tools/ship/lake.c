@@ -334,7 +334,7 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
                : status;
 }
 
-/* Read the next manifest. ANNAL_ERR_NOTFOUND: there are no more. */
+/* Read the next manifest. ANNAL_ERR_NOTFOUND: it was the last. */
 static annal_status read_next(struct ship_target *lake, annal_error *err)
 {
     char name[NAME_BYTES];

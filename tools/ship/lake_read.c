@@ -234,7 +234,7 @@ static annal_status add_file(struct reading *reading, struct lake_file *file)
     return ANNAL_OK;
 }
 
-/* Return the file that contains the rows of this one now, and shorten the path to it for later
+/* Return the file that contains the rows of this file now, and shorten the path to it for later
  * calls. Only a later manifest replaces a file, so this ends. */
 static struct lake_file *live(struct lake_file *file)
 {

@@ -8,8 +8,8 @@
  *     _log/_exists and then trying to create it again.
  * (2) The server copies ….tmp to its final name, and ….tmp is removed. A process that finds no
  *     ….tmp is late: another one has done it.
- * (3) A Parquet file is first written to an unnamed file in TMPDIR, so a killed shipper leaves
- *     nothing behind. The file is reused for the next one.
+ * (3) A Parquet file is first written to an unnamed file in TMPDIR, so a killed shipper leaves no
+ *     file. The file is reused for the next Parquet file.
  * (4) Failures that may be temporary (no connection, silence, 5xx, 429) are ANNAL_ERR_BUSY. The
  *     server may have executed the request nevertheless; the caller reads the log again.
  */

@@ -16,8 +16,8 @@ static void read_home(const PGresult *result, int row, int column, struct home *
     out->seconds_left = strtod(postgres_text(result, row, column + 2), NULL);
 }
 
-/* Take a home. The server's limit equals ours, so a store that was told of an unreachable target
- * does not become the home later. */
+/* Take a home. The server's limit equals ours, so a store that reported an unreachable target does
+ * not become the home later. */
 static annal_status take(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err)
 {

@@ -50,7 +50,7 @@ struct pull {
 struct pulling {
     struct pull *pull;
     struct ship_origin origin;
-    annal_session_info here; /* the local session; last_seq 0 if there is none */
+    annal_session_info here; /* the local session; last_seq 0 if it does not exist */
     annal__rebuild *rebuild;
     uint64_t seq; /* seq of the last written event */
 };
