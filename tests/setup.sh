@@ -24,7 +24,7 @@ fail() {
     exit 1
 }
 
-without_apt cat cmake ninja cc pkg-config || fail "it fails where everything exists"
+without_apt cat cmake ninja cc pkg-config sqlite3 || fail "it fails where everything exists"
 [ ! -s "$work/out" ] || fail "it is not silent where everything exists"
 
 ! without_apt cat cmake || fail "it succeeds without a compiler"
