@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Check the words of the tree. Names of tests are sentences without ids of documents that are not in the tree. Texts for
 # users have none of the worn-out words below. No file has more hits of fifteen habits of phrasing in 1,000 words than
-# words.txt records, and names in backquotes exist (words.pl). Each source names its license.
+# words.txt records, and names in backquotes exist (words.pl). Each source names its license. Pages have 100 columns.
 #
 # usage: words.sh [table|lower [PREFIX...]|list FILE...]
 #        table: words and hits by group of text; list: the hits in FILE
@@ -33,6 +33,15 @@ grep -nE "$worn" README.md docs/*.md docs/packs/*.md docs/api/*.md tools/manual/
 grep -rL --include='*.[ch]' --include='*.sql' --include='*.py' --include='*.sh' --include='*.ts' --include='*.tsx' \
     --exclude-dir=data --exclude-dir=node_modules --exclude-dir='v[0-9]*' 'SPDX-License-Identifier: Apache-2.0' \
     journal index snapshot replay tools bindings cmake docs tests | sed 's/$/: no line "SPDX-License-Identifier"/' >>"$bad" || true
+
+# Markdown has at most 100 columns, except in tables and code.
+# shellcheck disable=SC2016 # variables of perl
+find . \( -name .git -o -name 'build*' -o -name node_modules -o -name dist -o -path ./tests/data \) -prune -o -name '*.md' -print0 |
+    xargs -0 perl -CSD -ne '
+        $code = 0 if $. == 1;
+        $code = !$code if /^\s*```/;
+        print "$ARGV:$.: more than 100 columns\n" if !$code && !/^\s*\|/ && length > 101;
+        close ARGV if eof' >>"$bad" || true
 
 habits >>"$bad" || true
 
