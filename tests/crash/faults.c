@@ -184,7 +184,7 @@ static void doubt_pending(struct life *life)
     }
 }
 
-void heard(struct life *life, annal_status status, bool makes_durable)
+void record_answer(struct life *life, annal_status status, bool makes_durable)
 {
     ck_fault(status == ANNAL_OK || fault_came(life), "%s without a fault",
              annal_status_name(status));
@@ -270,7 +270,7 @@ static void try_claim(struct life *life, struct claim *claim, annal_level level)
     if (getenv("ANNAL_FAULT") != NULL)
         fprintf(stderr, "append %" PRIu64 " to '%s' at level %d: %s %s\n", claim->number,
                 claim->session, level, annal_status_name(status), err.message);
-    heard(life, status, false);
+    record_answer(life, status, false);
     enum answer answer = answer_of(status, level);
     if (status == ANNAL_OK) {
         ck_fault(claim->seq == 0 || claim->seq == seq, "seq %" PRIu64 " became %" PRIu64,
@@ -321,7 +321,7 @@ void delete_session(struct life *life, const char *session)
              "delete does not say why it failed");
     ck_fault(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND || !came || !life->once || stopped,
              "delete '%s' after the fault: %s", session, err.message);
-    heard(life, status, false);
+    record_answer(life, status, false);
     for (size_t i = 0; i < life->count; i++) {
         struct claim *claim = &life->claims[i];
         if (strcmp(claim->session, session) != 0 || claim->answer == REFUSED)
@@ -348,7 +348,7 @@ void convert_session(struct life *life, const char *session, annal_format format
              "convert does not say why it failed");
     ck_fault(status == ANNAL_OK || !came || !life->once || stopped, "convert after the fault: %s",
              err.message);
-    heard(life, status, false);
+    record_answer(life, status, false);
 }
 
 void close_store(struct life *life)
@@ -361,7 +361,7 @@ void close_store(struct life *life)
     ck_fault(status == ANNAL_OK || fault_came(life), "close without a fault: %s", err.message);
     ck_fault(status == ANNAL_OK || life->silent || err.message[0] != '\0',
              "close does not say why it failed");
-    heard(life, status, true);
+    record_answer(life, status, true);
 }
 
 /* ---- The proof ---- */

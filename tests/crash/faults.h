@@ -95,7 +95,7 @@ annal_error *err_for(const struct life *life, annal_error *err);
 bool open_store(struct life *life, const annal_store_options *options);
 
 /* Record the answer of a call other than an append, and what it means for the claims. */
-void heard(struct life *life, annal_status status, bool makes_durable);
+void record_answer(struct life *life, annal_status status, bool makes_durable);
 
 /* Append count events to session and write the answer down. Returns the claim. */
 size_t attempt(struct life *life, const char *session, unsigned count, annal_level level,

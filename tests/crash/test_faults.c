@@ -16,21 +16,21 @@ static void sync_all(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        heard(life, annal_sync(life->store, err_for(life, &err)), true);
+        record_answer(life, annal_sync(life->store, err_for(life, &err)), true);
 }
 
 static void checkpoint(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        heard(life, annal_checkpoint(life->store, err_for(life, &err)), true);
+        record_answer(life, annal_checkpoint(life->store, err_for(life, &err)), true);
 }
 
 static void keep(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        heard(life, annal_keep(life->store, err_for(life, &err)), false);
+        record_answer(life, annal_keep(life->store, err_for(life, &err)), false);
 }
 
 /* The next group does not fit into the region of the log any more. */

@@ -75,7 +75,7 @@ static void close_side(struct side *side)
 }
 
 /* Its memory; the process itself is dead, so nothing of it reaches the disk. */
-static void bury(struct side *side)
+static void kill_side(struct side *side)
 {
     sim_process_kill(side->process);
     (void)annal_store_close(side->store, NULL);
@@ -255,7 +255,7 @@ START_TEST(the_session_of_a_dead_process_is_acquired_only_after_redo)
     }
     ck_assert_int_eq(status, ANNAL_OK); /* as the third: try_add() looks at its seq */
     ck_assert_int_gt(waited, 0);
-    bury(&one);
+    kill_side(&one);
     cut_power();
     close_side(&two);
 }
@@ -290,7 +290,7 @@ START_TEST(recovery_rewrites_bytes_that_only_the_cache_has)
     add(&one, "s", ANNAL_LEVEL_SYNC);
     snprintf(path, sizeof path, "%s/store/events/s.jsonl", one.process->root);
     sim_disk_lose_writes(one.process, path);
-    bury(&one);
+    kill_side(&one);
     struct side two = open_side();
     ck_ok(annal_store_close(two.store, err));
     cut_power();
@@ -325,7 +325,7 @@ START_TEST(the_log_keeps_a_journal_that_recovery_cannot_sync)
     struct side one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
     add(&one, "s", ANNAL_LEVEL_SYNC);
-    bury(&one);
+    kill_side(&one);
     set_trap(SIM_SYNC, "s.jsonl", EIO, NULL);
     struct side two = open_side();
     ck_assert_ptr_null(trap.name);
@@ -381,7 +381,7 @@ START_TEST(a_refused_group_with_a_failed_sync_never_reappears)
         add(&one, "t", ANNAL_LEVEL_SYNC);
         trap.check = false;
     }
-    bury(&one);
+    kill_side(&one);
     append_after_the_dead();
 }
 END_TEST
@@ -401,7 +401,7 @@ START_TEST(a_log_named_by_another_process_is_used_only_when_its_name_is_durable)
     set_trap(SIM_SYNC_DIR, "commit", 0, one.process);
     ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, NULL), ANNAL_OK);
     ck_assert_ptr_null(trap.name);
-    bury(&one);
+    kill_side(&one);
     append_after_the_dead();
 }
 END_TEST
@@ -421,7 +421,7 @@ START_TEST(a_refused_event_never_reappears_while_its_log_stays)
     cut_power();
     ck_assert_int_ne(try_add(&one, "s", 100, ANNAL_LEVEL_SYNC, &err), ANNAL_OK);
     cut_power();
-    bury(&one);
+    kill_side(&one);
     trap.stuck = false;
     struct side two = open_side();
     add(&two, "s", ANNAL_LEVEL_SYNC);
@@ -441,7 +441,7 @@ START_TEST(recovery_shows_no_event_that_a_power_cut_could_remove)
     struct sim_process *kernel = sim_process_new(disk);
     snprintf(path, sizeof path, "%s/store/commit/00.log", kernel->root);
     sim_disk_lose_writes(kernel, path);
-    bury(&one);
+    kill_side(&one);
     struct side two = open_side();
     settle(&two, "s");
     ck_assert_uint_eq(model_session(&model, "s")->count, 1); /* recovery read the disk */

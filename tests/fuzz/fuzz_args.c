@@ -118,14 +118,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         words[count++] = word;
     words[count] = NULL;
 
-    FILE *told = stderr;
+    FILE *before = stderr;
     stderr = nowhere;
     int status = args_parse(&args, count, words);
     if (status == 0 && args.command != NULL && !args.help) {
         ask(&args);
         make_data(&args);
     }
-    stderr = told;
+    stderr = before;
     MUST(status == 0 || status == EXIT_USAGE);
     if (status == 0)
         check(&args, words, count);

@@ -105,7 +105,7 @@ static void find_number(void *arg, const annal_event *event)
         ck_assert_uint_eq(event->seq, found->life->seqs[found->session][number]);
 }
 
-static void ck_told_the_truth(const char *path, struct life *life)
+static void ck_answers_are_true(const char *path, struct life *life)
 {
     annal_store *store = store_open(path);
     for (int session = 0; session < SESSIONS; session++) {
@@ -138,7 +138,7 @@ static void fail_everywhere(int with_errno, bool for_good, size_t short_len, uns
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
         live(path, &seams, &life);
         failed = disk.calls >= at;
-        ck_told_the_truth(path, &life);
+        ck_answers_are_true(path, &life);
         tmpdir_renew();
     }
 }

@@ -747,7 +747,7 @@ START_TEST(a_writer_learns_which_events_are_durable_and_which_were_refused)
     ck_fate(writer, ANNAL_ERR_IO, 0, 4);
     ck_fate(writer, ANNAL_OK, 0, 0); /* once */
     ck_fate(other, ANNAL_OK, 0, 0);  /* it lost nothing */
-    append_batch(writer, 4);         /* nor is the append told of it again */
+    append_batch(writer, 4);         /* nor does the append report it again */
     ck_fate(writer, ANNAL_OK, 0, 0);
     annal_writer_close(writer);
     annal_writer_close(other);

@@ -491,13 +491,13 @@ START_TEST(impossible_numbers_are_refused_even_with_a_correct_hash)
 }
 END_TEST
 
-static blksize_t told_blksize;
+static blksize_t reported_blksize;
 
 static int fstat_with_blksize(void *arg, int fd, struct stat *out)
 {
     (void)arg;
     int result = annal__system_io.fstat(NULL, fd, out);
-    out->st_blksize = told_blksize;
+    out->st_blksize = reported_blksize;
     return result;
 }
 
@@ -514,7 +514,7 @@ static int open_without_direct(void *arg, const char *name, int flags, mode_t mo
 START_TEST(a_log_uses_the_block_size_of_its_filesystem)
 {
     static const struct {
-        blksize_t told;
+        blksize_t reported;
         uint32_t block;
     } cases[] = {{512, 4096}, {4096, 4096}, {16384, 16384}, {65536, 65536}, {1 << 20, 4096}};
     struct io io = annal__system_io;
@@ -524,7 +524,7 @@ START_TEST(a_log_uses_the_block_size_of_its_filesystem)
         struct log made, again;
         struct buf nothing = {0};
         const char *name = tmpdir_path(&dir, "suited.log");
-        told_blksize = cases[i].told;
+        reported_blksize = cases[i].reported;
         ck_ok(annal__log_create(&io, name, 1 << 20, 1, &made, err));
         ck_assert_uint_eq(made.block, cases[i].block);
         annal__log_switch(&made);

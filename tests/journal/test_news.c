@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 /* Announcements as text, in their order: "a:3 b:1 missed look". */
-struct told {
+struct trace {
     char text[400];
     size_t len;
 };
 
-static void note(struct told *told, const annal__news_item *item)
+static void note(struct trace *trace, const annal__news_item *item)
 {
-    char *at = told->text + told->len;
-    size_t room = sizeof told->text - told->len;
-    const char *space = told->len > 0 ? " " : "";
+    char *at = trace->text + trace->len;
+    size_t room = sizeof trace->text - trace->len;
+    const char *space = trace->len > 0 ? " " : "";
     int length = 0;
     if (item->kind == ANNAL_NEWS_SESSION)
         length =
@@ -32,19 +32,19 @@ static void note(struct told *told, const annal__news_item *item)
         length =
             snprintf(at, room, "%s%s", space, item->kind == ANNAL_NEWS_MISSED ? "missed" : "look");
     ck_assert(length > 0 && (size_t)length < room);
-    told->len += (size_t)length;
+    trace->len += (size_t)length;
 }
 
 /* Read all announcements so far. */
-static const char *hear(annal__news *news, struct told *told)
+static const char *read_news(annal__news *news, struct trace *trace)
 {
     annal__news_item item;
     annal_status status;
-    *told = (struct told){.len = 0};
+    *trace = (struct trace){.len = 0};
     while ((status = annal__news_next(news, &item, NULL)) == ANNAL_OK)
-        note(told, &item);
+        note(trace, &item);
     ck_assert_int_eq(status, ANNAL_END);
-    return told->text;
+    return trace->text;
 }
 
 /* To a wakeup page that was used before, so that it is not new to any process. */
@@ -60,23 +60,23 @@ static annal__news *listen_to(annal_store *store)
 
 START_TEST(appends_of_one_object_are_announced_to_another_in_order_at_every_level)
 {
-    struct told told;
+    struct trace trace;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(reader);
-    ck_assert_str_eq(hear(news, &told), "");
+    ck_assert_str_eq(read_news(news, &trace), "");
     append_numbers(writer, "b", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(writer, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(writer, "b", 2, 2, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(hear(news, &told), "b:1 a:1 a:2 b:2");
+    ck_assert_str_eq(read_news(news, &trace), "b:1 a:1 a:2 b:2");
     append_numbers(writer, "a", 3, 4, ANNAL_LEVEL_OS);
-    ck_assert_str_eq(hear(news, &told), "a:3 a:4");
+    ck_assert_str_eq(read_news(news, &trace), "a:3 a:4");
     append_numbers(writer, "a", 5, 6, ANNAL_LEVEL_BATCH);
     append_numbers(writer, "b", 3, 3, ANNAL_LEVEL_BATCH);
     ck_ok(annal_sync(writer, err));
-    ck_assert_str_eq(hear(news, &told), "a:6 b:3");
-    append_numbers(reader, "c", 1, 1, ANNAL_LEVEL_SYNC); /* it hears itself too */
-    ck_assert_str_eq(hear(news, &told), "c:1");
+    ck_assert_str_eq(read_news(news, &trace), "a:6 b:3");
+    append_numbers(reader, "c", 1, 1, ANNAL_LEVEL_SYNC); /* it reads its own events, too */
+    ck_assert_str_eq(read_news(news, &trace), "c:1");
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
@@ -104,7 +104,7 @@ END_TEST
 
 START_TEST(an_event_is_announced_when_its_journal_has_it)
 {
-    struct told told;
+    struct trace trace;
     struct picky_io disk;
     picky_io_init(&disk);
     annal_store *store = store_open_seams(
@@ -114,12 +114,12 @@ START_TEST(an_event_is_announced_when_its_journal_has_it)
     annal__news *news = listen_to(store);
     picky_io_fail(&disk, PICKY_WRITE, "events/s", EIO, -1);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* durable in the log */
-    ck_assert_ptr_null(strstr(hear(news, &told), "s:2"));
+    ck_assert_ptr_null(strstr(read_news(news, &trace), "s:2"));
     append_numbers(store, "t", 2, 2, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(hear(news, &told), "t:2");
+    ck_assert_str_eq(read_news(news, &trace), "t:2");
     picky_io_heal(&disk);
     ck_ok(annal_keep(store, err));
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     ck_numbers(store, "s", 2);
     annal__news_close(news);
     store_close(store);
@@ -128,7 +128,7 @@ END_TEST
 
 START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
 {
-    struct told told;
+    struct trace trace;
     int ready[2];
     char byte;
     int exit_status = -1;
@@ -141,7 +141,7 @@ START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
         ck_assert_int_eq(write(ready[1], "r", 1), 1);
         /* Without a word it would sleep for a second at a time, and tell of nothing for 60. */
         annal_status status = annal__news_wait(news, 30000, NULL);
-        _exit(status == ANNAL_OK && strcmp(hear(news, &told), "s:1") == 0 ? 0 : 1);
+        _exit(status == ANNAL_OK && strcmp(read_news(news, &trace), "s:1") == 0 ? 0 : 1);
     }
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
     usleep(20000);
@@ -157,13 +157,13 @@ END_TEST
 
 START_TEST(a_listener_that_missed_entries_checks_everything_and_then_continues)
 {
-    struct told told;
+    struct trace trace;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     append_numbers(store, "s", 1, WAKEUP_SLOTS + 1, ANNAL_LEVEL_OS);
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     append_numbers(store, "s", WAKEUP_SLOTS + 2, WAKEUP_SLOTS + 3, ANNAL_LEVEL_OS);
-    ck_assert_str_eq(hear(news, &told), "s:1026 s:1027");
+    ck_assert_str_eq(read_news(news, &trace), "s:1026 s:1027");
     annal__news_item item;
     append_numbers(store, "s", WAKEUP_SLOTS + 4, 2 * WAKEUP_SLOTS + 3, ANNAL_LEVEL_OS);
     for (uint64_t seq = WAKEUP_SLOTS + 4; seq <= 2 * WAKEUP_SLOTS + 3;
@@ -179,7 +179,7 @@ END_TEST
 
 START_TEST(a_deletion_a_conversion_and_a_recovery_are_announced_to_all)
 {
-    struct told told;
+    struct trace trace;
     annal_convert_result result;
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
@@ -187,17 +187,17 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_announced_to_all)
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(store);
     ck_ok(annal__session_delete(store, ANNAL_SLICE("a"), NULL, err));
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
                                 &(annal_convert_options){.format = ANNAL_FORMAT_MSGPACK}, &result,
                                 err));
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     annal_store *other = store_open(path);
     append_numbers(other, "c", 1, 2, ANNAL_LEVEL_SYNC);
     store_abandon(other);
-    (void)hear(news, &told);
+    (void)read_news(news, &trace);
     store_close(store_open(path));
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     annal__news_close(news);
     store_close(store);
 }
@@ -205,7 +205,7 @@ END_TEST
 
 START_TEST(a_wait_ends_after_its_time_with_a_check_or_an_interruption)
 {
-    struct told told;
+    struct trace trace;
     annal__news *news = NULL;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(store));
@@ -213,7 +213,7 @@ START_TEST(a_wait_ends_after_its_time_with_a_check_or_an_interruption)
     ck_assert_int_eq(annal__news_wait(news, 0, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, 5, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
-    ck_assert_str_eq(hear(news, &told), "look");
+    ck_assert_str_eq(read_news(news, &trace), "look");
     annal__news_interrupt(news);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
@@ -246,7 +246,7 @@ END_TEST
 /* As on read-only media. */
 START_TEST(a_listener_without_shared_memory_checks_everything_four_times_a_second)
 {
-    struct told told;
+    struct trace trace;
     annal_store *store = NULL;
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
@@ -257,7 +257,7 @@ START_TEST(a_listener_without_shared_memory_checks_everything_four_times_a_secon
     ck_assert_int_eq(annal__news_wait(news, 100, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
     ck_assert_int_ge(annal__now_us(store) - begun_us, 250000);
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     annal__news_close(news);
     store_close(store);
 }
@@ -265,7 +265,7 @@ END_TEST
 
 START_TEST(a_read_only_store_is_woken_too)
 {
-    struct told told;
+    struct trace trace;
     annal_store *reader = NULL;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(writer)); /* it creates no page, but uses an existing one */
@@ -274,7 +274,7 @@ START_TEST(a_read_only_store_is_woken_too)
                            &reader, err));
     annal__news *news = listen_to(reader);
     append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(hear(news, &told), "s:2");
+    ck_assert_str_eq(read_news(news, &trace), "s:2");
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
@@ -283,7 +283,7 @@ END_TEST
 
 START_TEST(a_deleted_wakeup_page_is_created_again_and_no_event_is_missed)
 {
-    struct told told;
+    struct trace trace;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -291,14 +291,14 @@ START_TEST(a_deleted_wakeup_page_is_created_again_and_no_event_is_missed)
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
     append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC); /* announces in the deleted page */
     usleep(1050000);
-    ck_assert_str_eq(hear(news, &told), "missed");
+    ck_assert_str_eq(read_news(news, &trace), "missed");
     append_numbers(writer, "s", 3, 3, ANNAL_LEVEL_SYNC); /* notices */
-    hear(news, &told); /* or the poll of a listener that is still unsure was first */
-    ck_assert_msg(strstr(told.text, "s:3") != NULL || strstr(told.text, "missed") != NULL, "'%s'",
-                  told.text);
+    read_news(news, &trace); /* or the poll of a listener that is still unsure was first */
+    ck_assert_msg(strstr(trace.text, "s:3") != NULL || strstr(trace.text, "missed") != NULL, "'%s'",
+                  trace.text);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(annal__news_wait(news, 1000, NULL), ANNAL_OK);
-        ck_assert_str_eq(hear(news, &told), "missed");
+        ck_assert_str_eq(read_news(news, &trace), "missed");
     }
     annal__news_close(news);
     store_close(reader);
@@ -308,7 +308,7 @@ END_TEST
 
 START_TEST(the_first_listener_polls_until_the_writers_notice_it)
 {
-    struct told told;
+    struct trace trace;
     annal__news *news = NULL;
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
@@ -320,9 +320,9 @@ START_TEST(the_first_listener_polls_until_the_writers_notice_it)
     ck_assert_int_eq(annal__news_wait(news, 500, NULL), ANNAL_OK);
     usleep(WAKEUP_UNSURE_US);
     append_numbers(writer, "s", 3, 3, ANNAL_LEVEL_OS);
-    hear(news, &told);
-    ck_assert_msg(strstr(told.text, "missed") != NULL || strstr(told.text, "s:3") != NULL, "'%s'",
-                  told.text);
+    read_news(news, &trace);
+    ck_assert_msg(strstr(trace.text, "missed") != NULL || strstr(trace.text, "s:3") != NULL, "'%s'",
+                  trace.text);
     ck_assert_ptr_nonnull(atomic_load(&writer->wakeup.map));
     annal__news_close(news);
     store_close(reader);

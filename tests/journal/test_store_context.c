@@ -37,7 +37,7 @@ static int no_session(void *arg, annal_slice session, uint64_t journal_bytes)
     (void)arg;
     (void)session;
     (void)journal_bytes;
-    ck_abort_msg("a session is told");
+    ck_abort_msg("a session is listed");
     return 0;
 }
 
@@ -45,7 +45,7 @@ static int no_log(void *arg, const annal__log_info *info)
 {
     (void)arg;
     (void)info;
-    ck_abort_msg("a log is told");
+    ck_abort_msg("a log is listed");
     return 0;
 }
 

@@ -119,7 +119,7 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_add_none)
     struct random random = random_init(31);
     annal__news *news = listen_to();
     struct wakeup_page *page = page_of(store);
-    uint64_t known = 0, told = 0;
+    uint64_t known = 0, reported = 0;
     for (uint64_t seq = 1; seq <= 300; seq++) {
         annal__news_item item;
         unsigned char *bytes = (unsigned char *)page;
@@ -134,7 +134,7 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_add_none)
             if (item.kind == ANNAL_NEWS_SESSION) {
                 ck_assert_int_eq(memcmp(item.session.ptr, "s", item.session.len), 0);
                 ck_assert_uint_le(item.end_seq, seq);
-                told++;
+                reported++;
             }
             known = item.kind == ANNAL_NEWS_MISSED ? seq : item.end_seq;
         }
@@ -146,7 +146,7 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_add_none)
             known = item.kind == ANNAL_NEWS_SESSION ? item.end_seq : 300;
     }
     ck_assert_uint_eq(known, 300);
-    ck_assert_uint_gt(told, 0);
+    ck_assert_uint_gt(reported, 0);
     annal__news_close(news);
 }
 END_TEST
@@ -187,7 +187,7 @@ START_TEST(a_page_of_another_version_is_not_changed_and_everything_is_checked)
 END_TEST
 
 /* Check that a listener learns of last_seq in session s, by itself if necessary. */
-static void ck_hears(annal__news *news, uint64_t last_seq)
+static void ck_learns(annal__news *news, uint64_t last_seq)
 {
     annal__news_item item = {.end_seq = 0};
     while (item.end_seq < last_seq && item.kind != ANNAL_NEWS_MISSED) {
@@ -210,11 +210,11 @@ START_TEST(a_listener_without_the_page_checks_everything_until_the_page_opens)
         ck_ok(annal__news_open(own, NULL, &news, err));
         ck_assert_ptr_null(atomic_load(&own->wakeup.map));
         append_numbers(own, "s", 1, 1, ANNAL_LEVEL_OS);
-        ck_hears(news, 1);
+        ck_learns(news, 1);
         ck_assert_ptr_null(atomic_load(&own->wakeup.map));
         picky_io_heal(&disk);
         append_numbers(own, "s", 2, 2, ANNAL_LEVEL_OS);
-        ck_hears(news, 2);
+        ck_learns(news, 2);
         ck_assert_ptr_nonnull(atomic_load(&own->wakeup.map));
         annal__news_close(news);
         ck_ok(annal__session_delete(own, ANNAL_SLICE("s"), NULL, err));
@@ -246,7 +246,7 @@ START_TEST(any_call_of_listening_may_fail)
         calls = disk.calls;
         disk.fail_at = 0;
         if (status == ANNAL_OK)
-            ck_hears(news, 2);
+            ck_learns(news, 2);
         annal__news_close(news);
         (void)annal_store_close(own, NULL);
         (void)unlink(tmpdir_path(&dir, "store/locks/bell"));
@@ -354,10 +354,10 @@ END_TEST
 struct shared {
     _Atomic uint32_t ready;
     _Atomic uint32_t woken;
-    _Atomic uint32_t done; /* have heard of seq 3 */
+    _Atomic uint32_t done; /* know of seq 3 */
 };
 
-/* Listens until it has heard that s has 3 events, and says what it saw. */
+/* Listen until the announcement that s has 3 events, and report it. */
 static void follow(struct shared *shared)
 {
     annal_store *own = store_open(path);

@@ -128,7 +128,7 @@ struct busy {
     uint64_t appended;
 };
 
-static void *append_until_told(void *arg)
+static void *append_until_stopped(void *arg)
 {
     struct busy *busy = arg;
     while (!atomic_load(&busy->stop)) {
@@ -145,7 +145,7 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
     const char *path = tmpdir_path(&dir, "store");
     struct busy busy = {.store = open_store(path, true, NULL)};
     annal_store *store = open_store(path, true, &remarks);
-    ck_assert_int_eq(pthread_create(&thread, NULL, append_until_told, &busy), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append_until_stopped, &busy), 0);
     for (int i = 0; i < 5; i++) {
         append_secrets(busy.store, "gone", 10, 900);
         ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
@@ -451,9 +451,9 @@ END_TEST
 START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
 {
     struct io io;
-    struct remarks remarks = {0}, told = {0};
+    struct remarks remarks = {0}, ignored = {0};
     const char *path = tmpdir_path(&dir, "store");
-    annal_store *store = open_store(path, false, &told);
+    annal_store *store = open_store(path, false, &ignored);
     append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *owner = open_failing(path, true, &io, &remarks);
     append_secrets(owner, "gone", 3, 900);

@@ -32,7 +32,7 @@ struct said {
     char data[DATA_BYTES];
 };
 
-struct told {
+struct history {
     char id[8];
     const char *root; /* of its lineage */
     struct said events[EVENTS_MAX];
@@ -43,7 +43,7 @@ struct told {
 struct world {
     struct fixture f;
     struct random random;
-    struct told sessions[SESSIONS_MAX];
+    struct history sessions[SESSIONS_MAX];
     unsigned session_count;
 };
 
@@ -54,7 +54,7 @@ static uint64_t below(uint64_t limit)
     return random_below(&world.random, limit);
 }
 
-static struct told *some_session(void)
+static struct history *some_session(void)
 {
     return &world.sessions[below(world.session_count)];
 }
@@ -93,35 +93,35 @@ static void make_event(struct said *said)
     }
 }
 
-static annal_draft draft_of(const struct told *told, uint64_t seq)
+static annal_draft draft_of(const struct history *history, uint64_t seq)
 {
-    const struct said *said = &told->events[seq - 1];
+    const struct said *said = &history->events[seq - 1];
     return (annal_draft){.type = annal_slice_of(said->type),
                          .data = annal_slice_of(said->data),
                          .ts_us = time_of(seq)};
 }
 
-static uint64_t make_burst(struct told *told)
+static uint64_t make_burst(struct history *history)
 {
     uint64_t count = 1 + below(BURST_MAX);
-    if (told->count + count > EVENTS_MAX)
-        count = EVENTS_MAX - told->count;
+    if (history->count + count > EVENTS_MAX)
+        count = EVENTS_MAX - history->count;
     for (uint64_t i = 0; i < count; i++)
-        make_event(&told->events[told->count + i]);
+        make_event(&history->events[history->count + i]);
     return count;
 }
 
-static void append_burst(annal_store *store, const struct told *told, uint64_t count)
+static void append_burst(annal_store *store, const struct history *history, uint64_t count)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
-    ck_ok(annal_writer_open(store, annal_slice_of(told->id), NULL, &writer, err));
+    ck_ok(annal_writer_open(store, annal_slice_of(history->id), NULL, &writer, err));
     for (uint64_t i = 1; i <= count; i++) {
-        const annal_draft draft = draft_of(told, told->count + i);
+        const annal_draft draft = draft_of(history, history->count + i);
         const annal_append_options options = {.level = below(4) == 0 ? ANNAL_LEVEL_SYNC
                                                                      : ANNAL_LEVEL_OS};
         ck_ok(annal_writer_append(writer, &draft, 1, &options, &seq, err));
-        ck_assert_uint_eq(seq, told->count + i);
+        ck_assert_uint_eq(seq, history->count + i);
     }
     ck_ok(annal_sync(store, err));
     annal_writer_close(writer);
@@ -129,10 +129,10 @@ static void append_burst(annal_store *store, const struct told *told, uint64_t c
 
 static void append_some(void)
 {
-    struct told *told = some_session();
-    uint64_t count = make_burst(told);
-    append_burst(world.f.store, told, count);
-    told->count += count;
+    struct history *history = some_session();
+    uint64_t count = make_burst(history);
+    append_burst(world.f.store, history, count);
+    history->count += count;
 }
 
 static void close_store(void)
@@ -151,29 +151,29 @@ static void open_store(void)
 /* A process appends, and dies without closing anything. */
 static void append_and_die(void)
 {
-    struct told *told = some_session();
-    uint64_t count = make_burst(told);
+    struct history *history = some_session();
+    uint64_t count = make_burst(history);
     int status = 0;
     close_store(); /* it gives the sessions back */
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         open_store();
-        append_burst(world.f.store, told, count);
+        append_burst(world.f.store, history, count);
         raise(SIGKILL);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     open_store();
-    told->count += count;
+    history->count += count;
 }
 
 static void fork_some(void)
 {
-    const struct told *parent = some_session();
+    const struct history *parent = some_session();
     if (world.session_count == SESSIONS_MAX || parent->count == 0)
         return;
-    struct told *child = &world.sessions[world.session_count];
+    struct history *child = &world.sessions[world.session_count];
     uint64_t at = 1 + below(parent->count);
     snprintf(child->id, sizeof child->id, "f%u", world.session_count);
     ck_ok(annal_session_fork(world.f.store, annal_slice_of(parent->id), at,
@@ -186,11 +186,11 @@ static void fork_some(void)
 
 static void take_snapshots(void)
 {
-    const struct told *told = some_session();
-    annal_slice session = annal_slice_of(told->id);
+    const struct history *history = some_session();
+    annal_slice session = annal_slice_of(history->id);
     const annal_snapshot_policy policy = {.every_events = 3 + below(40)};
     annal_snapshot_info info;
-    if (below(2) == 0 || told->count == told->shared)
+    if (below(2) == 0 || history->count == history->shared)
         ck_ok(annal__snapshot_catch_up(world.f.index, session, &policy, NULL, err));
     else
         ck_ok(annal_snapshot_take(world.f.index, session, &policy, &info, err));
@@ -284,12 +284,12 @@ static void ck_sight(annal_state *state, const struct sight *expected)
 }
 
 /* From the arrays, without any journal. */
-static struct sight told_sight(const struct told *told, uint64_t seq)
+static struct sight history_sight(const struct history *history, uint64_t seq)
 {
     annal_state *state = NULL;
-    ck_ok(annal__state_new(annal_slice_of(told->root), NULL, 0, &state, err));
+    ck_ok(annal__state_new(annal_slice_of(history->root), NULL, 0, &state, err));
     for (uint64_t i = 1; i <= seq; i++) {
-        const struct said *said = &told->events[i - 1];
+        const struct said *said = &history->events[i - 1];
         const annal_event event = {.seq = i,
                                    .ts_us = time_of(i),
                                    .type = annal_slice_of(said->type),
@@ -301,14 +301,14 @@ static struct sight told_sight(const struct told *told, uint64_t seq)
     return sight;
 }
 
-static void ck_replayed(const struct told *told, uint64_t seq, bool no_snapshots,
+static void ck_replayed(const struct history *history, uint64_t seq, bool no_snapshots,
                         const struct sight *expected)
 {
     annal_state *state = NULL;
     annal_replay_info info;
     const annal_replay_options options = {.no_snapshots = no_snapshots};
-    ck_ok(annal_replay_open(world.f.index, annal_slice_of(told->id), at_seq(seq), &options, &state,
-                            &info, err));
+    ck_ok(annal_replay_open(world.f.index, annal_slice_of(history->id), at_seq(seq), &options,
+                            &state, &info, err));
     ck_assert_uint_eq(info.seq, seq);
     ck_assert_uint_eq(info.snapshot_seq + info.folded, seq);
     ck_sight(state, expected);
@@ -316,13 +316,13 @@ static void ck_replayed(const struct told *told, uint64_t seq, bool no_snapshots
 }
 
 /* There by a walk of seeks and steps. */
-static void ck_walked(const struct told *told, uint64_t seq, const struct sight *expected)
+static void ck_walked(const struct history *history, uint64_t seq, const struct sight *expected)
 {
     annal_travel *travel = NULL;
-    ck_ok(annal_travel_open(world.f.index, annal_slice_of(told->id), at_seq(below(told->count + 1)),
-                            NULL, &travel, err));
+    ck_ok(annal_travel_open(world.f.index, annal_slice_of(history->id),
+                            at_seq(below(history->count + 1)), NULL, &travel, err));
     for (int i = 0; i < 3; i++)
-        ck_ok(annal_travel_seek(travel, at_seq(below(told->count + 1)), err));
+        ck_ok(annal_travel_seek(travel, at_seq(below(history->count + 1)), err));
     int64_t step = below(2) == 0 ? 1 : -1;
     uint64_t here = 0;
     while (annal_travel_state(travel, &here) == NULL || here != seq) {
@@ -339,14 +339,14 @@ static void ck_walked(const struct told *told, uint64_t seq, const struct sight 
 
 static void check_some(void)
 {
-    const struct told *told = some_session();
-    if (told->count == 0)
+    const struct history *history = some_session();
+    if (history->count == 0)
         return;
-    uint64_t seq = below(3) == 0 ? told->count : below(told->count + 1);
-    struct sight expected = told_sight(told, seq);
-    ck_replayed(told, seq, true, &expected);
-    ck_replayed(told, seq, false, &expected);
-    ck_walked(told, seq, &expected);
+    uint64_t seq = below(3) == 0 ? history->count : below(history->count + 1);
+    struct sight expected = history_sight(history, seq);
+    ck_replayed(history, seq, true, &expected);
+    ck_replayed(history, seq, false, &expected);
+    ck_walked(history, seq, &expected);
     free(expected.json);
 }
 
@@ -364,7 +364,7 @@ static void check_all(void)
         ck_ok(annal_replay_verify(world.f.index, session, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 0);
         ck_assert_uint_eq(result.events, world.sessions[i].count);
-        struct sight expected = told_sight(&world.sessions[i], world.sessions[i].count);
+        struct sight expected = history_sight(&world.sessions[i], world.sessions[i].count);
         ck_assert_mem_eq(result.hash, expected.hash, sizeof result.hash);
         free(expected.json);
     }

@@ -497,9 +497,9 @@ def test_outline_and_turns_cover_every_event_of_a_session():
         server.get(f"/sessions/{session}/events/9999/proof", status=404)
         status, page, headers = server.ask(f"/api/v1/sessions/{session}/share?tree=1")
         assert status == 200 and headers["Content-Type"].startswith("text/html")
-        told = server.annal("export", session, "--format", "html", "--tree")
+        printed = server.annal("export", session, "--format", "html", "--tree")
         made = '"made_at":"[^"]*"'
-        assert re.sub(made, "", page.decode()).strip() == re.sub(made, "", told).strip()
+        assert re.sub(made, "", page.decode()).strip() == re.sub(made, "", printed).strip()
         assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
 
 
@@ -509,11 +509,11 @@ def test_state_and_difference_equal_the_output_of_the_command():
         session = "7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811"
         for seq in ("0", "12", "40", "30", "41", "12", "49", "7"):
             state = server.get(f"/sessions/{session}/state?seq={seq}")
-            told = json.loads(server.annal("--json", "replay", session, "--at", seq))
+            printed = json.loads(server.annal("--json", "replay", session, "--at", seq))
             assert state["seq"] == int(seq)
             for name, table in state["tables"].items():
                 rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
-                assert sorted(map(str, rows)) == sorted(map(str, told[name])), name
+                assert sorted(map(str, rows)) == sorted(map(str, printed[name])), name
                 assert table["total"] == len(rows)
         last = server.get(f"/sessions/{session}/state?rows=1")["tables"]["tool_calls"]
         assert len(last["rows"]) == 1 and last["total"] > 1
@@ -523,9 +523,9 @@ def test_state_and_difference_equal_the_output_of_the_command():
         both = server.get(f"/diff?a={session}&b={session}.agent-b4f1c2d9")
         lines = server.annal("--json", "diff", session, f"{session}.agent-b4f1c2d9").splitlines()
         listed = [json.loads(line) for line in lines]
-        told = [row for row in listed if row["section"] == "tools"]
+        printed = [row for row in listed if row["section"] == "tools"]
         assert [dict(zip(both["tools"]["columns"], row)) for row in both["tools"]["rows"]] == \
-            [{key: row[key] for key in row if key != "section"} for row in told]
+            [{key: row[key] for key in row if key != "section"} for row in printed]
         server.get(f"/sessions/{session}/state?seq=99999", status=404)
 
 
@@ -557,8 +557,8 @@ def test_sql_reads_within_limits():
                 time.sleep(0.01)
             server.get("/search?q=nothing")
             assert not any(asked.done() for asked in long)  # no client waits for them
-        told = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
-        assert server.get("/schema")["tables"] == told
+        printed = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
+        assert server.get("/schema")["tables"] == printed
         assert server.get("/usage?by=model")["rows"] == []
         server.get("/usage?by=moon", status=400)
 
@@ -665,10 +665,10 @@ def test_append_answers_as_the_command_does():
         assert len(server.annal("query", "s", "--json").splitlines()) == 4
         server.annal("pack", "enable", "agentweaver")
         guarded = '{"type":"backlog.claimed","data":{"project":"x","id":"none"}}'
-        told = subprocess.run([ANNAL, "--store", server.store, "append", "project_x"], input=guarded,
+        printed = subprocess.run([ANNAL, "--store", server.store, "append", "project_x"], input=guarded,
                               text=True, capture_output=True, check=False)
         answers = server.ask("/api/v1/sessions/project_x/events", method="POST", body=guarded)
-        assert answers[0] == 422 and answers[1].decode() == told.stdout
+        assert answers[0] == 422 and answers[1].decode() == printed.stdout
 
 
 def test_a_shared_session_waits_for_its_database():

@@ -213,7 +213,7 @@ def check_claims(server, directory, hosts, tasks, session):
     for name in hosts:
         for task in open(f"{directory}/{name}.accepted", encoding="utf-8").read().split():
             if f"{task}|{name}" not in claims:
-                sys.exit(f"FAILED: {name} was told that it has {task}: {claims}")
+                sys.exit(f"FAILED: {name} got the answer that it has {task}: {claims}")
 
 
 def check_leases(server, tasks):

@@ -351,7 +351,7 @@ static pid_t start_batch_that_stalls(struct proxy *proxy)
     return pid;
 }
 
-/* Its first batch: no head keeps a taker waiting. */
+/* The first batch, so that no head makes another store wait. */
 START_TEST(a_batch_blocks_taking_a_home_but_not_renewing_a_lease)
 {
     NEEDS_SERVER();
@@ -369,12 +369,12 @@ START_TEST(a_batch_blocks_taking_a_home_but_not_renewing_a_lease)
     (void)fleet_join(keeper);
     fleet_do("DROP TABLE begun");
     end_lease();
-    pid_t taker = fleet_spawn(
+    pid_t other = fleet_spawn(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
     fleet_wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
     proxy_set(&proxy, PROXY_PASS);
     ck_assert_int_eq(fleet_join(shipper), 0);
-    ck_assert_int_eq(fleet_join(taker), 1); /* it lacks what was shipped */
+    ck_assert_int_eq(fleet_join(other), 1); /* it lacks what was shipped */
     ASK("SELECT store || ' ' || seq FROM annal._heads", "h2 2");
     proxy_stop(&proxy);
 }
@@ -386,12 +386,12 @@ START_TEST(the_first_take_of_a_session_waits_for_its_first_batch)
     struct proxy proxy;
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "begun", "--store", second);
     pid_t shipper = start_batch_that_stalls(&proxy);
-    pid_t taker = fleet_spawn(
+    pid_t other = fleet_spawn(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
     fleet_wait_for("SELECT count(*) FROM annal._homes", "1");
     proxy_set(&proxy, PROXY_PASS);
     ck_assert_int_eq(fleet_join(shipper), 0);
-    ck_assert_int_eq(fleet_join(taker), 1);
+    ck_assert_int_eq(fleet_join(other), 1);
     proxy_stop(&proxy);
 }
 END_TEST

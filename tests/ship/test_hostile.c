@@ -30,19 +30,19 @@ static void set_up(void)
 {
     cli_setup();
     static const char *const folders[] = {"lake", "lake/store=evil", "lake/store=evil/_log",
-                                          "lake/store=evil/day=2026-01-01", "victim"};
+                                          "lake/store=evil/day=2026-01-01", "target"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, folders[i]), 0777), 0);
     snprintf(lake_url, sizeof lake_url, "file://%s", tmpdir_path(&cli.dir, "lake"));
-    file_write(tmpdir_path(&cli.dir, "victim/notes.txt"), "mine", 4);
-    file_write(tmpdir_path(&cli.dir, "victim/notes.txt.tmp"), "other", 5);
+    file_write(tmpdir_path(&cli.dir, "target/notes.txt"), "mine", 4);
+    file_write(tmpdir_path(&cli.dir, "target/notes.txt.tmp"), "other", 5);
 }
 
 static void assert_untouched(void)
 {
     size_t len;
-    ck_text(file_read(tmpdir_path(&cli.dir, "victim/notes.txt"), &len), "mine");
-    ck_text(file_read(tmpdir_path(&cli.dir, "victim/notes.txt.tmp"), &len), "other");
+    ck_text(file_read(tmpdir_path(&cli.dir, "target/notes.txt"), &len), "mine");
+    ck_text(file_read(tmpdir_path(&cli.dir, "target/notes.txt.tmp"), &len), "other");
 }
 
 /* Lines, and the last line that proves them: hostile is not damaged. */
@@ -89,12 +89,12 @@ static void assert_refused_by_all(const char *says)
 }
 
 static const char *const bad_names[] = {
-    "../../victim/notes.txt",
+    "../../target/notes.txt",
     "/etc/passwd",
     "",
-    "day=2026-01-01/../../../victim/notes.txt",
-    "day=2026-01-01/00000001-00000000.parquet/../../../../victim/notes.txt",
-    "day=../../../victim/00000001-00000000.parquet",
+    "day=2026-01-01/../../../target/notes.txt",
+    "day=2026-01-01/00000001-00000000.parquet/../../../../target/notes.txt",
+    "day=../../../target/00000001-00000000.parquet",
     "day=2026-01-01//0000001-00000000.parquet",
     "day=2026-01-01/00000001-0000000X.parquet",
     "day=2026-01-01/00000001-00000000.parquet.tmp",
@@ -242,7 +242,7 @@ START_TEST(an_invalid_cluster_file_is_reported)
     ck_assert_msg(strstr(err.message, "it is a pipe, a socket or a device") != NULL, "%s",
                   err.message);
     ck_assert_int_eq(unlink(file), 0);
-    ck_assert_int_eq(symlink("../victim/notes.txt", file), 0);
+    ck_assert_int_eq(symlink("../target/notes.txt", file), 0);
     ck_assert_int_eq(shared_url(store, out, &err), ANNAL_ERR_IO);
     ck_assert_msg(strstr(err.message, "is a symbolic link, which is not followed") != NULL, "%s",
                   err.message);
@@ -508,7 +508,7 @@ static void swap_staging(void)
     snprintf(pattern, sizeof pattern, "%s/.importing-*", swap_store);
     ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
     ck_assert_int_eq(rename(found.gl_pathv[0], tmpdir_path(&cli.dir, "aside")), 0);
-    ck_assert_int_eq(symlink(tmpdir_path(&cli.dir, "victim"), found.gl_pathv[0]), 0);
+    ck_assert_int_eq(symlink(tmpdir_path(&cli.dir, "target"), found.gl_pathv[0]), 0);
     globfree(&found);
 }
 
@@ -686,13 +686,13 @@ START_TEST(a_pull_does_not_follow_a_link_that_is_created_while_the_server_answer
     char *bytes = file_read(tmpdir_path(&cli.dir, "bundle"), &body_bytes);
     answer.body = bytes;
     cli.store = swap_store = tmpdir_path(&cli.dir, "second");
-    file_write(tmpdir_path(&cli.dir, "victim/bundle"), "not a bundle", 12);
+    file_write(tmpdir_path(&cli.dir, "target/bundle"), "not a bundle", 12);
     pid_t liar = start_server(answer_one, &answer, &port);
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     DONE(&cli, "pull", "here", "--from", server);
     ck_assert_int_eq(cli_journals(&cli), 1);
     assert_untouched();
-    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "victim/bundle"), F_OK), 0);
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "target/bundle"), F_OK), 0);
     kill(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     body_bytes = 0;
@@ -705,10 +705,10 @@ END_TEST
 
 /* Each statement makes a sound database lie about the session s1, or about all. */
 static const char *const lies[] = {
-    "UPDATE annal._heads SET session = '../../victim/notes' WHERE session = 's1'",
-    "UPDATE annal._heads SET file = '../../../../victim/notes.txt'",
+    "UPDATE annal._heads SET session = '../../target/notes' WHERE session = 's1'",
+    "UPDATE annal._heads SET file = '../../../../target/notes.txt'",
     "UPDATE annal._heads SET file = repeat('a', 100000)",
-    "UPDATE annal._heads SET parent = '../victim', forked_at = 1",
+    "UPDATE annal._heads SET parent = '../target', forked_at = 1",
     "UPDATE annal._heads SET parent = 's1', forked_at = 1 WHERE session = 's1'",
     "UPDATE annal._heads SET parent = 's2', forked_at = 1 WHERE session = 's1'; "
     "UPDATE annal._heads SET parent = 's1', forked_at = 1 WHERE session = 's2'",

@@ -243,7 +243,7 @@ static int watch(pid_t test, int output, int signals, int64_t seconds)
 {
     const time_t end = time(NULL) + seconds;
     struct pollfd ready[2] = {{.fd = output, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-    struct signalfd_siginfo told;
+    struct signalfd_siginfo signal_info;
     for (;;) {
         int how = 0;
         int64_t left = end - time(NULL);
@@ -256,9 +256,10 @@ static int watch(pid_t test, int output, int signals, int64_t seconds)
         (void)!poll(ready, 2, (int)left * 1000);
         if (ready[0].revents != 0 && !copy_output(output))
             ready[0].fd = -1; /* the test closed it */
-        if (ready[1].revents == 0 || read(signals, &told, sizeof told) != sizeof told)
+        if (ready[1].revents == 0 ||
+            read(signals, &signal_info, sizeof signal_info) != sizeof signal_info)
             continue;
-        if (told.ssi_signo != SIGCHLD)
+        if (signal_info.ssi_signo != SIGCHLD)
             return FAILED;
         if (!reap(test, &how))
             continue;

@@ -44,16 +44,16 @@ expect "children of a test that hung" "$(running)" 0
 expect "the list of its processes" "$(grep -c 'run_test: process .*(sh)' "$work/out")" 3
 
 # Killed by CTest, and by hand.
-for victim in outer keeper; do
+for target in outer keeper; do
     "$program" 60 sh -c "$lives echo begun; wait" "$mark" >"$work/out" &
     outer=$!
     until grep -q begun "$work/out"; do sleep 0.01; done
-    case $victim in
+    case $target in
     outer) kill -KILL $outer ;;
     keeper) kill -KILL "$(tr -d ' ' <"/proc/$outer/task/$outer/children")" ;;
     esac
     wait $outer 2>/dev/null || true
-    expect "children when the $victim process was killed" "$(running)" 0
+    expect "children when the $target process was killed" "$(running)" 0
 done
 
 # shellcheck disable=SC2016

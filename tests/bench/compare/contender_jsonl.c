@@ -228,9 +228,9 @@ static bool jsonl_tail_next(void *arg_tail, unsigned timeout_ms, bench_event_fn 
         }
         if (len > 0)
             fseeko(tail->file, at, SEEK_SET); /* half a line */
-        char told[4096];
+        char events[4096];
         if (poll(&(struct pollfd){tail->notify, POLLIN, 0}, 1, (int)timeout_ms) <= 0 ||
-            read(tail->notify, told, sizeof told) < 0)
+            read(tail->notify, events, sizeof events) < 0)
             return false;
     }
 }

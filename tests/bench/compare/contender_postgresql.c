@@ -133,8 +133,8 @@ static void *postgresql_writer_open(void *handle)
     if (PQstatus(copier->conn) != CONNECTION_OK)
         bench_fail("postgresql: %.200s", PQerrorMessage(copier->conn));
     const char *insert =
-        place->followed ? "WITH told AS (INSERT INTO events VALUES ($1, $2::bigint, $3::bigint, "
-                          "$4, $5) RETURNING seq) SELECT pg_notify('events', seq::text) FROM told"
+        place->followed ? "WITH notice AS (INSERT INTO events VALUES ($1, $2::bigint, $3::bigint, "
+                          "$4, $5) RETURNING seq) SELECT pg_notify('events', seq::text) FROM notice"
                         : "INSERT INTO events VALUES ($1, $2::bigint, $3::bigint, $4, $5)";
     prepare(copier->conn, "append", insert);
     return copier;
@@ -333,16 +333,16 @@ static bool postgresql_tail_next(void *arg_tail, unsigned timeout_ms, bench_even
     struct postgresql_tail *tail = arg_tail;
     PGconn *conn = tail->postgresql->conn;
     for (;;) {
-        PGnotify *told;
-        while ((told = PQnotifies(conn)) != NULL)
-            PQfreemem(told);
+        PGnotify *notice;
+        while ((notice = PQnotifies(conn)) != NULL)
+            PQfreemem(notice);
         if (select_events(tail->postgresql, tail->session, tail->next_seq, 1, fn, arg) == 1) {
             tail->next_seq++;
             return true;
         }
         /* Events that were announced during the SELECT have been read already. */
-        if ((told = PQnotifies(conn)) != NULL) {
-            PQfreemem(told);
+        if ((notice = PQnotifies(conn)) != NULL) {
+            PQfreemem(notice);
             continue;
         }
         if (poll(&(struct pollfd){PQsocket(conn), POLLIN, 0}, 1, (int)timeout_ms) <= 0 ||
