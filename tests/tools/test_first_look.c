@@ -280,7 +280,7 @@ START_TEST(on_a_terminal_events_are_few_and_no_records_unless_asked_for)
         "annal report has no option '--sort' ('annal ls' has it): 'annal help report'");
     CLI(&cli, NULL, "show", "many", "--timeout", "1");
     cli_assert_refused(&cli, EXIT_USAGE,
-                       ", 'annal query', 'annal sql' have it): 'annal help show'");
+                       "('annal import', 'annal watch', 'annal query' have it): 'annal help show'");
 }
 END_TEST
 
