@@ -201,31 +201,24 @@ const struct follower_ops annal__core_follower = {.begin = begin,
 
 /* ---- sessions.db as a derived database ---- */
 
+static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
+{
+    const annal_index *index = arg;
+    struct shape_part part = {.shape = &index->shape};
+    return annal__shape_compare(db, schema, &part, 1, false, err);
+}
+
 static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 {
     annal_index *index = arg;
     annal_status status = annal__pack_make_tables(index->core, db, err);
-    if (status >= 0)
-        status = annal__db_exec(db, annal__sql_schema, err);
-    return status < 0 ? status : annal__shape_note_own(db, err);
-}
-
-static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
-{
-    annal_index *index = arg;
-    return annal__shape_holds(db == NULL ? index->derived.db : db, NULL, &index->shape, out, err);
+    return status < 0 ? status : annal__db_exec(db, annal__sql_schema, err);
 }
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     annal_index *index = arg;
-    bool holds = false;
-    annal_status status = annal__shape_holds(db, NULL, &index->shape, &holds, err);
-    if (status >= 0 && !holds)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             index->derived.path);
-    if (status >= 0)
-        status = prepare_insert(db, 1, &index->rows.insert_event, err);
+    annal_status status = prepare_insert(db, 1, &index->rows.insert_event, err);
     if (status >= 0)
         status = prepare_insert(db, CORE_EVENTS_MAX, &index->rows.insert_events, err);
     if (status >= 0)
@@ -258,4 +251,4 @@ static void undone(void *arg)
 }
 
 const struct derived_ops annal__core_ops = {
-    .make = make, .opened = opened, .is_current = is_current, .closing = closing, .undone = undone};
+    .check = check, .make = make, .opened = opened, .closing = closing, .undone = undone};

@@ -4,6 +4,7 @@
 #define INDEX_INDEX_H
 
 #include "index/db/derived.h"
+#include "index/db/shape.h"
 #include "index/follow/follower.h"
 #include "index/pack/packs.h"
 #include "index/search/search.h"
@@ -60,7 +61,7 @@ struct annal_index {
     bool follows;
     uint64_t changed_since; /* for the task; see annal__store_changed() */
     bool behind;            /* whether the task left work; used by tasks only */
-    struct shape_seen shape;
+    struct shape shape;     /* of sessions.db */
     struct fallback fallback;
     struct packs packs;
     struct search search;

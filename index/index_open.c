@@ -4,6 +4,7 @@
  */
 #include "index/db/db.h"
 #include "index/index.h"
+#include "index/pack/pack.h"
 #include "index/sys/open.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
@@ -63,6 +64,10 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
         status = annal__pack_core(&index->core, err);
     if (status >= 0)
         index->derived.user_version = layout_of(index->core);
+    if (status >= 0)
+        status = annal__shape_of_text(&index->shape, annal__sql_schema, err);
+    if (status >= 0)
+        status = annal__shape_of_text(&index->shape, index->core->tables, err);
     if (status >= 0)
         status = annal__search_init(&index->search, index->store, wait_ms, err);
     return status;
@@ -174,5 +179,6 @@ void annal_index_close(annal_index *index)
     pthread_mutex_destroy(&index->fallback.mutex);
     pthread_mutex_destroy(&index->packs.mutex);
     annal_pack_free(index->core);
+    annal__shape_done(&index->shape);
     annal__free(index);
 }

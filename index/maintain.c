@@ -105,28 +105,46 @@ annal_status annal__index_databases(annal_index *index, annal__database_fn fn, v
 /* ---- Whether they are undamaged ---- */
 
 struct proving {
+    const annal_index *index;
+    bool all; /* whether every page is read */
     annal__damaged_fn fn;
     void *arg;
 };
 
-static int prove(void *arg, struct derived *derived, const char *name, annal_error *err)
+static annal_status prove(const struct proving *proving, struct derived *derived, annal_error *err)
 {
-    const struct proving *proving = arg;
     annal_error damage = {0};
-    annal_status status = annal__derived_prove(derived, &damage, err);
+    annal_status status = annal__derived_prove(derived, proving->all, &damage, err);
     if (status != ANNAL_DAMAGE)
         return status;
-    return proving->fn(proving->arg, name, derived->rollback, damage.message);
+    return (annal_status)proving->fn(proving->arg, name_of(proving->index, derived->path),
+                                     derived->rollback, damage.message);
 }
 
-annal_status annal__index_prove(annal_index *index, annal__damaged_fn fn, void *arg,
+static annal_status prove_database(void *arg, struct pack_database *database, annal_slice session,
+                                   annal_error *err)
+{
+    (void)session;
+    return prove(arg, &database->derived, err);
+}
+
+annal_status annal__index_prove(annal_index *index, bool all, annal__damaged_fn fn, void *arg,
                                 annal_error *err)
 {
-    struct proving proving = {fn, arg};
-    annal_status status = (annal_status)prove(&proving, &index->search.derived, "search.db", err);
-    if (status == ANNAL_OK)
+    struct proving proving = {index, all, fn, arg};
+    struct pack_set *set = NULL;
+    annal_status status = prove(&proving, &index->search.derived, err);
+    if (status == ANNAL_OK && all)
         status = annal__search_check(&index->search, fn, arg, err);
-    return status != ANNAL_OK ? status : each_database(index, prove, &proving, err);
+    if (status == ANNAL_OK)
+        status = prove(&proving, &index->derived, err);
+    if (status == ANNAL_OK)
+        status = annal__packs_get(index, &set, err);
+    if (status == ANNAL_OK)
+        status =
+            annal__packs_each(index, set, PACK_EVERYONE, NULL, 0, prove_database, &proving, err);
+    annal__packs_put(index, set);
+    return status;
 }
 
 /* ---- Their tables ---- */

@@ -15,8 +15,9 @@
  *     deleted, removes the rest, too. A reader compares the stamp of the database that it opened
  *     with the stamp of the database that was caught up.
  * (6) A file that is ours by application_id and user_version is kept. A file of ours with another
- *     version, or found corrupt (page_proof.h), is deleted. Any other file belongs to another
- *     program, and is moved to <name>.foreign.
+ *     version, with a schema that this program does not create (shape.h), or found corrupt
+ *     (page_proof.h), is deleted. Any other file belongs to another program, and is moved to
+ *     <name>.foreign.
  * (7) A link with the name of a database is refused, not followed: its target is not ours. (Not by
  *     SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
  * (8) If other programs write the file too, it has no WAL (in SQLite before 3.51.3 two connections
@@ -32,6 +33,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <stdio.h>
@@ -47,7 +49,9 @@ static void close_writer(struct derived *derived)
         derived->ops->closing(derived->arg);
     sqlite3_finalize(derived->get_stamp);
     sqlite3_finalize(derived->count_commit);
-    derived->get_stamp = derived->count_commit = NULL;
+    sqlite3_finalize(derived->get_cookie);
+    derived->get_stamp = derived->count_commit = derived->get_cookie = NULL;
+    derived->cookie = -1;
     annal__db_close(derived->db);
     derived->db = NULL;
     derived->wal_pages = 0;
@@ -117,7 +121,7 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
     annal_error why = {0};
     annal_status status = open_writer(derived, 0, &why);
     if (status >= 0)
-        status = annal__derived_inspect(derived, derived->db, out_whose, &why);
+        status = annal__derived_inspect(derived, derived->db, out_whose, &derived->cookie, &why);
     if (status == ANNAL_ERR_CORRUPT)
         *out_whose = FOREIGN;
     else if (status < 0) {
@@ -129,8 +133,11 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
     if (*out_whose == OURS || *out_whose == EMPTY)
         return ANNAL_OK;
     close_writer(derived);
-    return *out_whose == STALE ? take_away(derived, err)
-                               : annal__files_move_aside(derived_io(derived), derived->path, err);
+    if (*out_whose == ALTERED)
+        annal__say(derived->store, ANNAL_LOG_WARNING, "%s; it is rebuilt from the journals",
+                   why.message);
+    return *out_whose != FOREIGN ? take_away(derived, err)
+                                 : annal__files_move_aside(derived_io(derived), derived->path, err);
 }
 
 enum moved { IN_PLACE, MOVED, TORN_APART };
@@ -276,6 +283,21 @@ static void roll_back(struct derived *derived)
         (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
 }
 
+/* Compare the schema with what this program creates, unless that was done (shape.h, rule 4). */
+static annal_status check_schema(struct derived *derived, annal_error *err)
+{
+    int64_t cookie = 0;
+    if (derived->private)
+        return ANNAL_OK;
+    annal_status status = annal__derived_cookie(derived->db, &derived->get_cookie, &cookie, err);
+    if (status < 0 || cookie == derived->cookie)
+        return status;
+    status = annal__derived_check(derived, derived->db, "main", err);
+    if (status >= 0)
+        derived->cookie = cookie;
+    return status;
+}
+
 /* Begin a transaction on a file that is ours, and read its stamp in it. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
@@ -286,7 +308,9 @@ static annal_status try_transaction(struct derived *derived, bool *out_current, 
         return annal__derived_fail_locked(derived, err);
     if (status < 0)
         return status;
-    status = read_own_stamp(derived, err);
+    status = check_schema(derived, err);
+    if (status >= 0)
+        status = read_own_stamp(derived, err);
     if (status >= 0)
         status = annal__derived_is_current(derived, NULL, out_current, err);
     if (status >= 0 && *out_current && derived->ops->begun != NULL)
@@ -399,6 +423,8 @@ annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, a
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' is not there", derived->path);
     if (status >= 0)
         status = ensure_writer(derived, err);
+    if (status >= 0)
+        status = check_schema(derived, err);
     if (status == ANNAL_ERR_BUSY)
         status = annal__derived_fail_locked(derived, err);
     if (status < 0)
@@ -462,6 +488,7 @@ annal_status annal__derived_init(struct derived *derived, annal_store *store, co
                                  const char *lock_name, annal_error *err)
 {
     derived->store = store;
+    derived->cookie = -1;
     if (derived->wait_ms == 0)
         derived->wait_ms = annal__store_wait_ms(store);
     annal_status status =

@@ -24,15 +24,20 @@ struct stamp {
 
 /* The functions of a kind of derived database. Each is called with the arg of the database. */
 struct derived_ops {
+    /*
+     * Compare the schema of a database of this kind, attached under this name, with what this
+     * program creates (shape.h). db is any connection, on any thread. ANNAL_ERR_CORRUPT: it differs
+     */
+    annal_status (*check)(void *arg, sqlite3 *db, const char *schema, annal_error *err);
     /* Create the tables of a new file, in a transaction. */
     annal_status (*make)(void *arg, sqlite3 *db, annal_error *err);
     /* Prepare the writer's connection after it was opened, under the lock, without a
      * transaction. */
     annal_status (*opened)(void *arg, sqlite3 *db, annal_error *err);
     /*
-     * Find out whether the tables are those that this program creates; if not, the writer's
-     * connection is opened again. db is a reader's connection, on any thread, or NULL for the
-     * writer's. Without this function the tables always count as current.
+     * Find out whether the tables were made from the current text; if not, the writer's connection
+     * is opened again. db is a reader's connection, on any thread, or NULL for the writer's.
+     * Without this function the tables always count as current.
      */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
     /*
@@ -69,8 +74,10 @@ struct derived {
 
     /* The connection that writes. Used only while the lock is held. */
     sqlite3 *db;             /* NULL: not open */
-    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, like the next statement */
+    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, like the next two statements */
     sqlite3_stmt *count_commit;
+    sqlite3_stmt *get_cookie;
+    int64_t cookie;          /* SQLite's cookie of the schema that was compared; -1: none was */
     struct stamp stamp;      /* stamp when the transaction began */
     struct file_id wal, shm; /* identities when db was opened */
     int wal_pages;           /* pages of the WAL after the last commit */
@@ -144,11 +151,11 @@ bool annal__derived_exists(const struct derived *derived);
 bool annal__derived_heal_if_corrupt(struct derived *derived);
 
 /*
- * Read the whole file in its current state. ANNAL_DAMAGE: *out_damage says what is wrong; the next
- * annal__derived_begin() deletes the file, unless other programs write it. A missing file counts as
- * undamaged.
+ * Examine the file in its current state, and read the whole file if all. ANNAL_DAMAGE: *out_damage
+ * says what is wrong; the next annal__derived_begin() deletes the file, unless other programs write
+ * it. A missing file counts as undamaged.
  */
-annal_status annal__derived_prove(struct derived *derived, annal_error *out_damage,
+annal_status annal__derived_prove(struct derived *derived, bool all, annal_error *out_damage,
                                   annal_error *err);
 
 /*
@@ -159,6 +166,10 @@ annal_status annal__derived_prove(struct derived *derived, annal_error *out_dama
  */
 annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
+
+/* Compare the schema of this database where it is attached to db under this name. */
+annal_status annal__derived_check(const struct derived *derived, sqlite3 *db, const char *schema,
+                                  annal_error *err);
 
 /*
  * As above, but reuse a returned connection if possible; the caller returns it with

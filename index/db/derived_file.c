@@ -36,8 +36,31 @@ bool annal__derived_is_marked(const struct derived *derived)
            annal__file_id(derived_io(derived), derived->path, PROOF_MARK).inode != 0;
 }
 
-annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
-                                    annal_error *err)
+annal_status annal__derived_cookie(sqlite3 *db, sqlite3_stmt **stmt, int64_t *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (*stmt == NULL)
+        status = annal__db_prepare(db, "PRAGMA main.schema_version", stmt, err);
+    if (status < 0)
+        return status;
+    int rc = sqlite3_step(*stmt);
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(*stmt, 0);
+    else
+        status = annal__db_fail(err, db, rc, "read the schema of a database");
+    sqlite3_reset(*stmt);
+    return status;
+}
+
+annal_status annal__derived_check(const struct derived *derived, sqlite3 *db, const char *schema,
+                                  annal_error *err)
+{
+    return derived->private ? ANNAL_OK : derived->ops->check(derived->arg, db, schema, err);
+}
+
+/* Find out whose the file is by its header; nothing of its schema is run. */
+static annal_status read_header(const struct derived *derived, sqlite3 *db, enum whose *out,
+                                annal_error *err)
 {
     int64_t application = 0, version = 0, tables = 0;
     annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
@@ -58,6 +81,22 @@ annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, 
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
     if (*out != FOREIGN && !annal__page_proof_holds(db)) /* written by an older program */
         *out = STALE;
+    return ANNAL_OK;
+}
+
+annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
+                                    int64_t *out_cookie, annal_error *err)
+{
+    annal_status status = read_header(derived, db, out, err);
+    if (status < 0 || *out != OURS)
+        return status;
+    /* The cookie first: a change in between is then noticed later. */
+    status = annal__db_integer(db, "PRAGMA main.schema_version", out_cookie, err);
+    if (status >= 0)
+        status = annal__derived_check(derived, db, "main", err);
+    if (status != ANNAL_ERR_CORRUPT)
+        return status;
+    *out = ALTERED;
     return ANNAL_OK;
 }
 

@@ -23,12 +23,20 @@ annal_status annal__derived_open_db(struct derived *derived, const char *uri, in
 /* Return whether a process marked the file as damaged (page_proof.h, rule 3). */
 bool annal__derived_is_marked(const struct derived *derived);
 
-enum whose { OURS, STALE, EMPTY, FOREIGN };
+enum whose { OURS, STALE, ALTERED, EMPTY, FOREIGN };
 
+/*
+ * Find out what a file is, before anything else reads it. *out_cookie: see annal__derived_cookie().
+ * ALTERED: err has the reason, although the status is ANNAL_OK.
+ */
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
-                                    annal_error *err);
+                                    int64_t *out_cookie, annal_error *err);
 
-/* Find out whether the tables are those that this program creates; db as in derived_ops. */
+/* Prepare and read the cookie of the schema, which changes with it; *stmt is NULL at first. */
+annal_status annal__derived_cookie(sqlite3 *db, sqlite3_stmt **stmt, int64_t *out,
+                                   annal_error *err);
+
+/* Find out whether the tables were made from the current text; db as in derived_ops. */
 annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *db, bool *out,
                                        annal_error *err);
 

@@ -9,6 +9,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,15 @@ static void set_cache(sqlite3 *db, int kib)
     (void)annal__db_exec(db, sql, NULL);
 }
 
-static annal_status open_reader(struct derived *derived, const char *uri, sqlite3 **out_db,
-                                struct stamp *out_stamp, annal_error *err)
+/* A connection that was just opened. */
+struct opened {
+    sqlite3 *db;
+    struct stamp stamp;
+    int64_t cookie; /* see annal__derived_cookie() */
+};
+
+static annal_status open_reader(struct derived *derived, const char *uri, struct opened *out,
+                                annal_error *err)
 {
     sqlite3 *db = NULL;
     enum whose whose = EMPTY;
@@ -50,13 +58,18 @@ static annal_status open_reader(struct derived *derived, const char *uri, sqlite
     annal__patience_on(&derived->patience, db);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     set_cache(db, READER_CACHE_KIB);
-    status = annal__derived_inspect(derived, db, &whose, err);
+    annal_error why = {0};
+    status = annal__derived_inspect(derived, db, &whose, &out->cookie, &why);
+    if (err != NULL && (status < 0 || whose == ALTERED))
+        *err = why;
+    if (status >= 0 && whose == ALTERED)
+        status = ANNAL_ERR_CORRUPT;
     if (status >= 0 && whose != OURS)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
                              derived->path);
     if (status >= 0)
         status = annal__derived_or_corrupt(
-            derived, annal__derived_read_stamp(db, "main", out_stamp, err), err);
+            derived, annal__derived_read_stamp(db, "main", &out->stamp, err), err);
     if (status >= 0 && !derived->frozen)
         status = annal__derived_is_current(derived, db, &current, err);
     if (status >= 0 && !current)
@@ -68,7 +81,7 @@ static annal_status open_reader(struct derived *derived, const char *uri, sqlite
         annal__db_close(db);
         return status;
     }
-    *out_db = db;
+    out->db = db;
     return ANNAL_OK;
 }
 
@@ -89,27 +102,26 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
  * On read-only media a WAL database can be opened only as immutable, and then without the content
  * of its WAL.
  */
-static annal_status open_frozen(struct derived *derived, sqlite3 **out_db, struct stamp *out_stamp,
-                                annal_error *err)
+static annal_status open_frozen(struct derived *derived, struct opened *out, annal_error *err)
 {
     struct buf uri = {0};
-    annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
+    annal_status status = open_reader(derived, derived->path, out, err);
     if (status != ANNAL_ERR_IO) /* a file that other programs lock or write is not immutable */
         return status;
     status = immutable_uri(derived, &uri, err);
     if (status >= 0)
-        status = open_reader(derived, uri.ptr, out_db, out_stamp, err);
+        status = open_reader(derived, uri.ptr, out, err);
     annal__buf_done(&uri);
     return status;
 }
 
-static annal_status reader_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
-                                 struct stamp *out_stamp, annal_error *err)
+static annal_status reader_until(struct derived *derived, int64_t deadline_us, struct opened *out,
+                                 annal_error *err)
 {
     if (derived->frozen)
-        return open_frozen(derived, out_db, out_stamp, err);
+        return open_frozen(derived, out, err);
     for (unsigned attempt = 0;; attempt++) {
-        annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
+        annal_status status = open_reader(derived, derived->path, out, err);
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= DERIVED_IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
@@ -130,9 +142,14 @@ annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sq
     struct patience_limit limit;
     int64_t deadline_us = annal__deadline_after(wait_ms);
     annal__patience_limit(&derived->patience, &limit, deadline_us);
-    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
+    struct opened opened = {0};
+    annal_status status = reader_until(derived, deadline_us, &opened, err);
     annal__patience_unlimit(&derived->patience, &limit);
-    return status;
+    if (status < 0)
+        return status;
+    *out_db = opened.db;
+    *out_stamp = opened.stamp;
+    return ANNAL_OK;
 }
 
 /*
@@ -216,12 +233,13 @@ static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum w
                                annal_error *err)
 {
     struct buf uri = {0};
+    int64_t unused;
     annal_status status =
         annal__derived_open_db(derived, derived->path, SQLITE_OPEN_READONLY, out_db, err);
     if (status >= 0)
         annal__patience_on(&derived->patience, *out_db);
     if (status >= 0)
-        status = annal__derived_inspect(derived, *out_db, out_whose, err);
+        status = annal__derived_inspect(derived, *out_db, out_whose, &unused, err);
     if (status != ANNAL_ERR_IO || !derived->frozen)
         return status;
     annal__db_close(*out_db);
@@ -230,12 +248,12 @@ static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum w
     if (status >= 0)
         status = annal__derived_open_db(derived, uri.ptr, SQLITE_OPEN_READONLY, out_db, err);
     if (status >= 0)
-        status = annal__derived_inspect(derived, *out_db, out_whose, err);
+        status = annal__derived_inspect(derived, *out_db, out_whose, &unused, err);
     annal__buf_done(&uri);
     return status;
 }
 
-annal_status annal__derived_prove(struct derived *derived, annal_error *out_damage,
+annal_status annal__derived_prove(struct derived *derived, bool all, annal_error *out_damage,
                                   annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -246,7 +264,9 @@ annal_status annal__derived_prove(struct derived *derived, annal_error *out_dama
         return ANNAL_OK;
     if (!annal__derived_is_marked(derived))
         status = open_as_is(derived, &db, &whose, &why);
-    if (status >= 0 && whose == OURS)
+    if (status >= 0 && whose == ALTERED)
+        status = ANNAL_ERR_CORRUPT;
+    if (status >= 0 && whose == OURS && all)
         status = check(derived, db, &why);
     annal__db_close(db);
     if (status != ANNAL_ERR_CORRUPT && annal__derived_is_marked(derived))
@@ -260,38 +280,35 @@ annal_status annal__derived_prove(struct derived *derived, annal_error *out_dama
     return status;
 }
 
-/* Compare the tables again only if the schema has changed. */
-static bool is_still_current(struct derived *derived, struct reader *reader)
+/* Return whether a kept connection has the schema that was compared (shape.h, rule 4). */
+static bool has_same_schema(struct reader *reader)
 {
-    int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);
-    bool current = now == reader->current_at;
-    if (!current && annal__derived_is_current(derived, reader->db, &current, NULL) >= 0 && current)
-        reader->current_at = now;
-    return current;
+    int64_t cookie = 0;
+    return annal__derived_cookie(reader->db, &reader->get_cookie, &cookie, NULL) >= 0 &&
+           cookie == reader->cookie;
 }
 
-static annal_status borrow_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
-                                 struct stamp *out_stamp, annal_error *err)
+static annal_status borrow_until(struct derived *derived, int64_t deadline_us, struct opened *out,
+                                 annal_error *err)
 {
     if (derived->frozen || derived->private || derived->rollback)
-        return reader_until(derived, deadline_us, out_db, out_stamp, err);
+        return reader_until(derived, deadline_us, out, err);
     struct reader *reader =
         annal__readers_take(&derived->readers, derived_io(derived), derived->path);
     if (reader != NULL) {
-        if (!annal__derived_is_marked(derived) &&
-            annal__stamp_step(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
-            is_still_current(derived, reader)) {
-            *out_db = reader->db;
+        if (!annal__derived_is_marked(derived) && has_same_schema(reader) &&
+            annal__stamp_step(reader->db, reader->get_stamp, &out->stamp, NULL) >= 0) {
+            out->db = reader->db;
             return ANNAL_OK;
         }
         annal__readers_give(&derived->readers, reader->db, false);
     }
-    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
-    if (status >= 0)
-        set_cache(*out_db, KEPT_CACHE_KIB);
-    if (status >= 0)
-        annal__readers_add(&derived->readers, derived_io(derived), derived->path, *out_db);
-    return status;
+    annal_status status = reader_until(derived, deadline_us, out, err);
+    if (status < 0)
+        return status;
+    set_cache(out->db, KEPT_CACHE_KIB);
+    annal__readers_add(&derived->readers, derived_io(derived), derived->path, out->db, out->cookie);
+    return ANNAL_OK;
 }
 
 annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
@@ -300,9 +317,14 @@ annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sq
     struct patience_limit limit;
     int64_t deadline_us = annal__deadline_after(wait_ms);
     annal__patience_limit(&derived->patience, &limit, deadline_us);
-    annal_status status = borrow_until(derived, deadline_us, out_db, out_stamp, err);
+    struct opened opened = {0};
+    annal_status status = borrow_until(derived, deadline_us, &opened, err);
     annal__patience_unlimit(&derived->patience, &limit);
-    return status;
+    if (status < 0)
+        return status;
+    *out_db = opened.db;
+    *out_stamp = opened.stamp;
+    return ANNAL_OK;
 }
 
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
@@ -323,12 +345,18 @@ void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean)
 
 annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err)
 {
-    sqlite3 *db = NULL;
-    struct stamp stamp;
-    if (!annal__file_is_there(derived_io(derived), derived->path) ||
-        open_frozen(derived, &db, &stamp, NULL) < 0)
+    struct opened opened = {0};
+    annal_error why = {0};
+    annal_status status = ANNAL_ERR_NOTFOUND;
+    if (annal__file_is_there(derived_io(derived), derived->path))
+        status = open_frozen(derived, &opened, &why);
+    if (status == ANNAL_ERR_CORRUPT)
+        annal__say(derived->store, ANNAL_LOG_WARNING,
+                   "the store is open for reading only, so its index is built in memory: %s",
+                   why.message);
+    if (status < 0)
         return annal__derived_make_private(derived, err);
-    annal__db_close(db);
+    annal__db_close(opened.db);
     derived->frozen = true;
     return ANNAL_OK;
 }

@@ -111,13 +111,15 @@ struct reader *annal__readers_take(struct readers *readers, const struct io *io,
     return NULL;
 }
 
-void annal__readers_add(struct readers *readers, const struct io *io, const char *path, sqlite3 *db)
+void annal__readers_add(struct readers *readers, const struct io *io, const char *path, sqlite3 *db,
+                        int64_t cookie)
 {
     struct reader *reader = is_parents(readers) ? NULL : pick(readers, false);
     if (reader == NULL)
         return;
     int moved = 1;
-    reader->current_at = -1;
+    reader->get_cookie = NULL;
+    reader->cookie = cookie;
     reader->wal = annal__file_id(io, path, "-wal"); /* the read has opened them */
     reader->shm = annal__file_id(io, path, "-shm");
     bool known = reader->wal.inode != 0 && reader->shm.inode != 0 &&

@@ -25,9 +25,8 @@ struct reader {
     sqlite3 *db; /* NULL: this slot is free */
     bool lent;
     sqlite3_stmt *get_stamp;
-    /* how often SQLite had prepared get_stamp again when the tables were last found to be
-     * current, which it does if the schema changed; -1: never */
-    int current_at;
+    sqlite3_stmt *get_cookie; /* NULL until it is needed */
+    int64_t cookie;           /* SQLite's cookie of the schema that was compared: shape.h, rule 4 */
     struct stat file;
     struct file_id wal, shm;
 };
@@ -50,11 +49,11 @@ void annal__readers_done(struct readers *readers);
 struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path);
 
 /*
- * Add a connection that was just opened, and has read: it counts as lent. If there is no room the
- * caller keeps it.
+ * Add a connection that was just opened, and has read, with the cookie of its schema: it counts as
+ * lent. If there is no room the caller keeps it.
  */
-void annal__readers_add(struct readers *readers, const struct io *io, const char *path,
-                        sqlite3 *db);
+void annal__readers_add(struct readers *readers, const struct io *io, const char *path, sqlite3 *db,
+                        int64_t cookie);
 
 /* Return a lent connection; any other connection is closed. clean: rule (2). db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);

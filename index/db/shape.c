@@ -2,99 +2,308 @@
 #include "index/db/shape.h"
 
 #include "index/db/db.h"
-#include "journal/base/hash.h"
+#include "index/db/token.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
 
-/* A file of an older version does not have this table. */
-static const char make_sql[] = "CREATE TABLE IF NOT EXISTS _shape (owner TEXT NOT NULL, type TEXT "
-                               "NOT NULL, name TEXT NOT NULL,"
-                               " sql TEXT, PRIMARY KEY(owner, type, name)) WITHOUT ROWID";
+#include <string.h>
 
-static annal_status run_for(sqlite3 *db, const char *sql, const char *owner, annal_error *err)
+static const struct {
+    const char *head, *type;
+} heads[] = {
+    {"CREATE TABLE ", "table"}, {"CREATE INDEX ", "index"},     {"CREATE UNIQUE INDEX ", "index"},
+    {"CREATE VIEW ", "view"},   {"CREATE TRIGGER ", "trigger"}, {"CREATE VIRTUAL TABLE ", "table"},
+};
+
+/* Split a CREATE statement, which ends at a NUL; the name is not set. */
+static bool split(const char *text, struct shape_object *out)
 {
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db, sql, &stmt, err);
-    if (status >= 0) {
-        annal__db_bind_text(stmt, 1, annal_slice_of(owner));
-        status = annal__db_run(stmt, err);
+    static const char unless[] = "IF NOT EXISTS ";
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        size_t len = strlen(heads[i].head);
+        if (strncmp(text, heads[i].head, len) != 0)
+            continue;
+        const char *rest = text + len;
+        if (strncmp(rest, unless, sizeof unless - 1) == 0)
+            rest += sizeof unless - 1;
+        *out = (struct shape_object){
+            .type = heads[i].type, .head = {text, len}, .sql = annal_slice_of(rest)};
+        return true;
     }
-    sqlite3_finalize(stmt);
+    return false;
+}
+
+static bool is_run(const struct shape_object *object)
+{
+    return strcmp(object->type, "table") != 0;
+}
+
+static annal_status add_object(struct shape *shape, const struct shape_object *object,
+                               annal_error *err)
+{
+    struct shape_object *added =
+        annal__array_add(&shape->objects, &shape->count, sizeof *shape->objects);
+    if (added == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database");
+    *added = *object;
+    return ANNAL_OK;
+}
+
+/* ---- What is created, rule 1 ---- */
+
+/* Find the name of an object and of its table in its SQL. */
+static void find_names(struct shape_object *object)
+{
+    const char *at = object->sql.ptr;
+    struct token token = annal__token_next(&at);
+    object->name = object->table = annal__token_name(&token);
+    if (strcmp(object->type, "index") != 0 && strcmp(object->type, "trigger") != 0)
+        return;
+    while (token.kind != TOKEN_END && !annal__token_is(&token, "on"))
+        token = annal__token_next(&at);
+    token = annal__token_next(&at);
+    object->table = annal__token_name(&token);
+}
+
+annal_status annal__shape_of_text(struct shape *shape, const char *text, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct shape_object object;
+    for (const char *line = text; status >= 0 && line != NULL;) {
+        if (*line == 'C' && split(line, &object)) {
+            const char *sql = object.sql.ptr, *end_word = "\nEND;";
+            bool has_end = strcmp(object.type, "trigger") == 0;
+            const char *end = strstr(sql, has_end ? end_word : ";\n");
+            if (end != NULL)
+                object.sql.len = (size_t)(end - sql) + (has_end ? strlen("\nEND") : 0);
+            find_names(&object);
+            status = add_object(shape, &object, err);
+            line = end;
+        }
+        line = line == NULL ? NULL : strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
     return status;
 }
 
-annal_status annal__shape_note_own(sqlite3 *db, annal_error *err)
-{
-    return run_for(db,
-                   "INSERT INTO _shape SELECT ?1, type, name, sql FROM sqlite_schema "
-                   "WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-                   "", err);
-}
-
-annal_status annal__shape_note_pack(sqlite3 *db, const char *pack, annal_error *err)
-{
-    annal_status status = annal__db_exec(db, make_sql, err);
-    if (status >= 0)
-        status = run_for(db, "DELETE FROM _shape WHERE owner = ?1", pack, err);
-    if (status >= 0)
-        status =
-            run_for(db,
-                    "INSERT INTO _shape SELECT o.pack, s.type, s.name, s.sql FROM _object AS o "
-                    "JOIN sqlite_schema AS s ON s.type = o.type AND s.name = o.name "
-                    "WHERE o.pack = ?1",
-                    pack, err);
-    return status;
-}
-
-/*
- * Compute a key for the database and its schema; 0, which is never remembered, if they cannot be
- * read.
- */
-static uint64_t key_of(sqlite3 *db)
-{
-    int64_t parts[2] = {0, 0};
-    if (annal__db_integer(db, "SELECT id FROM main._stamp", &parts[0], NULL) < 0 ||
-        annal__db_integer(db, "PRAGMA main.schema_version", &parts[1], NULL) < 0)
-        return 0;
-    return annal__hash(parts, sizeof parts, 0);
-}
-
-/* If a table of ours is missing, this statement cannot even be prepared. */
-static annal_status compare(sqlite3 *db, const char *owner, bool *out_holds, annal_error *err)
+annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_error *err)
 {
     static const char select[] =
-        "SELECT EXISTS (SELECT 1 FROM main._shape WHERE owner = ?1) AND NOT EXISTS ("
-        " SELECT 1 FROM main._shape AS made LEFT JOIN main.sqlite_schema AS now"
-        " ON now.type = made.type AND now.name = made.name"
-        " WHERE made.owner = ?1 AND now.sql IS NOT made.sql)";
+        "SELECT name, tbl_name, sql FROM main.sqlite_schema WHERE sql <> '' AND name <> '_state' "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    struct buf text = {0};
+    struct shape_object object;
     sqlite3_stmt *stmt = NULL;
-    annal_error why = {0};
-    annal_status status = annal__db_prepare(db, select, &stmt, &why);
-    *out_holds = false;
-    if (status == ANNAL_ERR_SQL)
-        return ANNAL_OK;
+    int rc = SQLITE_DONE;
+    annal_status status = annal__db_prepare(db, select, &stmt, err);
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        for (int i = 0; status >= 0 && i < 3; i++) {
+            annal_slice value = annal__db_column(stmt, i);
+            status = annal__buf_append_slice(&text, value);
+            if (status >= 0)
+                status = annal__buf_append(&text, "", 1);
+        }
+    if (status >= 0 && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "the tables of a pack");
+    sqlite3_finalize(stmt);
+    const char *end = text.ptr + text.len;
+    for (const char *at = text.ptr; status >= 0 && at < end;) {
+        const char *table = at + strlen(at) + 1, *sql = table + strlen(table) + 1;
+        if (split(sql, &object)) {
+            object.name = annal_slice_of(at);
+            object.table = annal_slice_of(table);
+            status = add_object(shape, &object, err);
+        }
+        at = sql + strlen(sql) + 1;
+    }
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "the tables of a pack");
     if (status < 0) {
-        if (err != NULL)
-            *err = why;
+        annal__buf_done(&text);
         return status;
     }
-    annal__db_bind_text(stmt, 1, annal_slice_of(owner));
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *out_holds = sqlite3_column_int(stmt, 0) != 0;
-    else
-        status = annal__db_fail(err, db, rc, "what the tables were made as");
+    shape->copy = text.ptr;
+    return ANNAL_OK;
+}
+
+void annal__shape_done(struct shape *shape)
+{
+    annal__free(shape->objects);
+    annal__free(shape->copy);
+    *shape = (struct shape){0};
+}
+
+/* ---- What a file has ---- */
+
+/* A row of sqlite_schema. */
+struct row {
+    const char *type, *name, *table, *sql;
+    bool whole; /* whether each is a text, without a NUL inside */
+};
+
+static annal_status prepare_rows(sqlite3 *db, const char *schema, sqlite3_stmt **out_stmt,
+                                 annal_error *err)
+{
+    char *sql = sqlite3_mprintf(
+        "SELECT type, name, tbl_name, sql FROM \"%w\".sqlite_schema WHERE sql <> ''", schema);
+    annal_status status = sql == NULL
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database")
+                              : annal__db_prepare(db, sql, out_stmt, err);
+    sqlite3_free(sql);
+    return status;
+}
+
+static struct row read_row(sqlite3_stmt *stmt)
+{
+    const char *text[4];
+    bool whole = true;
+    for (int i = 0; i < 4; i++) {
+        text[i] = (const char *)sqlite3_column_text(stmt, i);
+        if (text[i] == NULL || strlen(text[i]) != (size_t)sqlite3_column_bytes(stmt, i)) {
+            text[i] = "?";
+            whole = false;
+        }
+    }
+    return (struct row){text[0], text[1], text[2], text[3], whole};
+}
+
+static bool is_sqlite_s(const struct row *row)
+{
+    static const char *const own[][2] = {
+        {"sqlite_sequence", "CREATE TABLE sqlite_sequence(name,seq)"},
+        {"sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"},
+        {"sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(row->name, own[i][0]) == 0)
+            return strcmp(row->sql, own[i][1]) == 0 && strcmp(row->type, "table") == 0;
+    return false;
+}
+
+/* Find the object of this name and, unless any_type, of this type. */
+static const struct shape_object *find(const struct shape *shape, const struct row *row,
+                                       bool any_type)
+{
+    size_t len = strlen(row->name);
+    for (size_t i = 0; i < shape->count; i++) {
+        const struct shape_object *object = &shape->objects[i];
+        if (object->name.len == len && (any_type || strcmp(object->type, row->type) == 0) &&
+            sqlite3_strnicmp(object->name.ptr, row->name, (int)len) == 0)
+            return object;
+    }
+    return NULL;
+}
+
+/* Return whether a row is this object, rule 3. */
+static bool is_same(const struct shape_object *object, const struct row *row)
+{
+    struct shape_object found;
+    return row->whole && split(row->sql, &found) && strcmp(row->type, object->type) == 0 &&
+           annal__slice_is(object->name, row->name) && annal__slice_is(object->table, row->table) &&
+           annal__slice_same(found.head, object->head) &&
+           (annal__slice_same(found.sql, object->sql) || annal__token_same(found.sql, object->sql));
+}
+
+static bool is_known(const struct row *row, struct shape_part *parts, size_t count)
+{
+    bool known = is_sqlite_s(row);
+    for (size_t i = 0; i < count; i++) {
+        const struct shape_object *object = find(parts[i].shape, row, false);
+        if (object != NULL && is_same(object, row)) {
+            parts[i].found++;
+            known = true;
+        }
+    }
+    return known;
+}
+
+static annal_status fail_row(sqlite3 *db, const char *schema, const struct row *row,
+                             const char *what, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' has an unexpected schema: %.10s '%.100s' %s",
+                       sqlite3_db_filename(db, schema), row->type, row->name, what);
+}
+
+/* Note a pack's object that differs, or fail: it is ours, or no part has it. */
+static annal_status note_unknown(sqlite3 *db, const char *schema, const struct row *row,
+                                 struct shape_part *parts, size_t count, bool open,
+                                 annal_error *err)
+{
+    struct shape_object found;
+    bool noted = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct shape_object *object = find(parts[i].shape, row, i == 0 || open);
+        if (object == NULL)
+            continue;
+        /* its type must be the type of its SQL, so that annal__shape_drop_moves() drops it */
+        if (i == 0 || open || !row->whole || !split(row->sql, &found) ||
+            strcmp(found.type, row->type) != 0)
+            return fail_row(db, schema, row, "is not what annal created", err);
+        parts[i].differs = noted = true;
+        parts[i].moves |= is_run(&found);
+    }
+    if (noted || open)
+        return ANNAL_OK;
+    return fail_row(db, schema, row,
+                    count > 1 ? "belongs to no enabled pack" : "was not created by annal", err);
+}
+
+annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_part *parts,
+                                  size_t count, bool open, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status = prepare_rows(db, schema, &stmt, err);
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const struct row row = read_row(stmt);
+        if (!is_known(&row, parts, count))
+            status = note_unknown(db, schema, &row, parts, count, open, err);
+    }
+    if (status >= 0 && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "the tables of '%s'", sqlite3_db_filename(db, schema));
+    sqlite3_finalize(stmt);
+    if (status >= 0 && parts[0].found != parts[0].shape->count)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "'%s' has an unexpected schema: a table that annal created is missing",
+                             sqlite3_db_filename(db, schema));
+    return status;
+}
+
+/* Return a statement that drops the first object that differs, or NULL. */
+static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t count, char **out_sql,
+                              annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status = prepare_rows(db, "main", &stmt, err);
+    *out_sql = NULL;
+    while (status >= 0 && *out_sql == NULL && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const struct row row = read_row(stmt);
+        struct shape_object object;
+        if (is_known(&row, parts, count) || !split(row.sql, &object) || !is_run(&object))
+            continue;
+        *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", object.type, row.name);
+        if (*out_sql == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database");
+    }
+    if (status >= 0 && *out_sql == NULL && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "the tables of a database");
     sqlite3_finalize(stmt);
     return status;
 }
 
-annal_status annal__shape_holds(sqlite3 *db, const char *pack, struct shape_seen *seen,
-                                bool *out_holds, annal_error *err)
+annal_status annal__shape_drop_moves(sqlite3 *db, struct shape_part *parts, size_t count,
+                                     annal_error *err)
 {
-    uint64_t key = seen == NULL ? 0 : key_of(db);
-    *out_holds = key != 0 && atomic_load(&seen->key) == key;
-    if (*out_holds)
-        return ANNAL_OK;
-    annal_status status = compare(db, pack == NULL ? "" : pack, out_holds, err);
-    if (status >= 0 && *out_holds && key != 0)
-        atomic_store(&seen->key, key);
+    annal_status status = ANNAL_OK;
+    for (bool more = true; status >= 0 && more;) {
+        char *sql = NULL;
+        status = next_drop(db, parts, count, &sql, err);
+        more = sql != NULL;
+        if (status >= 0 && more)
+            status = annal__db_exec(db, sql, err);
+        sqlite3_free(sql);
+    }
     return status;
 }

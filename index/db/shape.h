@@ -1,40 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of a derived database: whether its tables are still as they were created. A user may
- * drop a table, a column or an index with the sqlite3 shell; what is left would give wrong answers,
- * and must be rebuilt before it is queried.
+ * The shape of a derived database: the tables, indexes, views and triggers that this program
+ * creates in it. Whoever can write the file can also write its schema: SQLite then runs a planted
+ * view, trigger, default or index expression for a statement of ours that names its table. And a
+ * user may drop a table with the sqlite3 shell. So a file whose schema differs is not used.
  *
- * (1) _shape has the SQL of every object that was created, as sqlite_schema had it then. It does
- *     not list objects that others add (an index, a view). They stay until the database is rebuilt,
- *     which also happens if a page of theirs reaches the file without a hash (page_proof.h, rule
- *     4).
- * (2) The comparison is needed only if SQLite's schema cookie differs from the cookie with which
- *     the shape was last correct, in the same database.
- * (3) Rows are not compared; annal verify does that.
+ * (1) Nothing in the file counts as evidence: its schema is compared with the text from which this
+ *     program creates the tables. That is the text of a built-in pack, or, for the file of a user's
+ *     pack, the schema that SQLite made from it in memory.
+ * (2) The comparison reads sqlite_schema only. No other statement runs on a connection before it.
+ * (3) A part is our tables, or the tables of a pack. Each row must have the type, name, table and
+ *     SQL of an object of a part. The SQL may differ in spaces and comments: ALTER TABLE does not
+ *     keep those. Our tables must be complete; the caller decides about the tables of a pack.
+ * (4) The schema is compared again only if its cookie changes: with the same cookie, SQLite keeps
+ *     the schema that it has parsed.
+ * (5) Rows are not compared; annal verify does that.
  */
 #ifndef INDEX_DB_SHAPE_H
 #define INDEX_DB_SHAPE_H
 
+#include "journal/base/buf.h"
+
 #include <annal/base.h>
 
 #include <sqlite3.h>
-#include <stdatomic.h>
 
-/* Rule 2; all zero at first. Any thread. */
-struct shape_seen {
-    _Atomic uint64_t key;
+struct shape_object {
+    const char *type; /* "table", "index", "view" or "trigger" */
+    annal_slice name;
+    annal_slice table; /* its own name, or the table of an index or a trigger */
+    annal_slice head;  /* "CREATE UNIQUE INDEX " */
+    annal_slice sql;   /* what follows the head: from the name on */
 };
 
-/* Note our tables in their current form, in the transaction that created them. */
-annal_status annal__shape_note_own(sqlite3 *db, annal_error *err);
+struct shape {
+    struct shape_object *objects;
+    size_t count;
+    char *copy; /* text of the objects, unless the caller owns it */
+};
 
 /*
- * As above, for the objects of a pack, as _object names them. Creates _shape if the file lacks it.
+ * Add each CREATE statement of a built-in text, which must stay valid. Each begins its line, in
+ * capital letters, and ends with the first ; at the end of a line (a trigger with END;).
  */
-annal_status annal__shape_note_pack(sqlite3 *db, const char *pack, annal_error *err);
+annal_status annal__shape_of_text(struct shape *shape, const char *text, annal_error *err);
 
-/* Check the objects of a pack, or ours if pack is NULL. seen may be NULL. */
-annal_status annal__shape_holds(sqlite3 *db, const char *pack, struct shape_seen *seen,
-                                bool *out_holds, annal_error *err);
+/* Add the objects of a database that was just created, except for SQLite's and _state. */
+annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_error *err);
+void annal__shape_done(struct shape *shape);
+
+/* A part of a database, and what was found of it. All zero at first, except for shape. */
+struct shape_part {
+    const struct shape *shape;
+    size_t found; /* number of its objects that are as they should be */
+    bool differs; /* whether the SQL of one differs */
+    bool moves;   /* whether one that differs is no table: SQLite runs it for other statements */
+};
+
+/*
+ * Compare the schema of a database that is attached under this name. The first part must be
+ * complete; in the others an object may differ. open: users create objects, too, so all parts are
+ * ours, and an object whose name no part has is ignored. ANNAL_ERR_CORRUPT: the message names what
+ * differs.
+ */
+annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_part *parts,
+                                  size_t count, bool open, annal_error *err);
+
+/*
+ * Drop the indexes, views and triggers that differ, in the transaction of a comparison. Changes the
+ * numbers of the parts.
+ */
+annal_status annal__shape_drop_moves(sqlite3 *db, struct shape_part *parts, size_t count,
+                                     annal_error *err);
 
 #endif

@@ -50,16 +50,17 @@
 
 /* ---- Tables and triggers, rules 1 to 3 ---- */
 
-static const char tables_sql[] =
+/* A statement to a line, ended as annal__shape_of_text() needs it. */
+const char annal__outbox_tables[] =
     "CREATE TABLE _outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL,"
-    " op TEXT NOT NULL, at TEXT);"
+    " op TEXT NOT NULL, at TEXT);\n"
     "CREATE TABLE _outbox_values (n INTEGER NOT NULL, part TEXT NOT NULL, name TEXT NOT NULL,"
-    " value);"
-    "CREATE INDEX _outbox_values_n ON _outbox_values(n);"
+    " value);\n"
+    "CREATE INDEX _outbox_values_n ON _outbox_values(n);\n"
     "CREATE TABLE _outbox_state (id TEXT NOT NULL, drained INTEGER NOT NULL,"
-    " schema INTEGER NOT NULL);"
+    " schema INTEGER NOT NULL);\n"
     "CREATE TABLE _outbox_schema (type TEXT NOT NULL, name TEXT NOT NULL, sql TEXT NOT NULL,"
-    " columns TEXT, made TEXT, pack INTEGER NOT NULL, PRIMARY KEY(type, name)) WITHOUT ROWID";
+    " columns TEXT, made TEXT, pack INTEGER NOT NULL, PRIMARY KEY(type, name)) WITHOUT ROWID;\n";
 
 annal_status annal__outbox_make(sqlite3 *db, annal_error *err)
 {
@@ -67,7 +68,7 @@ annal_status annal__outbox_make(sqlite3 *db, annal_error *err)
     uint64_t id = 0;
     sqlite3_randomness((int)sizeof id, &id);
     snprintf(sql, sizeof sql, "INSERT INTO _outbox_state VALUES ('%016" PRIx64 "', 0, -1)", id);
-    annal_status status = annal__db_exec(db, tables_sql, err);
+    annal_status status = annal__db_exec(db, annal__outbox_tables, err);
     if (status >= 0)
         status = annal__db_exec(db, sql, err);
     if (status >= 0)

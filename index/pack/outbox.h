@@ -22,6 +22,9 @@
  * inside a transaction.
  */
 
+/* The tables of the outbox, without the triggers. */
+extern const char annal__outbox_tables[];
+
 /* Capture what is written into the pack's tables from now on; they were just created. */
 annal_status annal__outbox_make(sqlite3 *db, annal_error *err);
 

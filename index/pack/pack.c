@@ -636,6 +636,7 @@ void annal_pack_free(annal_pack *pack)
     annal__free(pack->blank);
     annal__free(pack->tables);
     annal__free(pack->own);
+    annal__shape_done(&pack->shape);
     annal__free(pack->name);
     annal__free(pack->database);
     annal__free(pack->folder);

@@ -3,6 +3,8 @@
 #ifndef INDEX_PACK_PACK_H
 #define INDEX_PACK_PACK_H
 
+#include "index/db/shape.h"
+
 #include <annal/pack.h>
 
 #include <sqlite3.h>
@@ -56,7 +58,8 @@ struct annal_pack {
     char *file;   /* name of the file, for messages */
     char *tables; /* SQL above the first section */
     unsigned tables_line;
-    char *own; /* list of the names of tables and views that `tables` creates */
+    char *own;          /* list of the names of tables and views that `tables` creates */
+    struct shape shape; /* what `tables` creates, if it is enabled or was tried */
     uint32_t version;
     uint64_t hash;          /* hash of the text without verbs */
     uint64_t tables_hash;   /* hash of what creates the tables */

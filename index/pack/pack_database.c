@@ -14,7 +14,10 @@
  *     session; a pack without such a section is rebuilt.
  * (5) Foreign keys are off: sessions are applied in any order, and handlers implement cascades
  *     themselves.
- * (6) Tables that a user dropped or altered are rebuilt before they are queried: shape.h.
+ * (6) A file with tables that this program does not create is rebuilt before it is queried
+ *     (shape.h). Only tables of a pack may differ, if _pack says that another text created them.
+ *     Its indexes, views and triggers that differ are dropped before anything is written. Then its
+ *     tables are adapted by rule 2, or stay by rule 3.
  * (7) If users write too, each transaction begins with what they wrote since the last transaction:
  *     outbox.c. Tables are not rebuilt before that is in the journal.
  */
@@ -33,7 +36,9 @@
 #include <string.h>
 
 #define PACK_APPLICATION_ID 0x416e6e70 /* "Annp" */
-#define PACK_SCHEMA_VERSION 1          /* of packs_schema.sql */
+/* Of packs_schema.sql. The version of files that users write stays: their rows would be lost. */
+#define PACK_SCHEMA_VERSION   2
+#define PACK_WRITABLE_VERSION 1
 
 /* ---- Rows of users, rule 7 ---- */
 
@@ -113,7 +118,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
     struct made made = {0};
-    annal_status status = annal__pack_schema_made_read(fill, pack_fill_db(fill), &made, err);
+    annal_status status =
+        annal__pack_schema_made_read(fill, pack_fill_db(fill), "main", &made, err);
     if (status < 0)
         return status;
     if (made.known && made.version > pack->version)
@@ -121,20 +127,13 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                            "the tables of pack '%s' were made by its version %lld, this is "
                            "version %u; they stay as they are",
                            pack->name, (long long)made.version, (unsigned)pack->version);
-    bool whole = false;
-    status = annal__pack_schema_whole(fill, pack_fill_db(fill), &whole, err);
-    if (status < 0 || (annal__pack_schema_made_is_same(&made, pack) && whole))
-        return status;
-    if (made.known && !whole)
-        annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
-                   "tables of pack '%s' were dropped or altered, and are rebuilt from the "
-                   "journals",
-                   pack->name);
+    if (annal__pack_schema_made_is_same(&made, pack))
+        return ANNAL_OK;
     struct outbox_drained unused;
     bool mended = false;
     if (made.known && pack->writable) /* the changes of users are in the journal, too */
         status = drain(fill, &unused, err);
-    else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
+    else if (made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
         status = annal__pack_schema_mend(fill, &made, &mended, err);
     return status < 0 || mended ? status : annal__pack_schema_remake(fill, err);
 }
@@ -277,25 +276,104 @@ static const struct follower_ops pack_follower = {.feeds = feeds,
 
 /* ---- As a derived database ---- */
 
+/* Decide about the objects of one pack, rule 6; for a writable database, about its outbox. */
+static annal_status check_fill(const struct pack_database *database, const struct pack_fill *fill,
+                               const struct shape_part *part, sqlite3 *db, const char *schema,
+                               annal_error *err)
+{
+    struct made made = {0};
+    const annal_pack *pack = fill->slot->pack;
+    if (part->found == part->shape->count && !part->differs)
+        return ANNAL_OK;
+    annal_status status = annal__pack_schema_made_read(fill, db, schema, &made, err);
+    if (status < 0)
+        return status;
+    bool allowed = !part->differs; /* it was not created here yet */
+    if (made.known)                /* it is of another text: a file that is written is adapted */
+        allowed = !annal__pack_schema_made_is_same(&made, pack) && !pack->writable &&
+                  !(part->differs && database->derived.frozen) &&
+                  !(part->moves && made.version > pack->version);
+    return allowed
+               ? ANNAL_OK
+               : annal__fail(
+                     err, ANNAL_ERR_CORRUPT,
+                     "'%s' has an unexpected schema: what pack '%s' created in it was dropped or "
+                     "replaced",
+                     database->derived.path, fill->slot->name);
+}
+
+/*
+ * Compare the schema. Users create objects in a writable database, and change the tables of the
+ * pack; there only our tables are compared.
+ */
+static annal_status compare(struct pack_database *database, sqlite3 *db, const char *schema,
+                            struct shape_part *parts, annal_error *err)
+{
+    bool writable = database->derived.rollback;
+    parts[0] = (struct shape_part){.shape = &database->shape};
+    parts[1] = (struct shape_part){.shape = &database->outbox};
+    for (size_t i = 0; !writable && i < database->fill_count; i++)
+        parts[1 + i].shape = &database->fills[i].slot->pack->shape;
+    annal_status status = annal__shape_compare(
+        db, schema, parts, 1 + (writable ? 1 : database->fill_count), writable, err);
+    for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
+        status = check_fill(database, &database->fills[i], &parts[writable ? 1 : 1 + i], db, schema,
+                            err);
+    return status;
+}
+
+static struct shape_part *new_parts(const struct pack_database *database, annal_error *err)
+{
+    struct shape_part *parts = annal__zalloc((database->fill_count + 1) * sizeof *parts);
+    if (parts == NULL)
+        annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", database->derived.path);
+    return parts;
+}
+
+static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
+{
+    struct pack_database *database = arg;
+    struct shape_part *parts = new_parts(database, err);
+    annal_status status =
+        parts == NULL ? ANNAL_ERR_NOMEM : compare(database, db, schema, parts, err);
+    annal__free(parts);
+    return status;
+}
+
+/* Drop what SQLite would run by itself while the tables are adapted, rule 6. */
+static annal_status drop_moves(struct pack_database *database, sqlite3 *db, annal_error *err)
+{
+    if (database->derived.rollback || database->derived.private)
+        return ANNAL_OK;
+    struct shape_part *parts = new_parts(database, err);
+    if (parts == NULL)
+        return ANNAL_ERR_NOMEM;
+    bool moves = false;
+    annal_status status = annal__db_exec(db, "BEGIN IMMEDIATE", err);
+    if (status >= 0)
+        status = compare(database, db, "main", parts, err);
+    for (size_t i = 0; i <= database->fill_count; i++)
+        moves |= parts[i].moves;
+    if (status >= 0 && moves)
+        status = annal__shape_drop_moves(db, parts, database->fill_count + 1, err);
+    if (sqlite3_get_autocommit(db) == 0)
+        (void)annal__db_exec(db, status >= 0 && moves ? "COMMIT" : "ROLLBACK", NULL);
+    annal__free(parts);
+    return status;
+}
+
 static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 {
     (void)arg;
-    annal_status status = annal__db_exec(db, annal__sql_packs_schema, err);
-    return status < 0 ? status : annal__shape_note_own(db, err);
+    return annal__db_exec(db, annal__sql_packs_schema, err);
 }
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     struct pack_database *database = arg;
-    annal_status status = ANNAL_OK;
     if (database->derived.rollback) /* outbox.c, rule 2 */
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    bool ours = true;
-    if (!database->derived.rollback)
-        status = annal__shape_holds(db, NULL, &database->shape, &ours, err);
-    if (status >= 0 && !ours)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             database->derived.path);
+    annal_status status = drop_moves(database, db, err);
     for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
         status = open_fill(&database->fills[i], err);
     return status;
@@ -307,11 +385,9 @@ static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *o
 {
     struct made made = {0};
     annal_status status = db == NULL ? annal__pack_schema_made_read_own(fill, &made, err)
-                                     : annal__pack_schema_made_read(fill, db, &made, err);
+                                     : annal__pack_schema_made_read(fill, db, "main", &made, err);
     *out = fill->left_out || annal__pack_schema_made_is_same(&made, fill->slot->pack);
-    return status < 0 || fill->left_out || !*out
-               ? status
-               : annal__pack_schema_whole(fill, db == NULL ? pack_fill_db(fill) : db, out, err);
+    return status;
 }
 
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
@@ -319,9 +395,6 @@ static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *e
     struct pack_database *database = arg;
     annal_status status = ANNAL_OK;
     *out = true;
-    if (!database->derived.rollback)
-        status = annal__shape_holds(db == NULL ? database->derived.db : db, NULL, &database->shape,
-                                    out, err);
     for (size_t i = 0; status >= 0 && *out && i < database->fill_count; i++)
         status = fill_is_current(&database->fills[i], db, out, err);
     return status;
@@ -358,7 +431,8 @@ static void undone(void *arg)
             annal__applier_forget(database->fills[i].follower.applier);
 }
 
-static const struct derived_ops pack_ops = {.make = make,
+static const struct derived_ops pack_ops = {.check = check,
+                                            .make = make,
                                             .opened = opened,
                                             .is_current = is_current,
                                             .begun = begun,
@@ -482,11 +556,16 @@ static annal_status fill_database(annal_index *index, struct pack_database *data
     }
     database->derived.wait_ms = index->derived.wait_ms;
     database->derived.application_id = PACK_APPLICATION_ID;
-    database->derived.user_version = PACK_SCHEMA_VERSION;
+    database->derived.user_version =
+        database->derived.rollback ? PACK_WRITABLE_VERSION : PACK_SCHEMA_VERSION;
     database->derived.ops = &pack_ops;
     database->derived.arg = database;
     lock_name(index, path, lock);
     annal_status status = annal__derived_init(&database->derived, index->store, path, lock, err);
+    if (status >= 0)
+        status = annal__shape_of_text(&database->shape, annal__sql_packs_schema, err);
+    if (status >= 0 && database->derived.rollback)
+        status = annal__shape_of_text(&database->outbox, annal__outbox_tables, err);
     if (status >= 0 && slots[0]->at != NULL && slots[0]->at[0] == '/')
         database->derived.given_bytes = strlen(slots[0]->at);
     if (status >= 0 && index->derived.private)
@@ -516,6 +595,8 @@ void annal__pack_database_free(struct pack_database *database)
     if (database == NULL)
         return;
     annal__derived_done(&database->derived);
+    annal__shape_done(&database->shape);
+    annal__shape_done(&database->outbox);
     annal__free(database->fills);
     annal__free(database->stem);
     annal__free(database->star);

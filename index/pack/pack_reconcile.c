@@ -14,7 +14,7 @@
 #include "index/pack/pack_reconcile.h"
 
 #include "index/db/db.h"
-#include "index/pack/token.h"
+#include "index/db/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -128,36 +128,12 @@ static bool split(const char *sql, struct definitions *out)
     return true;
 }
 
-/* The next token before the end of a slice. */
-static struct token next_in(annal_slice slice, const char **at)
-{
-    struct token token = annal__token_next(at);
-    if (token.kind != TOKEN_END && token.text.ptr >= slice.ptr + slice.len)
-        token.kind = TOKEN_END;
-    return token;
-}
-
-static bool is_same(annal_slice a, annal_slice b)
-{
-    const char *in_a = a.ptr, *in_b = b.ptr;
-    for (;;) {
-        struct token one = next_in(a, &in_a), other = next_in(b, &in_b);
-        if (one.kind == TOKEN_END || other.kind == TOKEN_END)
-            return one.kind == other.kind;
-        if (one.kind != other.kind || one.text.len != other.text.len ||
-            (one.kind == TOKEN_WORD
-                 ? sqlite3_strnicmp(one.text.ptr, other.text.ptr, (int)one.text.len) != 0
-                 : memcmp(one.text.ptr, other.text.ptr, one.text.len) != 0))
-            return false;
-    }
-}
-
 static bool is_column(annal_slice definition)
 {
     static const char *const constraints[] = {"constraint", "primary", "unique", "check",
                                               "foreign"};
     const char *at = definition.ptr;
-    struct token token = next_in(definition, &at);
+    struct token token = annal__token_next(&at);
     for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)
         if (annal__token_is(&token, constraints[i]))
             return false;
@@ -171,14 +147,14 @@ static bool take_extra(const struct definitions *old, const struct definitions *
     size_t same = 0;
     extra->count = 0;
     for (size_t i = 0; i < fresh->count; i++) {
-        if (same < old->count && is_same(old->items[same], fresh->items[i]))
+        if (same < old->count && annal__token_same(old->items[same], fresh->items[i]))
             same++;
         else if (is_column(fresh->items[i]) && (same == old->count || !is_column(old->items[same])))
             extra->items[extra->count++] = fresh->items[i];
         else
             return false;
     }
-    return same == old->count && is_same(old->tail, fresh->tail);
+    return same == old->count && annal__token_same(old->tail, fresh->tail);
 }
 
 /* ---- Object by object, rule 2 ---- */
@@ -231,7 +207,7 @@ static annal_status reconcile_object(struct reconcile *work, sqlite3_stmt *objec
     annal_status status = ANNAL_OK;
     if (type == NULL || name == NULL || sql == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of pack '%s'", work->pack->name);
-    if (old != NULL && is_same(annal_slice_of(old), annal_slice_of(sql)))
+    if (old != NULL && annal__token_same(annal_slice_of(old), annal_slice_of(sql)))
         return ANNAL_OK;
     if (old != NULL && strcmp(type, "table") == 0)
         return add_columns(work, name, old, sql, err);

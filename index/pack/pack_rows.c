@@ -2,9 +2,9 @@
 /* The deletions of `-- forget`, read as conditions of SELECT: annal__pack_rows_each(). */
 #include "index/sys/pack_rows.h"
 
+#include "index/db/token.h"
 #include "index/index.h"
 #include "index/pack/packs.h"
-#include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 

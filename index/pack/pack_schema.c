@@ -110,7 +110,7 @@ static annal_status note_made(struct pack_fill *fill, uint64_t rest_hash, annal_
     sqlite3_bind_int64(stmt, 5, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
     status = annal__db_run(stmt, err);
     sqlite3_finalize(stmt);
-    return status < 0 ? status : annal__shape_note_pack(pack_fill_db(fill), pack->name, err);
+    return status;
 }
 
 annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
@@ -145,22 +145,18 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-annal_status annal__pack_schema_whole(struct pack_fill *fill, sqlite3 *db, bool *out,
-                                      annal_error *err)
-{
-    *out = true;
-    return fill->slot->pack->writable
-               ? ANNAL_OK
-               : annal__shape_holds(db, fill->slot->name, &fill->shape, out, err);
-}
-
 /* ---- The text of the existing tables ---- */
 
-static annal_status prepare_made(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
+static annal_status prepare_made(sqlite3 *db, const char *schema, sqlite3_stmt **out_stmt,
+                                 annal_error *err)
 {
-    return annal__db_prepare(
-        db, "SELECT version, tables_hash, rest_hash, handlers_hash FROM main._pack WHERE name = ?1",
-        out_stmt, err);
+    char *sql = sqlite3_mprintf("SELECT version, tables_hash, rest_hash, handlers_hash FROM "
+                                "\"%w\"._pack WHERE name = ?1",
+                                schema);
+    annal_status status = sql == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "what a pack made")
+                                      : annal__db_prepare(db, sql, out_stmt, err);
+    sqlite3_free(sql);
+    return status;
 }
 
 static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, struct made *out,
@@ -181,10 +177,10 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
 }
 
 annal_status annal__pack_schema_made_read(const struct pack_fill *fill, sqlite3 *db,
-                                          struct made *out, annal_error *err)
+                                          const char *schema, struct made *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    annal_status status = prepare_made(db, &stmt, err);
+    annal_status status = prepare_made(db, schema, &stmt, err);
     if (status >= 0)
         status = step_made(fill, stmt, out, err);
     sqlite3_finalize(stmt);
@@ -196,7 +192,7 @@ annal_status annal__pack_schema_made_read_own(struct pack_fill *fill, struct mad
 {
     annal_status status = ANNAL_OK;
     if (fill->get_made == NULL)
-        status = prepare_made(pack_fill_db(fill), &fill->get_made, err);
+        status = prepare_made(pack_fill_db(fill), "main", &fill->get_made, err);
     return status < 0 ? status : step_made(fill, fill->get_made, out, err);
 }
 

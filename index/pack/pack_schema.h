@@ -17,13 +17,6 @@ static inline sqlite3 *pack_fill_db(const struct pack_fill *fill)
 /* Rule 2: drop the tables, create them from the pack's text, and delete the pack's cursors. */
 annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err);
 
-/*
- * Find out whether the tables are still as they were created. If users write, the outbox sees their
- * changes.
- */
-annal_status annal__pack_schema_whole(struct pack_fill *fill, sqlite3 *db, bool *out,
-                                      annal_error *err);
-
 /* The text from which the existing tables were created. */
 struct made {
     bool known;
@@ -32,10 +25,11 @@ struct made {
 };
 
 /*
- * Read it on the connection of a reader, which belongs to the caller, and may be on another thread.
+ * Read it on a connection of the caller, which may be on another thread, where the database is
+ * attached under this name.
  */
 annal_status annal__pack_schema_made_read(const struct pack_fill *fill, sqlite3 *db,
-                                          struct made *out, annal_error *err);
+                                          const char *schema, struct made *out, annal_error *err);
 
 /* Read it on the writer's connection, which does so in each transaction. */
 annal_status annal__pack_schema_made_read_own(struct pack_fill *fill, struct made *out,

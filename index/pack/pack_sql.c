@@ -3,8 +3,8 @@
 #include "index/pack/pack.h"
 
 #include "index/db/db.h"
+#include "index/db/token.h"
 #include "index/pack/permit.h"
-#include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

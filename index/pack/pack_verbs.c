@@ -27,8 +27,8 @@
 #include "index/pack/pack.h"
 
 #include "index/db/db.h"
+#include "index/db/token.h"
 #include "index/pack/packs.h"
-#include "index/pack/token.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

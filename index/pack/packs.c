@@ -245,6 +245,8 @@ static annal_status parse_slot(const annal_index *index, struct pack_set *set,
     annal_status status = slot->source == NULL
                               ? annal__pack_read(file, text, &slot->pack, &slot->error)
                               : annal_pack_parse(file, text, &slot->pack, &slot->error);
+    if (status >= 0 && slot->source == NULL)
+        status = annal__shape_of_text(&slot->pack->shape, slot->pack->tables, &slot->error);
     if (status >= 0 && strcmp(slot->name, slot->pack->name) != 0) {
         char *name = annal__strndup(slot->pack->name, strlen(slot->pack->name));
         if (name == NULL)

@@ -40,7 +40,6 @@ struct pack_fill {
     /* on the writer's connection; NULL until it is needed, like the next member */
     sqlite3_stmt *get_made;
     struct outbox_watch *outbox;
-    struct shape_seen shape;
     bool met;             /* for the task: whether it was once caught up on all journals */
     atomic_bool left_out; /* whether it cannot be run here; `why` is the reason */
     annal_error why;      /* written once, before left_out */
@@ -54,8 +53,9 @@ struct pack_database {
     char *star; /* text that replaced the * of its file name, or NULL */
     struct pack_fill *fills;
     size_t fill_count;
-    struct shape_seen shape; /* shape of our tables in it */
-    struct stamp caught_up;  /* last catch-up of all sessions; id 0: none; guarded by packs.mutex */
+    struct shape shape;     /* of our tables in it */
+    struct shape outbox;    /* of those of the outbox, if users write */
+    struct stamp caught_up; /* last catch-up of all sessions; id 0: none; guarded by packs.mutex */
 };
 
 struct pack_set {
@@ -129,6 +129,18 @@ enum pack_scope {
     PACK_SHARED,  /* also those of the requested sessions */
     PACK_EVERYONE /* also those of all sessions */
 };
+
+/* session: the session of the database; empty for a shared database. */
+typedef annal_status (*pack_database_fn)(void *arg, struct pack_database *database,
+                                         annal_slice session, annal_error *err);
+
+/*
+ * Call fn for the shared databases, and then for those of these sessions (PACK_EVERYONE: if count
+ * is 0, of all).
+ */
+annal_status annal__packs_each(annal_index *index, struct pack_set *set, enum pack_scope scope,
+                               const annal_slice *sessions, size_t count, pack_database_fn fn,
+                               void *arg, annal_error *err);
 
 /*
  * Catch up on these sessions, or on all if count is 0. A pack that fails stops only itself: the

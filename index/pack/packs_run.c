@@ -30,15 +30,11 @@
 
 /* ---- All requested databases ---- */
 
-/* session: the session of the database; empty for a shared database. */
-typedef annal_status (*database_fn)(void *arg, struct pack_database *database, annal_slice session,
-                                    annal_error *err);
-
 struct visit {
     annal_index *index;
     struct pack_set *set;
     const struct pack_slot *slot; /* pack whose per-session databases are visited */
-    database_fn fn;
+    pack_database_fn fn;
     void *arg;
     annal_error *err;
 };
@@ -65,25 +61,23 @@ static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
     return visit_session(arg, session);
 }
 
-/*
- * Call fn for the shared databases, and then for those of these sessions (PACK_EVERYONE: of all).
- */
-static annal_status each_database(annal_index *index, struct pack_set *set, enum pack_scope scope,
-                                  const annal_slice *sessions, size_t count, database_fn fn,
-                                  void *arg, annal_error *err)
+annal_status annal__packs_each(annal_index *index, struct pack_set *set, enum pack_scope scope,
+                               const annal_slice *sessions, size_t count, pack_database_fn fn,
+                               void *arg, annal_error *err)
 {
     struct visit visit = {.index = index, .set = set, .fn = fn, .arg = arg, .err = err};
     annal_status status = ANNAL_OK;
     struct pack_database *database = annal__packs_next(index, set, NULL);
-    for (; status >= 0 && database != NULL; database = annal__packs_next(index, set, database))
+    for (; status == ANNAL_OK && database != NULL;
+         database = annal__packs_next(index, set, database))
         status = fn(arg, database, (annal_slice){0}, err);
-    for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
+    for (size_t i = 0; status == ANNAL_OK && i < set->slot_count; i++) {
         visit.slot = &set->slots[i];
         if (visit.slot->pack == NULL || !annal__slot_has_star(visit.slot))
             continue;
-        for (size_t j = 0; status >= 0 && j < count; j++)
+        for (size_t j = 0; status == ANNAL_OK && j < count; j++)
             status = visit_session(&visit, sessions[j]);
-        if (status >= 0 && count == 0 && scope == PACK_EVERYONE)
+        if (status == ANNAL_OK && count == 0 && scope == PACK_EVERYONE)
             status = annal_store_sessions(index->store, visit_journal, &visit, err);
     }
     return status;
@@ -206,7 +200,8 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
         work.options.timeout_ms == 0 ? index->derived.wait_ms : work.options.timeout_ms);
     annal_status status = annal__packs_get(index, &set, err);
     if (status >= 0)
-        status = each_database(index, set, scope, sessions, count, catch_up_database, &work, err);
+        status =
+            annal__packs_each(index, set, scope, sessions, count, catch_up_database, &work, err);
     annal__plan_done(&work.journals);
     annal__packs_put(index, set);
     return status;
@@ -266,8 +261,8 @@ void annal__packs_drain_all(annal_index *index)
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++)
         any = any || (set->slots[i].pack != NULL && set->slots[i].pack->writable);
     if (any)
-        status =
-            each_database(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us, &why);
+        status = annal__packs_each(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us,
+                                   &why);
     if (status < 0)
         annal__say(index->store, ANNAL_LOG_INFO, "%s", why.message);
     annal__packs_put(index, set);
@@ -328,7 +323,8 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
     if (status >= 0 && name != NULL)
         status = find_slot(set, name, err);
     if (status >= 0)
-        status = each_database(index, set, PACK_EVERYONE, NULL, 0, rebuild_database, &rebuild, err);
+        status =
+            annal__packs_each(index, set, PACK_EVERYONE, NULL, 0, rebuild_database, &rebuild, err);
     if (status == ANNAL_OK && name != NULL && rebuild.behind.status < 0)
         status = annal__fail(err, rebuild.behind.status, "%s", rebuild.behind.message);
     annal__plan_done(&rebuild.work.journals);
@@ -422,7 +418,9 @@ static annal_status attach_once(struct reading *reading, struct pack_database *d
         status = run_named(reading->db, "ATTACH %Q AS \"%w\"", database->derived.path,
                            database->stem, err);
     if (status >= 0) {
-        status = annal__derived_read_stamp(reading->db, database->stem, &stamp, err);
+        status = annal__derived_check(&database->derived, reading->db, database->stem, err);
+        if (status >= 0)
+            status = annal__derived_read_stamp(reading->db, database->stem, &stamp, err);
         *out_same = status >= 0 && (caught_up.id == 0 || database->derived.frozen ||
                                     annal__stamp_holds(stamp, caught_up));
         if (!*out_same)
@@ -490,8 +488,8 @@ bool annal__packs_heal(annal_index *index, annal_slice session)
     bool healed = false;
     annal_status status = annal__packs_get(index, &set, NULL);
     if (status >= 0)
-        status = each_database(index, set, PACK_SHARED, &session, session.len > 0, heal_database,
-                               &healed, NULL);
+        status = annal__packs_each(index, set, PACK_SHARED, &session, session.len > 0,
+                                   heal_database, &healed, NULL);
     annal__packs_put(index, set);
     return healed;
 }
@@ -585,8 +583,8 @@ annal_status annal__packs_findings(annal_index *index, annal_slice session,
     struct findings findings = {.index = used, .session = session, .fn = fn, .arg = arg};
     annal_status status = annal__packs_get(used, &set, err);
     if (status >= 0)
-        status = each_database(used, set, PACK_EVERYONE, &session, session.len > 0,
-                               find_in_database, &findings, err);
+        status = annal__packs_each(used, set, PACK_EVERYONE, &session, session.len > 0,
+                                   find_in_database, &findings, err);
     for (size_t i = 0; status >= 0 && session.len == 0 && i < set->slot_count; i++) {
         const struct pack_slot *slot = &set->slots[i];
         const annal_index_finding finding = {.kind = ANNAL_SLICE("pack"),
@@ -610,7 +608,8 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
         annal__deadline_after(timeout_ms == 0 ? index->derived.wait_ms : timeout_ms);
     annal_status status = annal__packs_get(index, &set, err);
     if (status >= 0)
-        status = each_database(index, set, PACK_SHARED, NULL, 0, attach_database, &reading, err);
+        status =
+            annal__packs_each(index, set, PACK_SHARED, NULL, 0, attach_database, &reading, err);
     for (size_t i = 0; status >= 0 && session.len > 0 && i < set->slot_count; i++) {
         struct visit visit = {index, set, &set->slots[i], attach_database, &reading, err};
         if (set->slots[i].pack != NULL && annal__slot_has_star(&set->slots[i]))

@@ -50,13 +50,3 @@ CREATE TABLE _stamp (
     commits  INTEGER NOT NULL
 );
 INSERT INTO _stamp VALUES (random(), 0);
-
--- Every object that was made here, as it was made: one that is missing or another one now was
--- dropped or altered by somebody, and is made anew. owner: a pack; '' for ours.
-CREATE TABLE _shape (
-    owner  TEXT NOT NULL,
-    type   TEXT NOT NULL,
-    name   TEXT NOT NULL,
-    sql    TEXT,
-    PRIMARY KEY(owner, type, name)
-) WITHOUT ROWID;

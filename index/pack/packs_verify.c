@@ -424,18 +424,19 @@ static bool is_run(const struct pack_database *database, const struct pack_fill 
            current;
 }
 
-static annal_status verify_database(struct verify *verify, struct pack_database *database,
-                                    annal_slice session)
+static annal_status verify_database(void *arg, struct pack_database *database, annal_slice session,
+                                    annal_error *err)
 {
+    struct verify *verify = arg;
     sqlite3 *db = NULL;
     struct stamp stamp;
     annal_status status = ANNAL_OK;
     if (!database->derived.private &&
         annal__file_is_there(annal__store_io(verify->index->store), database->derived.path)) {
-        status = annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp,
-                                       verify->err);
+        status =
+            annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp, err);
         if (status >= 0)
-            status = annal__db_exec(db, "BEGIN", verify->err);
+            status = annal__db_exec(db, "BEGIN", err);
     }
     for (size_t i = 0; status == ANNAL_OK && i < database->fill_count; i++) {
         struct pack_fill *fill = &database->fills[i];
@@ -446,28 +447,8 @@ static annal_status verify_database(struct verify *verify, struct pack_database 
                                 : verify_part(&part, session);
     }
     annal__db_close(db);
-    return status;
-}
-
-struct one_session {
-    struct verify *verify;
-    const struct pack_slot *slot;
-};
-
-static int verify_session(void *arg, annal_slice session, uint64_t bytes)
-{
-    (void)bytes;
-    const struct one_session *one = arg;
-    struct verify *verify = one->verify;
-    struct pack_database *database = NULL;
-    if (annal__store_is_stray(verify->index->store, session))
-        return 0;
-    annal_status status = annal__packs_database(verify->index, verify->set, one->slot, session,
-                                                &database, verify->err);
-    if (status < 0 || database == NULL || database->fills[0].slot != one->slot)
-        return status;
-    status = verify_database(verify, database, session);
-    annal__pack_rest(database);
+    if (database->star != NULL)
+        annal__pack_rest(database);
     return status;
 }
 
@@ -494,15 +475,9 @@ annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, vo
     for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++)
         if (verify.set->slots[i].pack == NULL)
             status = tell_not_run(&verify, &verify.set->slots[i]);
-    struct pack_database *database = annal__packs_next(index, verify.set, NULL);
-    for (; status == ANNAL_OK && database != NULL;
-         database = annal__packs_next(index, verify.set, database))
-        status = verify_database(&verify, database, (annal_slice){0});
-    for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++) {
-        struct one_session one = {&verify, &verify.set->slots[i]};
-        if (one.slot->pack != NULL && annal__slot_has_star(one.slot))
-            status = annal_store_sessions(index->store, verify_session, &one, err);
-    }
+    if (status == ANNAL_OK)
+        status = annal__packs_each(index, verify.set, PACK_EVERYONE, NULL, 0, verify_database,
+                                   &verify, err);
 
 done:
     if (verify.fresh != NULL)

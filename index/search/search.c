@@ -273,6 +273,32 @@ static annal_status add_functions(void *arg, sqlite3 *db, annal_error *err)
     return annal__search_add_functions(db, search->derived.store, err);
 }
 
+/* Create the tables in memory, since FTS5 creates some of them; no other thread sees them yet. */
+static annal_status find_shape(struct shape *shape, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    annal_status status =
+        annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
+    if (status >= 0)
+        status = make(NULL, db, err);
+    if (status >= 0)
+        status = annal__shape_of_database(shape, db, err);
+    annal__db_close(db);
+    return status;
+}
+
+static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
+{
+    struct search *search = arg;
+    struct shape_part part = {.shape = &search->shape};
+    annal_status status = ANNAL_OK;
+    pthread_mutex_lock(&search->mutex);
+    if (search->shape.count == 0)
+        status = find_shape(&search->shape, err);
+    pthread_mutex_unlock(&search->mutex);
+    return status < 0 ? status : annal__shape_compare(db, schema, &part, 1, false, err);
+}
+
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     struct search *search = arg;
@@ -314,8 +340,11 @@ static void closing(void *arg)
     annal__follower_close(&search->follower);
 }
 
-static const struct derived_ops derived_ops = {
-    .make = make, .opened = opened, .add_functions = add_functions, .closing = closing};
+static const struct derived_ops derived_ops = {.check = check,
+                                               .make = make,
+                                               .opened = opened,
+                                               .add_functions = add_functions,
+                                               .closing = closing};
 
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err)
@@ -331,6 +360,9 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
     search->derived.arg = search;
     search->follower = (struct follower){
         .derived = &search->derived, .ops = &follower_ops, .pack = "search", .own = search};
+    if (pthread_mutex_init(&search->mutex, NULL) != 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the search");
+    search->has_mutex = true;
     annal_status status = annal__buf_printf(&path, "%s/search.db", annal_store_path(store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the search");
@@ -343,6 +375,10 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
 void annal__search_done(struct search *search)
 {
     annal__derived_done(&search->derived);
+    annal__shape_done(&search->shape);
+    if (search->has_mutex)
+        pthread_mutex_destroy(&search->mutex);
+    search->has_mutex = false;
 }
 
 /* ---- On and off ---- */

@@ -3,12 +3,18 @@
 #ifndef INDEX_SEARCH_SEARCH_H
 #define INDEX_SEARCH_SEARCH_H
 
+#include "index/db/shape.h"
 #include "index/follow/follower.h"
 #include "index/sys/databases.h"
+
+#include <pthread.h>
 
 struct search {
     struct derived derived;
     struct follower follower;
+    bool has_mutex;
+    pthread_mutex_t mutex;
+    struct shape shape; /* without objects until it is needed; set under the mutex */
     /* Prepared on derived.db while that is open. */
     sqlite3_stmt *add_document, *add_text, *add_call, *get_tool;
     sqlite3_stmt *drop_texts, *drop_documents, *drop_calls;

@@ -165,6 +165,8 @@ annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **o
                                   &trial, err);
     if (status >= 0)
         status = annal__pack_check_verbs(pack, trial->db, err);
+    if (status >= 0)
+        status = annal__shape_of_database(&pack->shape, trial->db, err);
     annal_state_free(trial);
     if (status < 0) {
         annal_pack_free(pack);

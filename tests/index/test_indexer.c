@@ -368,10 +368,10 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
     struct findings findings = {0};
     fixture_append(&f, "s", "x.before", "{}");
     catch_up("");
-    /* A stranger's trigger makes a handler fail; no payload does. */
+    /* A trigger makes a handler fail; no payload does. */
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(sqlite3_exec(f.index->derived.db,
-                                  "CREATE TRIGGER no AFTER INSERT ON turns BEGIN "
+                                  "CREATE TEMP TRIGGER no AFTER INSERT ON main.turns BEGIN "
                                   "SELECT RAISE(ABORT, 'no turns today'); END",
                                   NULL, NULL, NULL),
                      SQLITE_OK);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/pack/builtin.h"
+#include "index/pack/pack.h"
 #include "index/sys/pack.h"
+#include "journal/base/slice.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -117,6 +119,31 @@ START_TEST(the_core_pack_is_a_pack)
 }
 END_TEST
 
+/* The text is cut without SQLite; a file that has something else is rebuilt (shape.h). */
+START_TEST(the_text_of_a_built_in_pack_is_cut_as_sqlite_does)
+{
+    const char *name;
+    for (size_t i = 0; (name = annal__builtin_name(i)) != NULL; i++) {
+        annal_pack *pack = NULL;
+        struct shape cut = {0};
+        ck_ok(annal_pack_parse(name, annal_slice_of(annal__builtin_pack(name)), &pack, err));
+        ck_ok(annal__shape_of_text(&cut, pack->tables, err));
+        ck_assert_uint_gt(cut.count, 0);
+        ck_assert_uint_eq(cut.count, pack->shape.count);
+        for (size_t j = 0; j < cut.count; j++) {
+            const struct shape_object *a = &cut.objects[j], *b = &pack->shape.objects[j];
+            ck_assert_msg(strcmp(a->type, b->type) == 0 && annal__slice_same(a->name, b->name) &&
+                              annal__slice_same(a->table, b->table) &&
+                              annal__slice_same(a->head, b->head) &&
+                              annal__slice_same(a->sql, b->sql),
+                          "pack %s: %s '%.*s'", name, b->type, ANNAL_FMT(b->name));
+        }
+        annal__shape_done(&cut);
+        annal_pack_free(pack);
+    }
+}
+END_TEST
+
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
@@ -129,5 +156,6 @@ Suite *suite_pack(void)
     tcase_add_test(all, a_handler_has_no_chance_and_changes_no_schema);
     tcase_add_test(all, only_fields_and_the_envelope_can_be_bound);
     tcase_add_test(all, the_core_pack_is_a_pack);
+    tcase_add_test(all, the_text_of_a_built_in_pack_is_cut_as_sqlite_does);
     return suite;
 }

@@ -19,6 +19,7 @@ import select
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import stat
 import subprocess
@@ -641,6 +642,48 @@ def test_search_leads_to_the_event():
         assert "<b>" in "".join(part[0] for part in hits[0]["snippet"])
         assert server.get("/search?q=nothing")["hits"] == []
         server.get("/search?q=", status=400)
+
+
+def test_planted_sql_changes_no_answer():
+    plants = [("sessions.db", "ALTER TABLE sessions RENAME TO evil; CREATE VIEW sessions AS SELECT * FROM evil WHERE 0"),
+              ("sessions.db", "ALTER TABLE _stamp RENAME TO evil; CREATE VIEW _stamp AS SELECT * FROM evil"),
+              ("sessions.db", "CREATE TRIGGER evil AFTER INSERT ON event_index BEGIN DELETE FROM sessions; END"),
+              ("sessions.db", "CREATE TABLE evil (a)"),
+              ("sessions.db", "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'n AS events', '9 AS events')"),
+              ("notes.db", "CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM notes; END"),
+              ("notes.db", "ALTER TABLE notes RENAME TO evil; CREATE VIEW notes AS SELECT 9 AS n FROM evil"),
+              ("notes.db", "CREATE TABLE evil (a)"),
+              ("search.db", "CREATE TRIGGER evil AFTER INSERT ON documents BEGIN DELETE FROM documents; END"),
+              ("search.db", "DROP VIEW texts; CREATE VIEW texts (id, text) AS SELECT id, 'evil' FROM documents")]
+    with Server() as server:
+        count = 0
+
+        def add():
+            nonlocal count
+            count += 1
+            server.annal("append", "s", text=json.dumps({"type": "message.added", "data": {
+                "role": "user", "content": "the tide", "n": count}}) + "\n")
+
+        def answers():
+            numbers = server.get("/sql", method="POST", body=json.dumps(
+                {"sql": "SELECT (SELECT sum(n) FROM notes), (SELECT sum(events) FROM event_counts)"}))["rows"]
+            return ([(row["session_id"], row["events"]) for row in server.get("/sessions")["sessions"]], numbers,
+                    sorted((hit["seq"], str(hit["snippet"])) for hit in server.get("/search?q=tide")["hits"]))
+
+        add()
+        os.mkdir(os.path.join(server.store, "packs"))
+        with open(os.path.join(server.store, "packs", "notes.sql"), "w", encoding="ascii") as file:
+            file.write("-- pack notes   version 1   database notes.db\nCREATE TABLE notes (n INTEGER);\n"
+                       "-- on message.added\nINSERT INTO notes VALUES ($n);\n")
+        snippet = str([["the ", False], ["tide", True]])
+        for database, plant in [("sessions.db", "SELECT 1")] + plants:
+            answers()
+            database = sqlite3.connect(os.path.join(server.store, database), timeout=20)
+            database.executescript(plant)
+            add()
+            assert answers() == ([("s", count)], [[count * (count + 1) // 2, count]],
+                                 [(seq, snippet) for seq in range(1, count + 1)]), (plant, answers())
+            database.close()
 
 
 def post(server, path, body, status=200, **words):

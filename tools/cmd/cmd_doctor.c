@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "index/sys/databases.h"
 #include "journal/base/buf.h"
 #include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
@@ -367,6 +368,15 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
     return status;
 }
 
+static int tell_damaged(void *arg, const char *name, bool users_write, const char *what)
+{
+    tell(arg, "database",
+         users_write ? "other programs write it: 'annal pack rebuild' moves it aside"
+                     : "it is rebuilt from the journals when it is next used",
+         "%s is damaged: %s", name, what);
+    return 0;
+}
+
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
     struct buf path = {0};
@@ -376,6 +386,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     annal_status status = ANNAL_OK;
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
+    if (status == ANNAL_OK) /* before it is used: who uses a damaged one rebuilds it */
+        status = annal__index_prove(index, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
@@ -614,9 +626,9 @@ const struct command cmd_doctor = {
     .summary = "check the health of the store, and say what to do",
     .about = "Checks the file system of the store, the space left, the commit logs and their\n"
              "owners, the ends of the journals, journals that were copied or renamed, the\n"
-             "index, overdue snapshots, leftover files, and the failures since counting began.\n"
-             "Each line is ok or a warning, with what to do. 'annal verify' reads everything;\n"
-             "this takes a moment.\n"
+             "databases and their schemas, overdue snapshots, leftover files, and the failures\n"
+             "since counting began. Each line is ok or a warning, with what to do. 'annal\n"
+             "verify' reads everything; this takes a moment.\n"
              "\n"
              "--disk writes to nameless files in the store's directory for two seconds, prints\n"
              "what a sync costs and so how many appends a second to expect, and warns of a\n"

@@ -457,8 +457,9 @@ static int verify_databases(struct verify *verify)
     annal_error err = {0};
     if (verify->index == NULL)
         return EXIT_DONE;
-    return annal__index_prove(verify->index, found_damaged, verify, &err) < 0 ? fail_error(&err)
-                                                                              : EXIT_DONE;
+    return annal__index_prove(verify->index, true, found_damaged, verify, &err) < 0
+               ? fail_error(&err)
+               : EXIT_DONE;
 }
 
 /* ---- Packs ---- */

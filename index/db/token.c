@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/pack/token.h"
+#include "index/db/token.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -79,4 +79,27 @@ annal_slice annal__token_name(const struct token *token)
         name.len -= 2;
     }
     return name;
+}
+
+/* Return the next token before the end of a slice. */
+static struct token next_in(annal_slice slice, const char **at)
+{
+    struct token token = annal__token_next(at);
+    if (token.kind != TOKEN_END && token.text.ptr >= slice.ptr + slice.len)
+        token.kind = TOKEN_END;
+    return token;
+}
+
+bool annal__token_same(annal_slice a, annal_slice b)
+{
+    const char *in_a = a.ptr, *in_b = b.ptr;
+    for (;;) {
+        struct token one = next_in(a, &in_a), other = next_in(b, &in_b);
+        if (one.kind == TOKEN_END || other.kind == TOKEN_END)
+            return one.kind == other.kind;
+        if (one.kind != other.kind || one.text.len != other.text.len ||
+            (one.kind == TOKEN_WORD ? strncasecmp(one.text.ptr, other.text.ptr, one.text.len) != 0
+                                    : memcmp(one.text.ptr, other.text.ptr, one.text.len) != 0))
+            return false;
+    }
 }

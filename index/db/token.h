@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQL cut into tokens, for SQL that we examine without SQLite. */
-#ifndef INDEX_PACK_TOKEN_H
-#define INDEX_PACK_TOKEN_H
+#ifndef INDEX_DB_TOKEN_H
+#define INDEX_DB_TOKEN_H
 
 #include <annal/base.h>
 
@@ -26,5 +26,11 @@ bool annal__token_is(const struct token *token, const char *word);
 
 /* Return a name without its quotes; doubled quotes inside stay doubled. */
 annal_slice annal__token_name(const struct token *token);
+
+/*
+ * Return whether two texts of SQL have the same tokens; words in any case of letters. Each ends at
+ * a NUL or within a longer text that does.
+ */
+bool annal__token_same(annal_slice a, annal_slice b);
 
 #endif
