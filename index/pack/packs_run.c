@@ -454,9 +454,11 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
             return status;
         }
         status = attach_once(reading, database, &same, &why);
-        failed = status < 0 ? failed + 1 : 0;
+        failed = status < 0 && annal__index_is_hopeless(&why) ? failed + 1 : 0;
         ended = failed == ATTEMPTS_MAX ||
                 (attempt + 1 >= ATTEMPTS_MAX && annal__deadline_passed(reading->work.deadline_us));
+        if (status < 0 && !ended)
+            annal__pause(attempt);
     }
     if (reading->work.behind.status == ANNAL_ERR_BUSY && reading->lag == NULL)
         return refuse_behind(database, &reading->work.behind, err);
