@@ -19,7 +19,7 @@ KINDS = ("autogen claude-code codex gemini-cli goose langgraph lionagi mini-swe-
 
 
 class Number(str):
-    """A number as it is written."""
+    """A number with the text that the log has for it."""
 
 
 class Pairs(list):
@@ -207,7 +207,7 @@ class Audit:
                     and json.dumps(v[1])[1:-1] not in held]
             if unfinished:
                 unread = unread[:-1]
-            # Of a document that is cut off, what comes before its first item is a record of its own.
+            # In a truncated document, the text before its first item is a record of its own.
             lost += [("line", u) for u in unread if u not in held and len(u) < 1000
                      and not any(u.endswith(h) for h in parts)]
             if lost:
@@ -223,7 +223,7 @@ class Audit:
             self.fail(path, f"tokens are {said}, counted by hand {want}")
 
 
-# ---- Logs that nobody wrote ----
+# ---- Random variants of logs ----
 
 def mutate(value, rng, depth=0):
     if isinstance(value, dict):

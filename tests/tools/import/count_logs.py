@@ -5,7 +5,7 @@
 Imports each log below DIRECTORY/<kind>/ into a store of its own, counts without our importers what a person looks at
 first, and compares it with the tables:
 
-  title    it is the one that the log gives, or words that the user said
+  title    the title in the log, or words of the user
   calls    calls of tools, how many of them have a result, and how many failed
   end      how the last turn ended: completed, failed, cancelled or running; left out where the log does not say
   tokens   input, output, read from and written to a cache
@@ -22,7 +22,7 @@ COLUMNS = ("title", "calls", "results", "failed", "end", "tokens", "cost", "time
 
 
 class Count:
-    """What is found in one log."""
+    """Counts of one log."""
 
     def __init__(self):
         self.own_title, self.said = None, []
@@ -138,7 +138,7 @@ EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.M
 
 
 def inner_code(text):
-    """Of a command that a script ran, which printed it as an object."""
+    """Exit code of a command that a script ran and printed as an object, or None."""
     try:
         value = json.loads(text)
     except (TypeError, ValueError):

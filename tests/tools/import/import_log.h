@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Importing a log in memory: what its lines give, as text to compare.
+ * Import a log in memory: its events, as text to compare.
  */
 #ifndef TESTS_TOOLS_IMPORT_IMPORT_LOG_H
 #define TESTS_TOOLS_IMPORT_IMPORT_LOG_H
@@ -32,16 +32,16 @@ void import_log(const char *kind, const char *name, annal_slice bytes, size_t ba
                 size_t most_lines, struct imported *out);
 void imported_done(struct imported *imported);
 
-/* The data of an event, NUL-terminated at the line break behind it; free() it. */
+/* Copy the data of an event, up to its line break, with a NUL at the end; free() it. */
 char *imported_data(const struct imported *imported, size_t i);
 
-/* How many events are of a type, in a session or, with NULL, in any. */
+/* Count the events of a type, in a session or, with NULL, in all sessions. */
 size_t imported_count(const struct imported *imported, const char *session, const char *type);
 
-/* The n-th event of a type, n from 0; fails the test when there is none. */
+/* Find the n-th event of a type, n from 0; fails the test if it is missing. */
 size_t imported_find(const struct imported *imported, const char *type, size_t n);
 
-/* Call fn with every log of a kind: those of tests/data, and the real ones where there are any. */
+/* Call fn with every log of a kind in tests/data or, if real, in the folder of real_logs(). */
 typedef void (*log_fn)(const char *kind, const char *path, annal_slice bytes);
 void for_each_log(const char *kind, bool real, log_fn fn);
 

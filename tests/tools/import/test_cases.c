@@ -3,10 +3,10 @@
  * cases/NAME.case: small logs, and what their store answers after the import. A file has lines
  *
  *   # what the case shows
- *   log KIND FILE       the lines of this log follow, up to the next log or question; the SQL that
- *                       makes it, if FILE ends with .db
+ *   log KIND FILE       the lines of this log follow, up to the next log or question; for a FILE
+ *                       that ends with .db, the SQL that creates it
  *   ask SELECT …        a question to annal sql
- *   row …               a row of the answer, as CSV; there are no others
+ *   row …               a row of the answer, as CSV; the rows listed are the whole answer
  *
  * At the end the last logs are imported again, which must add no event.
  */
@@ -111,7 +111,7 @@ static void ask(struct one_case *one, const char *question)
                   one->name, question, cli.out, wanted);
 }
 
-START_TEST(each_case_gives_the_answers_that_it_lists)
+START_TEST(each_case_gives_its_listed_answers)
 {
     glob_t found = {0};
     ck_assert_int_eq(glob(CASES, 0, NULL, &found), 0);
@@ -141,6 +141,6 @@ Suite *suite_cases(void)
 {
     Suite *suite = suite_create("cases");
     TCase *tc = suite_case(suite, "cases", cli_setup, cli_teardown);
-    tcase_add_test(tc, each_case_gives_the_answers_that_it_lists);
+    tcase_add_test(tc, each_case_gives_its_listed_answers);
     return suite;
 }

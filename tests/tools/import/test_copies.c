@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs that repeat each other, take turns back, or name more than one source of tokens:
+ * Logs that repeat each other, take turns back, or name several sources of tokens:
  * tests/data/copies has a small log for each.
  */
 #include "tests/support/runner.h"
@@ -52,7 +52,7 @@ static void assert_totals(const struct repeat *repeat, const char *when)
     }
 }
 
-START_TEST(a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_a_rebuild)
+START_TEST(a_response_in_two_logs_is_counted_once_in_any_order_and_after_a_rebuild)
 {
     const struct repeat *repeat = &repeats[_i];
     for (int first = 0; first < FILES_MAX; first++) {
@@ -75,7 +75,7 @@ START_TEST(a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_
 }
 END_TEST
 
-START_TEST(what_was_copied_is_told_apart_and_gives_no_title_call_or_message)
+START_TEST(copied_events_are_marked_and_give_no_title_call_or_message)
 {
     import_copy("codex", "codex-1.jsonl");
     import_copy("codex", "codex-2.jsonl");
@@ -94,7 +94,7 @@ static void assert_input_tokens(const char *tokens, const char *when)
     ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: %s", when, cli.out);
 }
 
-START_TEST(a_copy_of_a_deleted_session_keeps_what_it_has_until_again)
+START_TEST(a_deleted_session_is_counted_again_only_after_an_import_with_again)
 {
     import_copy("claude-code", "claude-code-1.jsonl");
     import_copy("claude-code", "claude-code-2.jsonl");
@@ -134,7 +134,7 @@ START_TEST(an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marke
 }
 END_TEST
 
-START_TEST(an_agents_span_is_the_source_of_tokens_where_nothing_below_it_has_any)
+START_TEST(an_agent_span_gives_the_tokens_if_no_span_below_it_does)
 {
     import_copy("otel", "otel-agents.jsonl");
     DONE(&cli, "sql", "--format", "csv",
@@ -154,7 +154,7 @@ static const struct taken {
     {"gemini-cli", "gemini-1.jsonl", "completed rolled_back completed"},
 };
 
-START_TEST(a_turn_that_a_log_takes_back_stays_and_says_so)
+START_TEST(a_turn_that_a_log_takes_back_is_kept_and_marked)
 {
     const struct taken *taken = &takens[_i];
     import_copy(taken->kind, taken->file);
@@ -165,7 +165,7 @@ START_TEST(a_turn_that_a_log_takes_back_stays_and_says_so)
 }
 END_TEST
 
-START_TEST(a_transcript_folds_and_a_hit_names_what_was_taken_back)
+START_TEST(a_transcript_folds_and_a_search_hit_marks_turns_that_were_taken_back)
 {
     import_copy("claude-code", "claude-code-edited.jsonl");
     DONE(&cli, "export", "5e5e5e5e-0003-4000-8000-000000000003", "--format", "markdown");
@@ -191,15 +191,14 @@ Suite *suite_copies(void)
     Suite *suite = suite_create("copies");
     TCase *tc = suite_case(suite, "copies", cli_setup, cli_teardown);
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(
-        tc, a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_a_rebuild, 0,
-        sizeof repeats / sizeof *repeats);
-    tcase_add_test(tc, a_copy_of_a_deleted_session_keeps_what_it_has_until_again);
-    tcase_add_test(tc, what_was_copied_is_told_apart_and_gives_no_title_call_or_message);
+    tcase_add_loop_test(tc, a_response_in_two_logs_is_counted_once_in_any_order_and_after_a_rebuild,
+                        0, sizeof repeats / sizeof *repeats);
+    tcase_add_test(tc, a_deleted_session_is_counted_again_only_after_an_import_with_again);
+    tcase_add_test(tc, copied_events_are_marked_and_give_no_title_call_or_message);
     tcase_add_test(tc, an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marked);
-    tcase_add_test(tc, an_agents_span_is_the_source_of_tokens_where_nothing_below_it_has_any);
-    tcase_add_loop_test(tc, a_turn_that_a_log_takes_back_stays_and_says_so, 0,
+    tcase_add_test(tc, an_agent_span_gives_the_tokens_if_no_span_below_it_does);
+    tcase_add_loop_test(tc, a_turn_that_a_log_takes_back_is_kept_and_marked, 0,
                         sizeof takens / sizeof *takens);
-    tcase_add_test(tc, a_transcript_folds_and_a_hit_names_what_was_taken_back);
+    tcase_add_test(tc, a_transcript_folds_and_a_search_hit_marks_turns_that_were_taken_back);
     return suite;
 }

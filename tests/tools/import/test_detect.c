@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a log is: the logs of each kind, tests/data/KIND, are held against the detection of every
- * kind that there is. A new importer, tools/import/formats/KIND.sql, is in it by itself.
+ * Detection: the logs of each kind, tests/data/KIND, are offered to the importer of every kind. A
+ * new importer, tools/import/formats/KIND.sql, takes part without a change here.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
@@ -53,7 +53,7 @@ static int sure_of(const char *kind, const char *path)
     return sure;
 }
 
-/* owner NULL: of no kind that there is. */
+/* owner NULL: the kind is unknown. */
 static void hold_against_all(const char *owner, const char *path)
 {
     int own = owner != NULL ? sure_of(owner, path) : SURE_ENOUGH;
@@ -66,7 +66,7 @@ static void hold_against_all(const char *owner, const char *path)
     logs_seen++;
 }
 
-/* Every log below path; a directory that is a log of its owner is one. */
+/* Visit every log below path; a directory may be a log itself. */
 static void each_log(const char *owner, const char *path)
 {
     struct dirent **names = NULL;
@@ -101,7 +101,7 @@ static const char *folder_of(const char *name)
     return folder;
 }
 
-START_TEST(the_logs_of_each_kind_are_of_no_other_kind)
+START_TEST(the_logs_of_each_kind_are_detected_as_that_kind_alone)
 {
     for (const struct importer_text *text = importer_texts; text->kind != NULL; text++) {
         struct stat st;
@@ -115,8 +115,8 @@ START_TEST(the_logs_of_each_kind_are_of_no_other_kind)
 }
 END_TEST
 
-/* Programs that write envelopes like those of a known kind, and other messages in them. */
-START_TEST(a_log_of_another_program_is_of_no_kind_though_its_envelope_is_alike)
+/* Programs that write the envelopes of a known kind with other messages in them. */
+START_TEST(a_log_of_another_program_with_a_similar_envelope_is_of_unknown_kind)
 {
     logs_seen = 0;
     each_log(NULL, ANNAL_SOURCE "/tests/tools/import/other_programs");
@@ -130,7 +130,7 @@ Suite *suite_detect(void)
 {
     Suite *suite = suite_create("detect");
     TCase *tc = suite_case(suite, "detect", cli_setup, cli_teardown);
-    tcase_add_test(tc, the_logs_of_each_kind_are_of_no_other_kind);
-    tcase_add_test(tc, a_log_of_another_program_is_of_no_kind_though_its_envelope_is_alike);
+    tcase_add_test(tc, the_logs_of_each_kind_are_detected_as_that_kind_alone);
+    tcase_add_test(tc, a_log_of_another_program_with_a_similar_envelope_is_of_unknown_kind);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the turns of a log end, as far as it goes and when it goes on. */
+/* How the turns of a log end: of a log that ends early, and of the same log when it grows. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/import/import.h"
@@ -42,13 +42,13 @@
 #define GEMINI_CALL(second)                                                                        \
     GEMINI(second, "\"type\":\"gemini\",\"content\":\"I look\",\"toolCalls\":[{\"id\":\"c1\"}]")
 
-/* What turns are after the first lines and after more; and how many ends that told. */
+/* Statuses of turns after the first lines and after more, and the number of end events. */
 static const struct {
     const char *kind, *first, *more;
     const char *is, *becomes;
     const char *ends;
 } logs[] = {
-    /* Claude Code: the message goes on after the line that says how it stops. */
+    /* Claude Code: the message continues after the line with its stop reason. */
     {"claude-code", CLAUDE_SAID("01", "Tides?") CLAUDE_LINE("02", "\"thinking\"", "\"end_turn\""),
      CLAUDE_TEXT("03", "\"end_turn\"") CLAUDE_SAID("09", "And now?"), "completed",
      "completed started", "1"},
@@ -93,7 +93,7 @@ static void import_log(size_t i, const char *more, const char *statuses)
     ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":0,"));
 }
 
-START_TEST(a_turn_ends_with_an_answer_and_its_end_is_told_once)
+START_TEST(an_answer_ends_its_turn_with_a_single_event)
 {
     char text[64];
     import_log((size_t)_i, "", logs[_i].is);
@@ -114,7 +114,7 @@ static uint64_t take(struct import_job *job, enum import_until until)
     return import_report(job)->events - before;
 }
 
-START_TEST(a_log_that_goes_on_after_a_pause_has_no_end_twice)
+START_TEST(a_log_that_continues_after_a_pause_has_each_end_once)
 {
     static const char first[] = CLAUDE_SAID("01", "Tides?") CLAUDE_TEXT("02", "\"end_turn\"");
     static const char all[] = CLAUDE_SAID("01", "Tides?") CLAUDE_TEXT("02", "\"end_turn\"")
@@ -133,7 +133,7 @@ START_TEST(a_log_that_goes_on_after_a_pause_has_no_end_twice)
     ck_assert_uint_eq(take(job, IMPORT_PAUSE), 1);
     ck_assert_uint_eq(take(job, IMPORT_PAUSE), 0);
     file_write(path, all, sizeof all - 1);
-    ck_assert_uint_eq(take(job, IMPORT_WHOLE), 3); /* a call, the next turn, and what was said */
+    ck_assert_uint_eq(take(job, IMPORT_WHOLE), 3); /* a call, the next turn, a message */
     ck_assert_uint_eq(take(job, IMPORT_LAST), 0);
     import_close(job);
     ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
@@ -165,7 +165,7 @@ START_TEST(an_answer_of_opencode_that_is_complete_ends_its_turn)
 }
 END_TEST
 
-START_TEST(what_the_api_refused_is_a_failure_of_the_provider)
+START_TEST(a_call_that_the_api_refused_is_a_failure_of_the_provider)
 {
     static const char log[] = CLAUDE_SAID("01", "Tides?") CLAUDE_REFUSED("02");
     const char *path = tmpdir_path(&cli.dir, "s1.jsonl");
@@ -210,11 +210,11 @@ Suite *suite_ends(void)
 {
     Suite *suite = suite_create("ends");
     TCase *tc = suite_case(suite, "ends", cli_setup, cli_teardown);
-    tcase_add_loop_test(tc, a_turn_ends_with_an_answer_and_its_end_is_told_once, 0,
+    tcase_add_loop_test(tc, an_answer_ends_its_turn_with_a_single_event, 0,
                         sizeof logs / sizeof *logs);
-    tcase_add_test(tc, a_log_that_goes_on_after_a_pause_has_no_end_twice);
+    tcase_add_test(tc, a_log_that_continues_after_a_pause_has_each_end_once);
     tcase_add_test(tc, an_answer_of_opencode_that_is_complete_ends_its_turn);
-    tcase_add_test(tc, what_the_api_refused_is_a_failure_of_the_provider);
+    tcase_add_test(tc, a_call_that_the_api_refused_is_a_failure_of_the_provider);
     tcase_add_test(tc, a_session_was_created_at_the_first_time_of_its_own_lines);
     tcase_add_test(tc, a_session_of_pi_is_as_old_as_a_message_before_its_own_line);
     return suite;

@@ -19,7 +19,7 @@
 
 enum { SOON_MS = 300000, NOT_MS = 300, LINE_BYTES = 65536 };
 
-/* A follow that runs, with --json: an object for each log that was read. */
+/* A running follow with --json: it prints an object for each log that it read. */
 static struct following {
     pid_t pid;
     int out;
@@ -41,7 +41,7 @@ static void start(const char *kind, const char *path)
     int pipes[2];
     const char *err = tmpdir_path(&cli.dir, "follow.err");
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    (void)unlink(err); /* what an earlier one said */
+    (void)unlink(err); /* what an earlier follow printed */
     f.have = 0;
     f.pid = fork();
     ck_assert_int_ge(f.pid, 0);
@@ -89,7 +89,8 @@ static void wait_said(const char *what)
     assert_said(what);
 }
 
-/* The next object, without its line break; NULL: none came in time. Lives until the next one. */
+/* Read the next object, without its line break. NULL if none arrives in time. Valid until the next
+ * call. */
 static const char *next_object(int wait_ms)
 {
     static char object[LINE_BYTES];
@@ -114,7 +115,7 @@ static const char *next_object(int wait_ms)
     }
 }
 
-/* Wait until so many events were added, by one object or several. */
+/* Wait until this number of events were added, by one object or several. */
 static void wait_events(int events)
 {
     int added = 0;
@@ -147,7 +148,7 @@ static void stop(int signal)
     stop_with(signal, 0);
 }
 
-/* Begun at a directory of logs that is empty. */
+/* Start it on an empty directory of logs. */
 static const char *begin(const char *kind)
 {
     f = (struct following){0};
@@ -168,7 +169,7 @@ static void put(const char *name, const char *how, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* A line of claude-code, of session s-1. It is one event; the first of a session one more. */
+/* A line of claude-code, of session s-1. It gives one event; the first line of a session, two. */
 static const char *line(int n)
 {
     static char text[400];
@@ -185,7 +186,7 @@ static void put_lines(const char *name, const char *how, int from, int to)
         put(name, n == from ? how : "a", line(n));
 }
 
-/* Each of the lines from 1 to last is an event of s-1, once, and importing again adds nothing. */
+/* Assert that each line from 1 to last is one event of s-1, and that an import adds nothing. */
 static void assert_each_once(const char *kind, int last)
 {
     char text[40], path[300];
@@ -224,7 +225,7 @@ START_TEST(a_line_is_durable_less_than_a_second_after_it_was_written)
 }
 END_TEST
 
-START_TEST(half_a_line_waits_for_the_rest_of_it)
+START_TEST(half_a_line_waits_for_its_rest)
 {
     begin("claude-code");
     put_lines("logs/a.jsonl", "w", 1, 1);
@@ -247,12 +248,12 @@ START_TEST(half_a_line_waits_for_the_rest_of_it)
 }
 END_TEST
 
-START_TEST(what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole)
+START_TEST(a_whole_last_line_without_a_line_break_is_imported_at_the_end)
 {
     begin("claude-code");
     char *text = strdup(line(1));
     text[strlen(text) - 1] = '\0';
-    put("logs/a.jsonl", "w", text); /* the first line of one log */
+    put("logs/a.jsonl", "w", text); /* the first line of a log */
     put_lines("logs/b.jsonl", "w", 2, 2);
     wait_events(2);
     free(text);
@@ -266,9 +267,9 @@ START_TEST(what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_w
 }
 END_TEST
 
-/* ---- Files that come, go and change ---- */
+/* ---- Files that appear, disappear and change ---- */
 
-START_TEST(new_logs_are_taken_up_also_in_new_directories)
+START_TEST(new_logs_are_followed_also_in_new_directories)
 {
     begin("claude-code");
     put_lines("logs/a.jsonl", "w", 1, 1);
@@ -300,8 +301,8 @@ START_TEST(a_log_that_is_cut_short_is_read_from_its_beginning)
 }
 END_TEST
 
-/* Shorter, and longer again before anybody looks. */
-START_TEST(a_log_that_is_written_over_is_known_by_its_bytes)
+/* Shorter, and longer again before the follow looks. */
+START_TEST(an_overwritten_log_is_recognized_by_its_bytes)
 {
     begin("claude-code");
     put_lines("logs/a.jsonl", "w", 1, 2);
@@ -324,7 +325,7 @@ START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
     wait_events(4);
     ck_assert_int_eq(
         rename(tmpdir_path(&cli.dir, "logs/a.jsonl"), tmpdir_path(&cli.dir, "logs/a.jsonl.1")), 0);
-    put_lines("logs/a.jsonl.1", "a", 4, 5); /* by who has it open still */
+    put_lines("logs/a.jsonl.1", "a", 4, 5); /* by a writer that keeps it open */
     put_lines("logs/a.jsonl", "w", 6, 7);
     wait_events(4);
     put_lines("logs/a.jsonl.1", "a", 8, 8);
@@ -336,8 +337,8 @@ START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
 }
 END_TEST
 
-/* Where nothing is watched, it is looked for. */
-START_TEST(a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written)
+/* The follow polls the files that it cannot watch. */
+START_TEST(a_line_of_a_moved_log_is_durable_less_than_a_second_after_it_was_written)
 {
     begin("claude-code");
     put_lines("logs/a.jsonl", "w", 1, 3);
@@ -357,8 +358,8 @@ START_TEST(a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_w
 }
 END_TEST
 
-/* It hears of the rotation and of the signal at once. */
-START_TEST(a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end)
+/* It learns of the rotation and of the signal at the same time. */
+START_TEST(a_log_that_is_rotated_just_before_the_end_is_imported_whole)
 {
     begin("claude-code");
     put_lines("logs/a.jsonl", "w", 1, 2);
@@ -393,7 +394,7 @@ START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
 }
 END_TEST
 
-START_TEST(a_layout_that_is_not_known_is_said_once_while_it_is_followed)
+START_TEST(a_follow_reports_an_unknown_layout_once)
 {
     static const char lines[] = "{\"type\":\"novel\",\"sessionId\":\"s-1\",\"uuid\":\"u1\"}\n"
                                 "{\"type\":\"novel\",\"sessionId\":\"s-1\",\"uuid\":\"u2\"}\n"
@@ -411,7 +412,7 @@ START_TEST(a_layout_that_is_not_known_is_said_once_while_it_is_followed)
 }
 END_TEST
 
-START_TEST(more_logs_than_stay_open_are_followed_too)
+START_TEST(a_follow_reads_more_logs_than_it_keeps_open)
 {
     enum { LOGS = 80 };
     char name[40];
@@ -431,10 +432,10 @@ START_TEST(more_logs_than_stay_open_are_followed_too)
 }
 END_TEST
 
-START_TEST(the_store_is_no_log_of_its_own)
+START_TEST(a_follow_does_not_import_its_own_store)
 {
     put("x.jsonl", "w", "{\"a\":1}\n");
-    start("jsonl", cli.dir.path); /* the store stands in it */
+    start("jsonl", cli.dir.path); /* the directory contains the store */
     wait_events(1);
     put("x.jsonl", "a", "{\"a\":2}\n");
     wait_events(1);
@@ -473,7 +474,7 @@ START_TEST(a_document_that_is_half_written_waits_until_it_is_whole)
 }
 END_TEST
 
-START_TEST(a_document_that_stays_half_is_taken_as_it_stands)
+START_TEST(a_document_that_stays_half_written_is_imported_as_far_as_it_goes)
 {
     begin("gemini-cli");
     put("logs/session-1.json", "w",
@@ -513,7 +514,7 @@ static void must(sqlite3 *db, const char *sql)
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &why) == SQLITE_OK, "%s: %s", sql, why);
 }
 
-START_TEST(a_database_is_followed_while_its_writer_has_it_open)
+START_TEST(a_database_is_followed_while_its_writer_keeps_it_open)
 {
     sqlite3 *db = NULL;
     begin("openai-agents");
@@ -533,7 +534,7 @@ START_TEST(a_database_is_followed_while_its_writer_has_it_open)
                  "\"said %d\"}', '2026-03-01 10:00:0%d')",
                  n, n, n);
         must(db, sql);
-        while (next_object(50) == NULL) /* until something came of it */
+        while (next_object(50) == NULL) /* until an object reports it */
             CLI(&cli, NULL, "query", "--type", "message.added", "--count");
     }
     must(db, "BEGIN IMMEDIATE; DELETE FROM agent_messages");
@@ -547,7 +548,7 @@ START_TEST(a_database_is_followed_while_its_writer_has_it_open)
 }
 END_TEST
 
-START_TEST(what_a_log_is_may_show_later)
+START_TEST(the_kind_of_a_log_is_detected_when_its_first_line_is_whole)
 {
     begin("auto");
     put("logs/a.jsonl", "w", "{\"type\":\"summary\",");
@@ -562,7 +563,7 @@ END_TEST
 
 /* ---- The end ---- */
 
-/* A process that writes lines 1 to last, each in two writes, and leaves. */
+/* A process that writes lines 1 to last, each in two writes, and ends. */
 static pid_t write_slowly(const char *name, int last)
 {
     const char *path = tmpdir_path(&cli.dir, name);
@@ -580,7 +581,7 @@ static pid_t write_slowly(const char *name, int last)
     _exit(0);
 }
 
-START_TEST(a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice)
+START_TEST(a_killed_follow_that_is_started_again_adds_each_event_once)
 {
     enum { LINES = 800, KILLS = 6 };
     int how = 0;
@@ -599,7 +600,7 @@ START_TEST(a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothin
 }
 END_TEST
 
-START_TEST(at_the_end_it_says_what_was_imported)
+START_TEST(at_its_end_a_follow_reports_what_it_imported)
 {
     int pipes[2], how = 0;
     char text[2000] = "";
@@ -631,8 +632,8 @@ START_TEST(at_the_end_it_says_what_was_imported)
 }
 END_TEST
 
-/* As nohup has it, and as shells have SIGINT for what runs in the background. */
-START_TEST(a_signal_that_was_ignored_when_it_began_does_not_end_it)
+/* nohup ignores SIGHUP, and shells ignore SIGINT for background processes. */
+START_TEST(a_signal_that_was_ignored_at_its_start_does_not_end_a_follow)
 {
     const int ignored = _i == 0 ? SIGHUP : SIGINT;
     signal(ignored, SIG_IGN);
@@ -647,7 +648,7 @@ START_TEST(a_signal_that_was_ignored_when_it_began_does_not_end_it)
 }
 END_TEST
 
-/* The status of a follow of path that ends at once. */
+/* Exit status of a follow of path, which must end at once. */
 static int follow_to_the_end(const char *kind, const char *path)
 {
     int how = 0;
@@ -659,7 +660,7 @@ static int follow_to_the_end(const char *kind, const char *path)
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-START_TEST(logs_of_no_kind_alone_are_refused_as_an_import_refuses_them)
+START_TEST(a_follow_refuses_logs_of_unknown_kind_as_an_import_does)
 {
     const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
@@ -675,7 +676,7 @@ START_TEST(logs_of_no_kind_alone_are_refused_as_an_import_refuses_them)
 }
 END_TEST
 
-START_TEST(it_ends_when_nobody_reads_what_it_prints)
+START_TEST(a_follow_ends_when_its_output_is_closed)
 {
     int how = 0;
     begin("claude-code");
@@ -690,7 +691,7 @@ END_TEST
 
 /* ---- What it costs ---- */
 
-/* So many logs of a line, which nobody has written to for a minute. */
+/* Write N logs of a line each, with a time of change of a minute ago. */
 static const char *put_rested(int logs)
 {
     const struct timespec ago[] = {{time(NULL) - 60, 0}, {time(NULL) - 60, 0}};
@@ -702,7 +703,7 @@ static const char *put_rested(int logs)
         put_lines(name, "w", n, n);
         ck_assert_int_eq(utimensat(AT_FDCWD, tmpdir_path(&cli.dir, name), ago, 0), 0);
     }
-    poll(NULL, 0, 200); /* what was written just now is not noted as unchanged */
+    poll(NULL, 0, 200); /* a file that was written just now is not recorded as unchanged */
     return path;
 }
 
@@ -716,7 +717,7 @@ static void assert_unchanged(int logs)
     }
 }
 
-START_TEST(a_log_that_did_not_change_since_an_import_or_a_follow_is_not_read)
+START_TEST(a_log_that_did_not_change_since_the_last_import_or_follow_is_not_read)
 {
     f = (struct following){0};
     const char *logs = put_rested(3);
@@ -763,8 +764,8 @@ static int64_t children_us(void)
     return used.ru_utime.tv_sec * 1000000 + used.ru_utime.tv_usec;
 }
 
-/* To prepare an importer takes many times what a small log does. */
-START_TEST(an_importer_is_prepared_once_and_not_for_each_log_that_is_followed)
+/* Preparing an importer costs many times as much as reading a small log. */
+START_TEST(an_importer_is_prepared_once_for_all_followed_logs)
 {
     enum { LOGS = 60 };
     f = (struct following){0};
@@ -786,33 +787,31 @@ Suite *suite_follow(void)
     Suite *suite = suite_create("follow");
     TCase *tc = suite_case(suite, "follow", cli_setup, cli_teardown);
     tcase_add_test(tc, a_line_is_durable_less_than_a_second_after_it_was_written);
-    tcase_add_test(tc, half_a_line_waits_for_the_rest_of_it);
-    tcase_add_test(tc, what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole);
-    tcase_add_test(tc, new_logs_are_taken_up_also_in_new_directories);
+    tcase_add_test(tc, half_a_line_waits_for_its_rest);
+    tcase_add_test(tc, a_whole_last_line_without_a_line_break_is_imported_at_the_end);
+    tcase_add_test(tc, new_logs_are_followed_also_in_new_directories);
     tcase_add_test(tc, a_log_that_is_cut_short_is_read_from_its_beginning);
-    tcase_add_test(tc, a_log_that_is_written_over_is_known_by_its_bytes);
+    tcase_add_test(tc, an_overwritten_log_is_recognized_by_its_bytes);
     tcase_add_test(tc, a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines);
-    tcase_add_test(tc,
-                   a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written);
-    tcase_add_test(tc, a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end);
+    tcase_add_test(tc, a_line_of_a_moved_log_is_durable_less_than_a_second_after_it_was_written);
+    tcase_add_test(tc, a_log_that_is_rotated_just_before_the_end_is_imported_whole);
     tcase_add_test(tc, a_log_that_is_replaced_is_read_from_its_beginning);
-    tcase_add_test(tc, a_layout_that_is_not_known_is_said_once_while_it_is_followed);
-    tcase_add_test(tc, more_logs_than_stay_open_are_followed_too);
-    tcase_add_test(tc, the_store_is_no_log_of_its_own);
+    tcase_add_test(tc, a_follow_reports_an_unknown_layout_once);
+    tcase_add_test(tc, a_follow_reads_more_logs_than_it_keeps_open);
+    tcase_add_test(tc, a_follow_does_not_import_its_own_store);
     tcase_add_test(tc, a_document_that_is_half_written_waits_until_it_is_whole);
-    tcase_add_test(tc, a_document_that_stays_half_is_taken_as_it_stands);
+    tcase_add_test(tc, a_document_that_stays_half_written_is_imported_as_far_as_it_goes);
     tcase_add_test(tc, a_directory_that_is_one_log_is_followed);
-    tcase_add_loop_test(tc, a_database_is_followed_while_its_writer_has_it_open, 0, 2);
-    tcase_add_test(tc, what_a_log_is_may_show_later);
-    tcase_add_test(tc,
-                   a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice);
-    tcase_add_test(tc, at_the_end_it_says_what_was_imported);
-    tcase_add_loop_test(tc, a_signal_that_was_ignored_when_it_began_does_not_end_it, 0, 2);
-    tcase_add_test(tc, logs_of_no_kind_alone_are_refused_as_an_import_refuses_them);
-    tcase_add_test(tc, it_ends_when_nobody_reads_what_it_prints);
-    tcase_add_loop_test(tc, a_log_that_did_not_change_since_an_import_or_a_follow_is_not_read, 0,
-                        3);
+    tcase_add_loop_test(tc, a_database_is_followed_while_its_writer_keeps_it_open, 0, 2);
+    tcase_add_test(tc, the_kind_of_a_log_is_detected_when_its_first_line_is_whole);
+    tcase_add_test(tc, a_killed_follow_that_is_started_again_adds_each_event_once);
+    tcase_add_test(tc, at_its_end_a_follow_reports_what_it_imported);
+    tcase_add_loop_test(tc, a_signal_that_was_ignored_at_its_start_does_not_end_a_follow, 0, 2);
+    tcase_add_test(tc, a_follow_refuses_logs_of_unknown_kind_as_an_import_does);
+    tcase_add_test(tc, a_follow_ends_when_its_output_is_closed);
+    tcase_add_loop_test(tc, a_log_that_did_not_change_since_the_last_import_or_follow_is_not_read,
+                        0, 3);
     tcase_add_test(tc, a_follow_needs_few_descriptors);
-    tcase_add_test(tc, an_importer_is_prepared_once_and_not_for_each_log_that_is_followed);
+    tcase_add_test(tc, an_importer_is_prepared_once_for_all_followed_logs);
     return suite;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importers of all kinds but the first two (test_importers.c), from the command line: each log
- * of tests/data is known for what it is, every line of it is accounted for, every value found
- * again.
+ * The importers of all kinds but the first two (test_importers.c), from the command line: an
+ * import detects the kind of each log of tests/data, accounts for each of its lines, and loses no
+ * value.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
@@ -19,7 +19,7 @@ static const struct log {
     const char *kind, *path, *container;
     int lines, events;
     int input_tokens, output_tokens, cached_tokens;
-    const char *types; /* how many events of each, by type, that begins with m, t or i */
+    const char *types; /* number of events of each type that begins with m, t or i */
 } logs[] = {
     {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
      "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
@@ -95,7 +95,7 @@ static void make_database(const char *path, const char *sql_path)
     free(sql);
 }
 
-/* The log's path, after making it where it is a database. */
+/* Find the log's path; creates the log if it is a database. */
 static void find_log(const struct log *log, char path[512])
 {
     snprintf(path, 512, "%s/tests/data/%s/%s", ANNAL_SOURCE, log->kind, log->path);
@@ -126,7 +126,7 @@ static void assert_printed(const char *name, int number)
 
 /* ---- Every kind ---- */
 
-START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
+START_TEST(a_log_of_each_kind_is_detected_and_each_of_its_lines_accounted_for)
 {
     const struct log *log = &logs[_i];
     char path[512], kind[80];
@@ -145,7 +145,7 @@ START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
 }
 END_TEST
 
-START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
+START_TEST(an_import_of_each_kind_gives_the_types_and_tokens_of_its_log)
 {
     const struct log *log = &logs[_i];
     char path[512], tokens[80];
@@ -166,7 +166,7 @@ START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
 }
 END_TEST
 
-/* Every string and number that is a value in text stands in the events, as it is written. */
+/* Assert that the events contain each string and number of text, byte for byte. */
 static void assert_values_found(const char *text, const char *events, const char *path)
 {
     for (const char *at = text; *at != '\0';) {
@@ -195,7 +195,7 @@ START_TEST(no_value_of_a_log_is_lost)
     const struct log *log = &logs[_i];
     char path[512];
     if (is_sql(log) || strcmp(log->container, "directory") == 0)
-        return; /* rows are other text; a_row_of_a_database_is_lost_by_no_importer */
+        return; /* rows are other text; no_importer_loses_a_row_of_a_database */
     find_log(log, path);
     CLI(&cli, NULL, "import", log->kind, path);
     CLI(&cli, NULL, "query", "--raw");
@@ -205,7 +205,7 @@ START_TEST(no_value_of_a_log_is_lost)
 }
 END_TEST
 
-START_TEST(what_the_responses_of_a_branch_used_is_told_once)
+START_TEST(usage_of_the_responses_of_a_branch_is_counted_once)
 {
     DONE(&cli, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
     CLI(&cli, NULL, "sql", "--format", "csv",
@@ -217,7 +217,7 @@ START_TEST(what_the_responses_of_a_branch_used_is_told_once)
 }
 END_TEST
 
-START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
+START_TEST(a_session_of_goose_without_a_ledger_takes_the_sums_of_its_row)
 {
     sqlite3 *db = NULL;
     const char *path = tmpdir_path(&cli.dir, "sessions.db");
@@ -270,7 +270,7 @@ static const struct {
     {"otel", "parent-last.json", "2026-03-02T09:14:05.000000Z"},
 };
 
-START_TEST(a_session_whose_log_tells_a_time_late_was_created_at_it)
+START_TEST(a_session_is_as_old_as_the_first_time_in_its_log)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/tests/data/%s/%s", ANNAL_SOURCE, begins[_i].kind,
@@ -311,7 +311,7 @@ START_TEST(a_document_that_grew_adds_what_is_new)
 }
 END_TEST
 
-START_TEST(a_document_cut_short_gives_what_is_whole_and_keeps_the_rest)
+START_TEST(a_document_cut_short_gives_its_whole_messages_and_keeps_the_rest)
 {
     char *text = file_read(DATA("gemini-cli/session-old.json"), NULL);
     size_t len = strlen(text);
@@ -330,7 +330,7 @@ START_TEST(a_document_cut_short_gives_what_is_whole_and_keeps_the_rest)
 }
 END_TEST
 
-START_TEST(a_database_that_its_owner_keeps_locked_is_waited_for_and_named)
+START_TEST(an_import_waits_for_a_locked_database_and_then_names_it)
 {
     sqlite3 *db = NULL;
     const char *path = tmpdir_path(&cli.dir, "sessions.db");
@@ -339,14 +339,14 @@ START_TEST(a_database_that_its_owner_keeps_locked_is_waited_for_and_named)
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE; DELETE FROM messages", NULL, NULL, NULL),
                      SQLITE_OK);
     CLI(&cli, NULL, "import", "goose",
-        path); /* a writer that has not committed is in nobody's way */
+        path); /* a writer that has not committed does not block it */
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_int_eq(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
 END_TEST
 
-START_TEST(a_row_of_a_database_is_lost_by_no_importer)
+START_TEST(no_importer_loses_a_row_of_a_database)
 {
     const char *path = tmpdir_path(&cli.dir, "opencode.db");
     sqlite3 *db = NULL;
@@ -368,7 +368,7 @@ START_TEST(a_row_of_a_database_is_lost_by_no_importer)
 }
 END_TEST
 
-START_TEST(what_is_pickled_is_kept_and_never_loaded)
+START_TEST(pickled_values_are_kept_and_never_loaded)
 {
     const char *path = tmpdir_path(&cli.dir, "checkpoints.sqlite");
     make_database(path, DATA("langgraph/checkpoints.sqlite.sql"));
@@ -381,7 +381,7 @@ END_TEST
 
 /* ---- Mapping ---- */
 
-START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
+START_TEST(a_mapping_gives_the_paths_of_the_parts_of_an_event)
 {
     static const char text[] =
         "{\"run\":\"r1\",\"at\":1772442846.5,\"kind\":\"build.begun\",\"load\":{\"a\":1e400}}\n"
@@ -410,7 +410,7 @@ START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
 }
 END_TEST
 
-START_TEST(what_query_prints_is_imported_as_it_was)
+START_TEST(an_import_of_the_output_of_query_gives_the_same_events)
 {
     CLI(&cli,
         "{\"type\":\"a\",\"id\":\"x\",\"ts\":\"2026-01-01T00:00:00Z\",\"data\":{\"n\":1.50}}\n",
@@ -428,7 +428,7 @@ START_TEST(what_query_prints_is_imported_as_it_was)
 }
 END_TEST
 
-START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
+START_TEST(a_log_of_unknown_kind_is_refused_and_nothing_is_written)
 {
     put_file("x.json", "{\"a\":1}", 7);
     CLI(&cli, NULL, "import", "--detect", tmpdir_path(&cli.dir, "x.json"));
@@ -451,7 +451,7 @@ START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
 }
 END_TEST
 
-START_TEST(a_trace_is_called_after_what_it_was_asked_or_by_its_name)
+START_TEST(the_title_of_a_trace_is_its_first_question_or_its_name)
 {
     CLI(&cli, NULL, "import", "otel", ANNAL_SOURCE "/tests/data/otel");
     cli_assert_done(&cli);
@@ -481,7 +481,7 @@ START_TEST(a_tool_of_opencode_whose_status_is_unknown_keeps_its_output)
 }
 END_TEST
 
-START_TEST(a_run_of_tau_bench_without_a_task_is_not_another_one)
+START_TEST(two_runs_of_tau_bench_stay_apart_if_one_has_no_task)
 {
     static const char log[] = "{\"trial\":0,\"reward\":1.0,\"traj\":[]}\n"
                               "{\"task_id\":1,\"trial\":0,\"reward\":0.5,\"traj\":[]}\n";
@@ -511,26 +511,26 @@ Suite *suite_formats(void)
 {
     Suite *suite = suite_create("formats");
     TCase *tc = suite_case(suite, "formats", cli_setup, cli_teardown);
-    tcase_add_loop_test(tc, a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for, 0,
+    tcase_add_loop_test(tc, a_log_of_each_kind_is_detected_and_each_of_its_lines_accounted_for, 0,
                         LOGS);
-    tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
+    tcase_add_loop_test(tc, an_import_of_each_kind_gives_the_types_and_tokens_of_its_log, 0, LOGS);
     tcase_add_loop_test(tc, no_value_of_a_log_is_lost, 0, LOGS);
-    tcase_add_test(tc, a_trace_is_called_after_what_it_was_asked_or_by_its_name);
-    tcase_add_test(tc, what_the_responses_of_a_branch_used_is_told_once);
-    tcase_add_test(tc, a_session_of_goose_without_a_ledger_has_the_sums_of_its_row);
+    tcase_add_test(tc, the_title_of_a_trace_is_its_first_question_or_its_name);
+    tcase_add_test(tc, usage_of_the_responses_of_a_branch_is_counted_once);
+    tcase_add_test(tc, a_session_of_goose_without_a_ledger_takes_the_sums_of_its_row);
     tcase_add_test(tc, tokens_that_a_log_does_not_give_are_unknown);
-    tcase_add_loop_test(tc, a_session_whose_log_tells_a_time_late_was_created_at_it, 0,
+    tcase_add_loop_test(tc, a_session_is_as_old_as_the_first_time_in_its_log, 0,
                         sizeof begins / sizeof *begins);
     tcase_add_test(tc, a_document_that_grew_adds_what_is_new);
-    tcase_add_test(tc, a_document_cut_short_gives_what_is_whole_and_keeps_the_rest);
-    tcase_add_test(tc, a_database_that_its_owner_keeps_locked_is_waited_for_and_named);
-    tcase_add_test(tc, a_row_of_a_database_is_lost_by_no_importer);
-    tcase_add_test(tc, what_is_pickled_is_kept_and_never_loaded);
-    tcase_add_test(tc, a_mapping_says_where_the_parts_of_an_event_stand);
-    tcase_add_test(tc, what_query_prints_is_imported_as_it_was);
-    tcase_add_test(tc, what_nobody_knows_is_said_and_nothing_is_written);
+    tcase_add_test(tc, a_document_cut_short_gives_its_whole_messages_and_keeps_the_rest);
+    tcase_add_test(tc, an_import_waits_for_a_locked_database_and_then_names_it);
+    tcase_add_test(tc, no_importer_loses_a_row_of_a_database);
+    tcase_add_test(tc, pickled_values_are_kept_and_never_loaded);
+    tcase_add_test(tc, a_mapping_gives_the_paths_of_the_parts_of_an_event);
+    tcase_add_test(tc, an_import_of_the_output_of_query_gives_the_same_events);
+    tcase_add_test(tc, a_log_of_unknown_kind_is_refused_and_nothing_is_written);
     tcase_add_test(tc, a_tool_of_opencode_whose_status_is_unknown_keeps_its_output);
-    tcase_add_test(tc, a_run_of_tau_bench_without_a_task_is_not_another_one);
+    tcase_add_test(tc, two_runs_of_tau_bench_stay_apart_if_one_has_no_task);
     tcase_add_test(tc, a_block_of_goose_without_a_type_stays_in_its_message);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal import: what is appended, what is not, and what is said about it. */
+/* annal import: which events it appends, which lines it skips, and what it reports. */
 #include "journal/base/buf.h"
 #include "tests/support/real_logs.h"
 #include "tests/support/runner.h"
@@ -49,7 +49,7 @@ START_TEST(a_second_import_adds_nothing)
 }
 END_TEST
 
-/* No other session can have a record: nothing is asked, and nobody waits for the index. */
+/* No other session can have a record: the import neither queries nor waits for the index. */
 START_TEST(an_import_into_an_empty_store_builds_no_index)
 {
     static const char line[] =
@@ -79,7 +79,7 @@ START_TEST(values_without_a_line_break_between_them_are_records)
 END_TEST
 
 /* The second log names no session and has a line of the first. */
-START_TEST(an_importer_that_is_used_again_knows_nothing_of_the_log_before)
+START_TEST(an_importer_that_is_used_again_keeps_nothing_of_the_previous_log)
 {
     static const char one[] =
         "{\"type\":\"mode\",\"n\":1}\n{\"type\":\"mode\",\"sessionId\":\"one\"}\n";
@@ -93,7 +93,7 @@ START_TEST(an_importer_that_is_used_again_knows_nothing_of_the_log_before)
 }
 END_TEST
 
-START_TEST(an_event_without_a_time_has_the_nearest_one_and_says_which)
+START_TEST(an_event_without_a_time_gets_the_nearest_time_and_names_its_source)
 {
     static const char early[] =
         "{\"type\":\"mode\",\"sessionId\":\"early\"}\n"
@@ -122,7 +122,7 @@ START_TEST(an_event_without_a_time_has_the_nearest_one_and_says_which)
     ASSERT_OUT(&cli, "{\"n\":2}");
     CLI(&cli, NULL, "sql", "SELECT id FROM sessions WHERE time_from = 'of the file'", "--json");
     ck_assert_str_eq(cli.out, "{\"id\":\"never\"}\n");
-    CLI(&cli, NULL, "ls", "--json"); /* it is the last one, however new its file is */
+    CLI(&cli, NULL, "ls", "--json"); /* it is listed last, although its file is the newest */
     ck_assert_ptr_nonnull(strstr(strstr(cli.out, "\"named\""), "\"never\""));
 }
 END_TEST
@@ -135,7 +135,7 @@ static void ck_unchanged(const char *log, bool unchanged, const char *events)
     ASSERT_OUT(&cli, "\"sessions\":[\"s-1\"],");
 }
 
-/* Times of files are as fine as the clock's tick, so what is younger is read again. */
+/* Times of files are as fine as the clock's tick, so an import reads a younger file again. */
 static void let_it_age(void)
 {
     const struct timespec tenths = {.tv_nsec = 150000000};
@@ -167,7 +167,8 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     ck_assert_int_eq(fclose(file), 0);
     ck_unchanged(log, false, "\"events\":3,");
     let_it_age();
-    CLI(&cli, NULL, "import", "auto", log); /* the one before may have been too early to be noted */
+    CLI(&cli, NULL, "import", "auto",
+        log); /* the previous import may have been too early to be recorded */
     ck_unchanged(log, true, "\"events\":0,");
 
     DONE(&cli, "delete", "--yes", "s-1");
@@ -199,7 +200,7 @@ START_TEST(each_log_has_its_report)
 }
 END_TEST
 
-/* Import the first len bytes of a log that stands at path. */
+/* Import the first len bytes of a log at path. */
 static void import_prefix(annal_store *store, const char *kind, const char *path, const char *bytes,
                           size_t len)
 {
@@ -215,7 +216,7 @@ static void import_prefix(annal_store *store, const char *kind, const char *path
     import_report_done(&report);
 }
 
-/* How much of an event's data is there before the word that its time is a guess. */
+/* Bytes of an event's data before the member that marks its time as a guess. */
 static size_t said_before_time(const annal_slice *data)
 {
     static const char guess[] = ",\"time\":\"of the f";
@@ -223,7 +224,7 @@ static size_t said_before_time(const annal_slice *data)
     return at != NULL ? (size_t)(at - data->ptr) : data->len;
 }
 
-/* The next event that is not the end of a turn which a log had when it ended there. */
+/* Read the next event, except the ends of turns that an import of a shorter log adds. */
 static annal_status next_of_line(annal_cursor *cursor, annal_event *out)
 {
     annal_status status = annal_cursor_next(cursor, out, NULL);
@@ -251,7 +252,7 @@ static void assert_same_events(annal_store *a, annal_store *b, const char *sessi
         ck_assert_uint_eq(said_before_time(&other.data), len);
         ck_assert_mem_eq(one.data.ptr, other.data.ptr, len);
         if (len < one.data.len)
-            continue; /* what is known of the time of a line that has none grows with the file */
+            continue; /* a longer file may give a better guess of the time */
         ck_assert_int_eq(one.ts_us, other.ts_us);
         ck_assert_uint_eq(one.data.len, other.data.len);
     }
@@ -297,7 +298,7 @@ static void grow(const char *kind, const char *log, const char *name, const char
     tmpdir_done(&folder);
 }
 
-START_TEST(a_file_imported_as_it_grows_gives_what_the_whole_gives)
+START_TEST(a_file_imported_while_it_grows_gives_the_events_of_the_whole_file)
 {
     static const char *const claude[] = {
         "e2a90d14-61b7-4c0e-8f35-b7c9d2a4f066",
@@ -308,7 +309,7 @@ START_TEST(a_file_imported_as_it_grows_gives_what_the_whole_gives)
 }
 END_TEST
 
-START_TEST(a_last_line_that_is_not_whole_waits)
+START_TEST(an_incomplete_last_line_waits_for_its_rest)
 {
     IMPORT_TEXT(&cli, "{\"type\":\"mode\"}\n{\"type\":\"b");
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":1,\"skipped\":1,\"events\":2,"
@@ -320,7 +321,7 @@ START_TEST(a_last_line_that_is_not_whole_waits)
 }
 END_TEST
 
-START_TEST(a_session_whose_first_lines_have_no_time_was_created_at_its_first_time)
+START_TEST(a_session_whose_first_lines_have_no_time_is_as_old_as_its_first_time)
 {
     IMPORT_TEXT(
         &cli, "{\"type\":\"mode\"}\n{\"type\":\"user\",\"timestamp\":\"2026-01-02T03:04:05Z\"}\n");
@@ -329,7 +330,7 @@ START_TEST(a_session_whose_first_lines_have_no_time_was_created_at_its_first_tim
 }
 END_TEST
 
-START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
+START_TEST(a_byte_order_mark_and_cr_are_not_part_of_a_line)
 {
     IMPORT_TEXT(&cli, "\xEF\xBB\xBF{\"type\":\"mode\"}\r\n\r\n{\"type\":\"tag\"}\r\n");
     ASSERT_OUT(&cli, "\"lines\":3,\"imported\":2,\"skipped\":1,\"events\":3,");
@@ -338,8 +339,8 @@ START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
 }
 END_TEST
 
-/* Its first bytes may be half a mark, or none of what will be a document. */
-START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
+/* Its first bytes may be half a byte order mark, or blanks before a document. */
+START_TEST(a_log_without_a_line_is_read_only_up_to_its_detected_bytes)
 {
     static const struct {
         const char *kind, *first, *rest;
@@ -392,7 +393,7 @@ START_TEST(odd_bytes_are_held)
 }
 END_TEST
 
-START_TEST(a_part_of_a_file_that_was_imported_adds_nothing)
+START_TEST(an_import_of_a_part_of_an_imported_file_adds_nothing)
 {
     size_t len = 0;
     char *bytes = file_read(CODEX_LOG, &len);
@@ -456,7 +457,7 @@ START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
 }
 END_TEST
 
-START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
+START_TEST(a_wrong_command_line_is_refused_with_a_reason_and_nothing_is_written)
 {
     CLI(&cli, NULL, "import", "cobol", MAIN_LOG);
     cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
@@ -475,7 +476,7 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_is_named_and_the_rest_is_imported)
+START_TEST(an_import_names_an_unreadable_file_and_imports_the_others)
 {
     const char *locked = tmpdir_path(&cli.dir, "locked.jsonl");
     const char *none = tmpdir_path(&cli.dir, "none.jsonl");
@@ -496,7 +497,7 @@ START_TEST(what_cannot_be_read_is_named_and_the_rest_is_imported)
 }
 END_TEST
 
-START_TEST(an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused)
+START_TEST(an_unknown_layout_is_reported_and_listed_and_the_other_logs_are_imported)
 {
     static const char known[] = "{\"type\":\"mode\",\"sessionId\":\"s-1\"}\n";
     static const char unknown[] = "{\"type\":\"user\",\"sessionId\":\"s-2\",\"parts\":[1]}\n"
@@ -524,8 +525,8 @@ START_TEST(an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused)
 }
 END_TEST
 
-/* As a directory of Claude Code has them: sub-agents at any depth, and files that are no logs. */
-START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
+/* A directory of Claude Code: sub-agents at any depth, and files that are not logs. */
+START_TEST(files_beside_logs_create_no_sessions_and_long_results_join_their_session)
 {
     static const char line[] = "{\"type\":\"user\",\"uuid\":\"u%d\",\"sessionId\":\"s-1\",%s"
                                "\"timestamp\":\"2026-03-01T10:00:0%d.000Z\","
@@ -575,8 +576,8 @@ START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
 }
 END_TEST
 
-/* Longer than what is read of a log to learn its session. */
-START_TEST(a_long_result_of_one_line_belongs_to_its_session_and_is_added_once)
+/* Longer than the part of a log that is read to find its session. */
+START_TEST(a_long_result_of_a_single_line_joins_its_session_and_is_added_once)
 {
     enum { BYTES = 3 << 20 };
     static const char line[] =
@@ -688,8 +689,8 @@ static uint64_t read_all(const char *store_path, struct buf *out)
     return count;
 }
 
-/* A store without locks/ is what another boot finds: no held list that means anything. */
-START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
+/* After another boot, a store has no valid held list: as if without locks/. */
+START_TEST(the_next_import_finishes_one_that_a_power_cut_ended)
 {
     struct buf expected = {0}, got = {0}, part = {0};
     const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
@@ -736,8 +737,8 @@ START_TEST(real_logs_import_once)
 }
 END_TEST
 
-/* Nobody above the journals needs to know in which format they are. */
-START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
+/* Only the journals know their format. */
+START_TEST(an_import_into_msgpack_journals_gives_the_same_events_tables_and_states)
 {
     static const char *const asked[][4] = {
         {"ls", "--json", NULL},
@@ -772,8 +773,8 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
 }
 END_TEST
 
-/* Its session has more events than lie between two snapshots. */
-START_TEST(a_long_log_has_a_snapshot_as_soon_as_it_is_imported)
+/* More events than the distance of two snapshots. */
+START_TEST(an_import_of_a_long_log_leaves_a_snapshot)
 {
     enum { LINES = 1100 };
     char *lines = malloc(LINES * 40);
@@ -796,31 +797,32 @@ Suite *suite_import(void)
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, an_import_into_an_empty_store_builds_no_index);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
-    tcase_add_test(import, an_importer_that_is_used_again_knows_nothing_of_the_log_before);
-    tcase_add_test(import, an_event_without_a_time_has_the_nearest_one_and_says_which);
+    tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
+    tcase_add_test(import, an_event_without_a_time_gets_the_nearest_time_and_names_its_source);
     tcase_add_test(import, a_log_that_did_not_change_is_not_read_again);
     tcase_add_test(import, each_log_has_its_report);
-    tcase_add_test(import, an_import_as_msgpack_gives_the_same_events_tables_and_states);
-    tcase_add_test(import, a_file_imported_as_it_grows_gives_what_the_whole_gives);
-    tcase_add_test(import, a_last_line_that_is_not_whole_waits);
-    tcase_add_test(import, a_session_whose_first_lines_have_no_time_was_created_at_its_first_time);
-    tcase_add_test(import, a_byte_order_mark_and_cr_belong_to_no_line);
-    tcase_add_loop_test(import, a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line, 0,
-                        2);
+    tcase_add_test(import, an_import_into_msgpack_journals_gives_the_same_events_tables_and_states);
+    tcase_add_test(import, a_file_imported_while_it_grows_gives_the_events_of_the_whole_file);
+    tcase_add_test(import, an_incomplete_last_line_waits_for_its_rest);
+    tcase_add_test(import, a_session_whose_first_lines_have_no_time_is_as_old_as_its_first_time);
+    tcase_add_test(import, a_byte_order_mark_and_cr_are_not_part_of_a_line);
+    tcase_add_loop_test(import, a_log_without_a_line_is_read_only_up_to_its_detected_bytes, 0, 2);
     tcase_add_test(import, odd_bytes_are_held);
-    tcase_add_test(import, a_long_log_has_a_snapshot_as_soon_as_it_is_imported);
-    tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
+    tcase_add_test(import, an_import_of_a_long_log_leaves_a_snapshot);
+    tcase_add_test(import, an_import_of_a_part_of_an_imported_file_adds_nothing);
     tcase_add_test(import, the_long_text_of_a_line_beyond_the_limit_becomes_an_artifact);
     tcase_add_test(import, an_importer_may_be_a_file);
     tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
-    tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
-    tcase_add_test(import, what_cannot_be_read_is_named_and_the_rest_is_imported);
-    tcase_add_test(import, a_long_result_of_one_line_belongs_to_its_session_and_is_added_once);
-    tcase_add_test(import, an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused);
-    tcase_add_test(import, files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs);
+    tcase_add_test(import, a_wrong_command_line_is_refused_with_a_reason_and_nothing_is_written);
+    tcase_add_test(import, an_import_names_an_unreadable_file_and_imports_the_others);
+    tcase_add_test(import, a_long_result_of_a_single_line_joins_its_session_and_is_added_once);
+    tcase_add_test(import,
+                   an_unknown_layout_is_reported_and_listed_and_the_other_logs_are_imported);
+    tcase_add_test(import,
+                   files_beside_logs_create_no_sessions_and_long_results_join_their_session);
     tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
-    tcase_add_test(import, an_import_that_a_power_cut_ended_is_finished_by_the_next);
+    tcase_add_test(import, the_next_import_finishes_one_that_a_power_cut_ended);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
     return suite;
 }

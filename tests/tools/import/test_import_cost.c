@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an import costs grows with its lines and their length, and not with the square of it. */
+/* An import costs in proportion to the number and length of its lines, not to their square. */
 #include "index/sys/import.h"
 #include "journal/base/buf.h"
 #include "tests/support/runner.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Four times as much costs about four times as much; a square would be sixteen times. */
+/* A log four times as long costs about four times as much; a square would cost sixteen times. */
 #define TIMES 4
 #define MOST  9
 
@@ -78,7 +78,7 @@ static void put_item(struct buf *text, const char *item, unsigned number)
                          0);
 }
 
-/* Of the processor, in seconds: what else runs on the machine does not count. */
+/* Processor time in seconds, without other processes. */
 static double cost(const struct shape *shape, unsigned count)
 {
     struct importer importer = {0};
@@ -121,7 +121,7 @@ static void ck_grows(size_t i)
     ck_assert_msg(least <= MOST, "shape %zu: %.1f times as much", i, least);
 }
 
-START_TEST(what_is_four_times_as_long_costs_about_four_times_as_much)
+START_TEST(a_log_four_times_as_long_costs_about_four_times_as_much)
 {
     ck_grows(2);
     ck_grows(5);
@@ -137,7 +137,7 @@ START_TEST(each_part_of_a_line_costs_no_more_than_its_length)
 }
 END_TEST
 
-/* To compile it takes longer than a small log. */
+/* Compiling it takes longer than reading a small log. */
 START_TEST(an_importer_is_compiled_once_for_all_logs_of_its_kind)
 {
     for (size_t i = 0; importer_texts[i].kind != NULL; i++) {
@@ -160,7 +160,7 @@ Suite *suite_import_cost(void)
 {
     Suite *suite = suite_create("import_cost");
     TCase *tc = tcase_create("import_cost");
-    tcase_add_test(tc, what_is_four_times_as_long_costs_about_four_times_as_much);
+    tcase_add_test(tc, a_log_four_times_as_long_costs_about_four_times_as_much);
     tcase_add_test(tc, an_importer_is_compiled_once_for_all_logs_of_its_kind);
     tcase_add_long_test(tc, each_part_of_a_line_costs_no_more_than_its_length);
     suite_add_tcase(suite, tc);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs as they are after crashes, by careless writers, and of sizes that nobody meant: every line
- * is imported, skipped for a reason or held as it stands, the exit status says whether all could be
- * read, and a second import adds nothing.
+ * Logs of crashed and of careless programs, and logs of extreme sizes: an import takes each line,
+ * skips it for a reason or keeps it byte for byte, its exit status says whether all could be read,
+ * and a second import adds nothing.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
@@ -110,7 +110,7 @@ static void put_row(sqlite3 *db, const char *json, size_t len)
     sqlite3_finalize(insert);
 }
 
-/* ---- What became of them ---- */
+/* ---- Results ---- */
 
 static int count_of(const char *name)
 {
@@ -119,7 +119,7 @@ static int count_of(const char *name)
     return atoi(at + strlen(name));
 }
 
-/* Import it twice. out is that of the first time. */
+/* Import it twice; cli.out is the output of the first import. */
 static void import_twice(const char *kind, const char *name, int exit_status)
 {
     const char *path = tmpdir_path(&cli.dir, name);
@@ -159,7 +159,7 @@ static void assert_little_memory(void)
 
 /* ---- Huge ---- */
 
-START_TEST(a_line_of_100_mb_without_strings_is_held_in_pieces_and_its_neighbours_are_imported)
+START_TEST(a_line_of_100_mb_without_strings_is_kept_in_pieces_and_its_neighbours_are_imported)
 {
     FILE *file = create("a.jsonl");
     put_line(file, 1);
@@ -251,7 +251,7 @@ START_TEST(a_line_as_long_as_lines_may_be_takes_bounded_memory)
 }
 END_TEST
 
-START_TEST(a_document_with_a_message_of_100_mb_gives_all_the_others)
+START_TEST(a_document_with_a_message_of_100_mb_gives_all_its_other_messages)
 {
     FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
@@ -274,7 +274,7 @@ START_TEST(a_document_with_a_message_of_100_mb_gives_all_the_others)
 }
 END_TEST
 
-START_TEST(a_document_of_many_messages_takes_time_and_memory_for_each_alone)
+START_TEST(a_document_of_many_messages_takes_little_memory)
 {
     enum { MESSAGES = 20000 };
     FILE *file = create("session-1.json");
@@ -388,7 +388,7 @@ static void write_odd_file(void)
     fclose(file);
 }
 
-START_TEST(numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte)
+START_TEST(extreme_numbers_and_strings_are_kept_byte_for_byte)
 {
     static const struct {
         void (*write)(void);
@@ -412,7 +412,7 @@ static void nest(FILE *file, int depth)
     fill(file, ']', (size_t)depth);
 }
 
-START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
+START_TEST(a_line_nested_too_deep_is_kept_as_text_and_its_neighbours_are_imported)
 {
     static const int depths[] = {490, 600, 10000};
     int depth = depths[_i];
@@ -441,7 +441,7 @@ START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
 END_TEST
 
 /* Without a line break it is the last line, which waits unless it is whole. */
-START_TEST(a_last_line_that_is_nested_deep_is_imported)
+START_TEST(a_deeply_nested_last_line_is_imported)
 {
     FILE *file = create("a.jsonl");
     begin_line(file, 1);
@@ -455,7 +455,7 @@ END_TEST
 
 /* ---- Bytes ---- */
 
-START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported)
+START_TEST(zero_bytes_of_a_power_cut_are_counted_and_the_next_line_is_imported)
 {
     FILE *file = create("a.jsonl");
     put_line(file, 1);
@@ -482,7 +482,7 @@ START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them
 }
 END_TEST
 
-START_TEST(zero_bytes_in_a_document_cost_what_stands_there)
+START_TEST(zero_bytes_in_a_document_cost_only_the_message_that_they_replace)
 {
     FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
@@ -498,7 +498,7 @@ START_TEST(zero_bytes_in_a_document_cost_what_stands_there)
 }
 END_TEST
 
-START_TEST(marks_and_line_ends_of_other_systems_change_nothing)
+START_TEST(byte_order_marks_and_line_ends_of_other_systems_change_nothing)
 {
     static const char *const texts[] = {
         "\xEF\xBB\xBF{\"a\":1}\r\n{\"a\":2}\r\n", "{\"a\":1}\n{\"a\":2}",
@@ -514,7 +514,7 @@ START_TEST(marks_and_line_ends_of_other_systems_change_nothing)
 }
 END_TEST
 
-START_TEST(what_is_not_utf_8_is_held_byte_for_byte)
+START_TEST(a_line_that_is_not_utf_8_is_kept_byte_for_byte)
 {
     FILE *file = create("a.jsonl");
     put_line(file, 1);
@@ -538,9 +538,9 @@ END_TEST
 
 /* ---- Cut short, damaged, kept locked ---- */
 
-/* 80 MiB of line ends are a few kilobytes. */
-/* Three bytes each: to make events of them would take as long as of millions of real ones. */
-START_TEST(a_line_of_more_than_a_million_spans_or_records_is_kept_as_it_is)
+/* 80 MiB of line ends compress to a few kilobytes. */
+/* Three bytes each: making events of them would take as long as a log of millions of spans. */
+START_TEST(a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged)
 {
     static const char *const kinds[][3] = {
         {"otel", "resourceSpans\":[{\"scopeSpans", "spans"},
@@ -584,7 +584,7 @@ START_TEST(a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked)
 }
 END_TEST
 
-START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
+START_TEST(a_truncated_compressed_log_gives_its_readable_part_and_a_warning)
 {
     size_t len = 0;
     FILE *file = create("a.jsonl");
@@ -615,7 +615,7 @@ START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
 }
 END_TEST
 
-START_TEST(a_database_that_is_cut_short_gives_what_can_be_read_and_says_so)
+START_TEST(a_truncated_database_gives_its_readable_rows_and_a_warning)
 {
     sqlite3 *db = create_database("a.db");
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN", NULL, NULL, NULL), SQLITE_OK);
@@ -639,7 +639,7 @@ START_TEST(a_database_that_is_cut_short_gives_what_can_be_read_and_says_so)
 }
 END_TEST
 
-START_TEST(a_database_in_wal_mode_is_read_while_a_writer_is_at_it)
+START_TEST(a_database_in_wal_mode_is_read_beside_its_writer)
 {
     sqlite3 *db = create_database("a.db");
     ck_assert_int_eq(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
@@ -655,7 +655,7 @@ START_TEST(a_database_in_wal_mode_is_read_while_a_writer_is_at_it)
 }
 END_TEST
 
-START_TEST(a_database_that_stays_locked_is_named_and_the_others_are_imported)
+START_TEST(an_import_names_a_locked_database_and_imports_the_others)
 {
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
     sqlite3 *locked = create_database("logs/a.db");
@@ -674,7 +674,7 @@ END_TEST
 
 /* ---- Not logs ---- */
 
-START_TEST(what_is_no_file_is_refused_or_named)
+START_TEST(a_fifo_and_a_device_are_not_imported_as_logs)
 {
     const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
@@ -696,8 +696,9 @@ START_TEST(what_is_no_file_is_refused_or_named)
 }
 END_TEST
 
-/* A write that was cut off, and the next record on the same line; and what only looks like it. */
-START_TEST(a_record_is_recovered_from_a_line_where_it_is_proven_to_be_whole)
+/* A record that was cut off, followed by the next record on the same line; and lines that only look
+ * like that. */
+START_TEST(a_whole_record_is_recovered_from_a_broken_line)
 {
 #define MODE(n) "{\"type\":\"mode\",\"sessionId\":\"s-1\",\"said\":\"" n "\"}"
     static const struct {
@@ -729,7 +730,7 @@ START_TEST(a_record_is_recovered_from_a_line_where_it_is_proven_to_be_whole)
 }
 END_TEST
 
-START_TEST(a_database_of_any_name_is_a_log_and_other_files_of_a_directory_are_counted)
+START_TEST(a_database_of_any_name_is_a_log_and_other_files_are_counted)
 {
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/.git"), 0700), 0);
@@ -748,7 +749,7 @@ START_TEST(a_database_of_any_name_is_a_log_and_other_files_of_a_directory_are_co
 }
 END_TEST
 
-START_TEST(links_are_followed_once_and_loops_end)
+START_TEST(an_import_follows_each_link_once_and_loops_end)
 {
     static const char line[] = "{\"type\":\"mode\",\"sessionId\":\"%s\"}\n";
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
@@ -775,8 +776,8 @@ START_TEST(links_are_followed_once_and_loops_end)
 }
 END_TEST
 
-/* An importer that fails on a line: its name, and the other logs. */
-START_TEST(a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported)
+/* An importer that fails on a line. */
+START_TEST(an_import_names_a_line_that_its_importer_rejects_and_imports_the_other_logs)
 {
     static const char sql[] =
         "-- importer picky\n-- files: *.log\n-- batch\n"
@@ -799,7 +800,7 @@ START_TEST(a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_i
 }
 END_TEST
 
-START_TEST(an_id_that_a_log_gives_twice_is_told_once)
+START_TEST(an_id_that_a_log_repeats_gives_one_event)
 {
     static const char sql[] = "-- importer twice\n-- batch\n"
                               "SELECT 's', n * 1000, 'note.taken', json ->> '$.id', NULL, json, n "
@@ -815,8 +816,8 @@ START_TEST(an_id_that_a_log_gives_twice_is_told_once)
 }
 END_TEST
 
-/* Whoever makes such a database may put a view where an importer looks for a table. */
-START_TEST(a_view_without_end_in_the_place_of_a_table_ends_the_import)
+/* A database may contain a view where an importer expects a table. */
+START_TEST(an_endless_view_instead_of_a_table_ends_the_import)
 {
     static const char *const wheres[] = {"", "WHERE x < 0"};
     static const char *const says[] = {"this SQLite database gives more than 1 MB of rows",
@@ -848,38 +849,36 @@ Suite *suite_import_odd(void)
     Suite *suite = suite_create("import_odd");
     TCase *tc = suite_case(suite, "odd logs", cli_setup, cli_teardown);
     tcase_set_timeout(tc, 240);
-    tcase_add_test(tc, a_view_without_end_in_the_place_of_a_table_ends_the_import);
+    tcase_add_test(tc, an_endless_view_instead_of_a_table_ends_the_import);
     tcase_add_test(
-        tc, a_line_of_100_mb_without_strings_is_held_in_pieces_and_its_neighbours_are_imported);
+        tc, a_line_of_100_mb_without_strings_is_kept_in_pieces_and_its_neighbours_are_imported);
     tcase_add_test(
         tc, long_strings_of_a_line_of_70_mib_become_artifacts_and_its_text_and_usage_are_imported);
     tcase_add_test(tc, a_long_string_that_a_line_break_ends_is_kept_and_the_next_line_is_imported);
     tcase_add_long_test(tc, a_line_as_long_as_lines_may_be_takes_bounded_memory);
-    tcase_add_long_test(tc, a_document_with_a_message_of_100_mb_gives_all_the_others);
-    tcase_add_long_test(tc, a_document_of_many_messages_takes_time_and_memory_for_each_alone);
+    tcase_add_long_test(tc, a_document_with_a_message_of_100_mb_gives_all_its_other_messages);
+    tcase_add_long_test(tc, a_document_of_many_messages_takes_little_memory);
     tcase_add_long_test(tc, a_row_of_70_mb_keeps_its_text_as_an_artifact);
     tcase_add_test(tc, a_file_of_a_directory_that_is_too_large_is_imported_without_its_long_string);
-    tcase_add_loop_test(tc, numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte, 0,
-                        4);
-    tcase_add_loop_test(tc, what_is_nested_too_deep_is_held_and_its_neighbours_are_imported, 0, 3);
-    tcase_add_test(tc, a_last_line_that_is_nested_deep_is_imported);
-    tcase_add_test(
-        tc, zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported);
-    tcase_add_test(tc, zero_bytes_in_a_document_cost_what_stands_there);
-    tcase_add_test(tc, marks_and_line_ends_of_other_systems_change_nothing);
-    tcase_add_test(tc, what_is_not_utf_8_is_held_byte_for_byte);
-    tcase_add_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_as_it_is);
+    tcase_add_loop_test(tc, extreme_numbers_and_strings_are_kept_byte_for_byte, 0, 4);
+    tcase_add_loop_test(tc, a_line_nested_too_deep_is_kept_as_text_and_its_neighbours_are_imported,
+                        0, 3);
+    tcase_add_test(tc, a_deeply_nested_last_line_is_imported);
+    tcase_add_test(tc, zero_bytes_of_a_power_cut_are_counted_and_the_next_line_is_imported);
+    tcase_add_test(tc, zero_bytes_in_a_document_cost_only_the_message_that_they_replace);
+    tcase_add_test(tc, byte_order_marks_and_line_ends_of_other_systems_change_nothing);
+    tcase_add_test(tc, a_line_that_is_not_utf_8_is_kept_byte_for_byte);
+    tcase_add_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged);
     tcase_add_test(tc, a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked);
-    tcase_add_test(tc, a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so);
-    tcase_add_test(tc, a_database_that_is_cut_short_gives_what_can_be_read_and_says_so);
-    tcase_add_test(tc, a_database_in_wal_mode_is_read_while_a_writer_is_at_it);
-    tcase_add_test(tc, a_database_that_stays_locked_is_named_and_the_others_are_imported);
-    tcase_add_test(tc, what_is_no_file_is_refused_or_named);
-    tcase_add_test(tc, a_record_is_recovered_from_a_line_where_it_is_proven_to_be_whole);
-    tcase_add_test(tc, a_database_of_any_name_is_a_log_and_other_files_of_a_directory_are_counted);
-    tcase_add_test(tc, links_are_followed_once_and_loops_end);
-    tcase_add_test(tc,
-                   a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported);
-    tcase_add_test(tc, an_id_that_a_log_gives_twice_is_told_once);
+    tcase_add_test(tc, a_truncated_compressed_log_gives_its_readable_part_and_a_warning);
+    tcase_add_test(tc, a_truncated_database_gives_its_readable_rows_and_a_warning);
+    tcase_add_test(tc, a_database_in_wal_mode_is_read_beside_its_writer);
+    tcase_add_test(tc, an_import_names_a_locked_database_and_imports_the_others);
+    tcase_add_test(tc, a_fifo_and_a_device_are_not_imported_as_logs);
+    tcase_add_test(tc, a_whole_record_is_recovered_from_a_broken_line);
+    tcase_add_test(tc, a_database_of_any_name_is_a_log_and_other_files_are_counted);
+    tcase_add_test(tc, an_import_follows_each_link_once_and_loops_end);
+    tcase_add_test(tc, an_import_names_a_line_that_its_importer_rejects_and_imports_the_other_logs);
+    tcase_add_test(tc, an_id_that_a_log_repeats_gives_one_event);
     return suite;
 }

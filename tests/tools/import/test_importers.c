@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of the importers, tools/import/formats/<kind>.sql: what the lines of a log give. */
+/* The rules of the importers, tools/import/formats/<kind>.sql: the events of each line. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/import/import_log.h"
@@ -40,7 +40,7 @@ static void compare_batches(const char *kind, const char *path, annal_slice byte
     imported_done(&whole);
 }
 
-START_TEST(where_a_batch_ends_changes_nothing)
+START_TEST(the_size_of_a_batch_changes_no_event)
 {
     for_each_log(kinds[_i], false, compare_batches);
 }
@@ -61,7 +61,7 @@ static void compare_prefixes(const char *kind, const char *path, annal_slice byt
     imported_done(&whole);
 }
 
-START_TEST(what_the_first_lines_gave_stays_when_more_arrive)
+START_TEST(events_of_the_first_lines_stay_when_more_lines_arrive)
 {
     for_each_log(kinds[_i], false, compare_prefixes);
 }
@@ -85,7 +85,7 @@ static void add_value(struct values *values, const char *ptr, size_t len)
     values->all[values->count++] = (annal_slice){ptr, len};
 }
 
-/* The scalar values in a JSON text, as they are written there; names of members are left out. */
+/* Collect the texts of the scalar values of a JSON text, without the names of members. */
 static void collect_values(struct values *values, const char *at, const char *end)
 {
     while (at < end) {
@@ -117,7 +117,7 @@ static int compare_values(const void *a, const void *b)
     return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Each value of the line, as often as it stands there, byte for byte. */
+/* Assert that the events hold each value of the line, as often as the line, byte for byte. */
 static void check_line(const char *path, const struct imported *got, size_t first, size_t behind,
                        annal_slice line)
 {
@@ -174,7 +174,7 @@ static void check_lossless(const char *kind, const char *path, annal_slice bytes
     imported_done(&got);
 }
 
-START_TEST(every_line_is_skipped_or_all_its_values_are_in_its_events)
+START_TEST(every_line_is_skipped_or_its_events_hold_all_its_values)
 {
     for_each_log(kinds[_i], false, check_lossless);
 }
@@ -238,7 +238,7 @@ static void check_tokens(const char *kind, const char *path, annal_slice bytes)
     imported_done(&got);
 }
 
-START_TEST(tokens_are_those_that_jq_counts)
+START_TEST(an_import_counts_the_same_tokens_as_jq)
 {
     if (can_count())
         for_each_log(kinds[_i], false, check_tokens);
@@ -260,7 +260,7 @@ static void check_all(const char *kind, const char *path, annal_slice bytes)
     imported_done(&whole);
 }
 
-START_TEST(real_logs_lose_nothing_wherever_a_batch_ends_and_their_tokens_are_right)
+START_TEST(real_logs_lose_nothing_with_any_batch_size_and_their_tokens_are_right)
 {
     for_each_log(kinds[_i], true, check_all);
 }
@@ -282,7 +282,7 @@ static void import_text(const char *kind, const char *name, const char *text, st
 
 #define PLACE "\"sessionId\":\"s-1\",\"timestamp\":\"2026-01-02T03:04:05.678Z\","
 
-START_TEST(usage_that_a_message_repeats_counts_once_and_as_its_largest)
+START_TEST(repeated_usage_of_a_message_counts_once_with_its_largest_value)
 {
     struct imported got;
     import_text(
@@ -360,7 +360,7 @@ END_TEST
     "{" PLACE "\"type\":\"user\",\"uuid\":\"" uuid "\",\"message\":{\"content\":["                 \
     "{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"is_error\":true}]}}\n"
 
-START_TEST(a_call_that_was_copied_when_the_session_went_on_is_one_call)
+START_TEST(a_call_that_a_resumed_session_copied_is_one_call)
 {
     struct imported got;
     import_text("claude-code", "s-1.jsonl", CALL("u1") RESULT("u2") CALL("u3") RESULT("u4"), &got);
@@ -372,7 +372,7 @@ START_TEST(a_call_that_was_copied_when_the_session_went_on_is_one_call)
 }
 END_TEST
 
-START_TEST(a_line_that_is_not_json_is_held_as_text_or_base64)
+START_TEST(a_line_that_is_not_json_is_kept_as_text_or_base64)
 {
     struct imported got;
     for (int i = 0; i < KINDS; i++) {
@@ -424,7 +424,7 @@ START_TEST(any_json_value_is_a_record_of_the_log)
 }
 END_TEST
 
-START_TEST(a_line_without_time_has_the_time_of_the_line_before)
+START_TEST(a_line_without_time_gets_the_time_of_the_previous_line)
 {
     struct imported got;
     import_text("claude-code", "s-1.jsonl",
@@ -441,7 +441,7 @@ START_TEST(a_line_without_time_has_the_time_of_the_line_before)
 }
 END_TEST
 
-START_TEST(a_session_id_that_is_none_is_made_one_and_kept_as_it_was)
+START_TEST(an_invalid_session_id_is_replaced_and_its_original_kept)
 {
     struct imported got;
     import_text("claude-code", "f.jsonl", "{\"type\":\"user\",\"sessionId\":\"../x y\"}", &got);
@@ -452,7 +452,7 @@ START_TEST(a_session_id_that_is_none_is_made_one_and_kept_as_it_was)
 }
 END_TEST
 
-START_TEST(a_codex_count_that_falls_begins_anew)
+START_TEST(a_codex_count_that_falls_starts_from_zero)
 {
     static const char text[] =
         "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"total_token_"
@@ -485,7 +485,7 @@ END_TEST
     ",\"output_tokens\":0,\"total_tokens\":" input                                                 \
     "},\"last_token_usage\":{\"input_tokens\":" total ",\"output_tokens\":0}}}}\n"
 
-/* The head of a fork, as Codex writes it: the copy has the time at which it was made. */
+/* The head of a fork, as Codex writes it: the lines of the copy have the time of the copy. */
 #define FORK_META                                                                                  \
     "{\"timestamp\":\"2026-03-05T10:00:00.010Z\",\"type\":\"session_meta\",\"payload\":{"          \
     "\"id\":\"019cb377-ea00-7000-8000-000000000002\",\"timestamp\":\"2026-03-05T10:00:00.000Z\","  \
@@ -495,8 +495,8 @@ END_TEST
     "\"id\":\"019cb340-0000-7000-8000-000000000001\",\"timestamp\":\"2026-03-05T09:00:00.000Z\"}}" \
     "\n"
 
-/* The copied turn, and that of the fork itself, which begins at once; how each says when it
- * began. */
+/* The copied turn, and the fork's own turn, which begins at once. parent and own: the members that
+ * date each turn. */
 #define FORK_TURNS(parent, own)                                                                    \
     FORK_META PARENT_META                                                                          \
         "{\"timestamp\":\"2026-03-05T10:00:00.012Z\",\"type\":\"event_msg\",\"payload\":{"         \
@@ -511,20 +511,20 @@ static const char *const fork_logs[] = {
                ",\"turn_id\":\"019cb377-ea40-7000-8000-00000000000b\""),
     FORK_TURNS(",\"turn_id\":\"t-1\",\"started_at\":1772701260",
                ",\"turn_id\":\"t-2\",\"started_at\":1772704800"),
-    /* Neither says anything, but a person took a while to answer. */
+    /* No turn is dated, but the user took a while to answer. */
     FORK_META PARENT_META
     "{\"timestamp\":\"2026-03-05T10:00:00.012Z\",\"type\":\"event_msg\",\"payload\":{"
     "\"type\":\"user_message\",\"message\":\"a\"}}\n" COUNT("00.012", "1000", "600")
         COUNT("00.013", "1500", "500") "{\"timestamp\":\"2026-03-05T10:00:03Z\",\"type\":"
                                        "\"event_msg\",\"payload\":{\"type\":\"user_message\","
                                        "\"message\":\"b\"}}\n" COUNT("04", "1700", "200"),
-    /* The copy has no counts, and that of the fork goes on from its parent's all the same. */
+    /* The copy has no counts, and the fork still counts on from the parent's total. */
     FORK_META PARENT_META
     "{\"timestamp\":\"2026-03-05T10:00:00.050Z\",\"type\":\"turn_context\",\"payload\":{"
     "\"turn_id\":\"019cb377-ea40-7000-8000-00000000000b\"}}\n" COUNT("04", "1700", "200"),
 };
 
-START_TEST(a_codex_fork_counts_what_it_spent_and_not_what_its_parent_did)
+START_TEST(a_codex_fork_counts_its_own_tokens_only)
 {
     struct imported got, single;
     import_text("codex", FORK, fork_logs[_i], &got);
@@ -544,7 +544,7 @@ START_TEST(a_codex_fork_counts_what_it_spent_and_not_what_its_parent_did)
 }
 END_TEST
 
-/* What a call returned, and what of it is in the event. */
+/* Output of a call, and the members of its event. */
 static const struct ended_call {
     const char *payload;
     const char *type;
@@ -569,7 +569,7 @@ static const struct ended_call {
     {"\"The notes say: Exit code: 1\"", "tool.returned", "{\"call_id\":\"c\",\"output\":"},
 };
 
-START_TEST(a_codex_call_failed_when_its_output_says_so)
+START_TEST(a_codex_call_with_the_output_of_a_failure_failed)
 {
     const struct ended_call *ended = &ended_calls[_i];
     struct imported got;
@@ -584,7 +584,7 @@ START_TEST(a_codex_call_failed_when_its_output_says_so)
 }
 END_TEST
 
-START_TEST(a_codex_call_failed_when_an_event_said_so_before)
+START_TEST(a_codex_call_failed_if_an_earlier_event_reported_a_failure)
 {
     struct imported got;
     import_text("codex", "s-1.jsonl",
@@ -623,7 +623,7 @@ START_TEST(a_codex_call_that_the_server_runs_is_complete_without_an_output)
 }
 END_TEST
 
-START_TEST(the_turns_of_a_codex_log_are_those_that_it_marks)
+START_TEST(a_codex_log_gives_the_turns_that_it_marks)
 {
     struct imported got;
     import_text(
@@ -668,7 +668,7 @@ static const struct {
      "Mine"},
 };
 
-START_TEST(the_head_of_a_log_makes_no_session_and_a_title_is_the_logs_own)
+START_TEST(the_head_of_a_log_creates_no_session_and_a_log_gives_its_own_title)
 {
     char want[100];
     const char *path = tmpdir_path(&cli.dir, "copy-of-a-log.jsonl");
@@ -684,31 +684,31 @@ Suite *suite_importers(void)
 {
     Suite *suite = suite_create("importers");
     TCase *every = suite_case(suite, "every log", NULL, NULL);
-    tcase_add_loop_test(every, where_a_batch_ends_changes_nothing, 0, KINDS);
-    tcase_add_loop_test(every, what_the_first_lines_gave_stays_when_more_arrive, 0, KINDS);
-    tcase_add_loop_test(every, every_line_is_skipped_or_all_its_values_are_in_its_events, 0, KINDS);
-    tcase_add_loop_test(every, tokens_are_those_that_jq_counts, 0, KINDS);
+    tcase_add_loop_test(every, the_size_of_a_batch_changes_no_event, 0, KINDS);
+    tcase_add_loop_test(every, events_of_the_first_lines_stay_when_more_lines_arrive, 0, KINDS);
+    tcase_add_loop_test(every, every_line_is_skipped_or_its_events_hold_all_its_values, 0, KINDS);
+    tcase_add_loop_test(every, an_import_counts_the_same_tokens_as_jq, 0, KINDS);
     tcase_add_loop_test(
-        every, real_logs_lose_nothing_wherever_a_batch_ends_and_their_tokens_are_right, 0, KINDS);
+        every, real_logs_lose_nothing_with_any_batch_size_and_their_tokens_are_right, 0, KINDS);
     TCase *lines = suite_case(suite, "lines", NULL, NULL);
-    tcase_add_test(lines, usage_that_a_message_repeats_counts_once_and_as_its_largest);
+    tcase_add_test(lines, repeated_usage_of_a_message_counts_once_with_its_largest_value);
     tcase_add_test(lines, a_side_chain_becomes_a_child_session_that_names_its_parent);
     tcase_add_test(lines, each_tool_block_of_a_line_is_an_event);
-    tcase_add_test(lines, a_call_that_was_copied_when_the_session_went_on_is_one_call);
-    tcase_add_test(lines, a_line_that_is_not_json_is_held_as_text_or_base64);
+    tcase_add_test(lines, a_call_that_a_resumed_session_copied_is_one_call);
+    tcase_add_test(lines, a_line_that_is_not_json_is_kept_as_text_or_base64);
     tcase_add_test(lines, any_json_value_is_a_record_of_the_log);
-    tcase_add_test(lines, a_line_without_time_has_the_time_of_the_line_before);
-    tcase_add_test(lines, a_session_id_that_is_none_is_made_one_and_kept_as_it_was);
-    tcase_add_test(lines, a_codex_count_that_falls_begins_anew);
-    tcase_add_test(lines, the_turns_of_a_codex_log_are_those_that_it_marks);
-    tcase_add_loop_test(lines, a_codex_fork_counts_what_it_spent_and_not_what_its_parent_did, 0,
+    tcase_add_test(lines, a_line_without_time_gets_the_time_of_the_previous_line);
+    tcase_add_test(lines, an_invalid_session_id_is_replaced_and_its_original_kept);
+    tcase_add_test(lines, a_codex_count_that_falls_starts_from_zero);
+    tcase_add_test(lines, a_codex_log_gives_the_turns_that_it_marks);
+    tcase_add_loop_test(lines, a_codex_fork_counts_its_own_tokens_only, 0,
                         sizeof fork_logs / sizeof *fork_logs);
-    tcase_add_loop_test(lines, a_codex_call_failed_when_its_output_says_so, 0,
+    tcase_add_loop_test(lines, a_codex_call_with_the_output_of_a_failure_failed, 0,
                         sizeof ended_calls / sizeof *ended_calls);
-    tcase_add_test(lines, a_codex_call_failed_when_an_event_said_so_before);
+    tcase_add_test(lines, a_codex_call_failed_if_an_earlier_event_reported_a_failure);
     tcase_add_test(lines, a_codex_call_that_the_server_runs_is_complete_without_an_output);
     TCase *titles = suite_case(suite, "titles", cli_setup, cli_teardown);
-    tcase_add_loop_test(titles, the_head_of_a_log_makes_no_session_and_a_title_is_the_logs_own, 0,
-                        sizeof title_logs / sizeof *title_logs);
+    tcase_add_loop_test(titles, the_head_of_a_log_creates_no_session_and_a_log_gives_its_own_title,
+                        0, sizeof title_logs / sizeof *title_logs);
     return suite;
 }

@@ -89,7 +89,7 @@ START_TEST(import_without_a_kind_imports_the_logs_of_every_agent)
 }
 END_TEST
 
-START_TEST(a_variable_of_an_agent_names_another_place)
+START_TEST(an_environment_variable_of_an_agent_sets_its_log_directory)
 {
     link_at_home(DATA("codex"), "else where*/sessions");
     setenv("CODEX_HOME", at_home("else where*"), 1);
@@ -104,7 +104,7 @@ START_TEST(a_variable_of_an_agent_names_another_place)
 }
 END_TEST
 
-START_TEST(a_place_that_two_names_lead_to_is_read_once)
+START_TEST(a_directory_with_two_names_is_read_once)
 {
     link_at_home(DATA("codex"), ".codex/sessions");
     setenv("CODEX_HOME", at_home(".codex"), 1);
@@ -113,7 +113,7 @@ START_TEST(a_place_that_two_names_lead_to_is_read_once)
 }
 END_TEST
 
-START_TEST(without_any_log_import_says_so_and_makes_no_store)
+START_TEST(an_import_that_finds_no_log_reports_it_and_creates_no_store)
 {
     CLI(&cli, NULL, "import");
     cli_assert_refused(&cli, 1, "no agent has logs in its usual place");
@@ -133,7 +133,7 @@ END_TEST
 
 /* ---- annal watch ---- */
 
-/* Run the command until what it prints has the text. */
+/* Run the command until its output contains the text. */
 static void wait_for(const char *text, const char *const *words)
 {
     for (;;) { /* the test's own limit ends it */
@@ -144,7 +144,7 @@ static void wait_for(const char *text, const char *const *words)
     }
 }
 
-START_TEST(a_watch_imports_what_is_written_and_agents_that_are_installed_later)
+START_TEST(a_watch_imports_new_lines_and_logs_of_agents_installed_later)
 {
     int input, output, how;
     const char *const doctor[] = {"doctor", NULL}, *const ls[] = {"ls", "--json", NULL};
@@ -202,11 +202,11 @@ Suite *suite_watch(void)
     Suite *suite = suite_create("watch");
     TCase *tc = suite_case(suite, "watch", setup, cli_teardown);
     tcase_add_test(tc, import_without_a_kind_imports_the_logs_of_every_agent);
-    tcase_add_test(tc, a_variable_of_an_agent_names_another_place);
-    tcase_add_test(tc, a_place_that_two_names_lead_to_is_read_once);
-    tcase_add_test(tc, without_any_log_import_says_so_and_makes_no_store);
+    tcase_add_test(tc, an_environment_variable_of_an_agent_sets_its_log_directory);
+    tcase_add_test(tc, a_directory_with_two_names_is_read_once);
+    tcase_add_test(tc, an_import_that_finds_no_log_reports_it_and_creates_no_store);
     tcase_add_test(tc, a_dry_run_of_paths_lists_them_and_imports_nothing);
-    tcase_add_test(tc, a_watch_imports_what_is_written_and_agents_that_are_installed_later);
+    tcase_add_test(tc, a_watch_imports_new_lines_and_logs_of_agents_installed_later);
     tcase_add_test(tc, install_writes_a_unit_for_this_store_and_uninstall_removes_it);
     return suite;
 }
