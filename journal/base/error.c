@@ -74,6 +74,10 @@ annal_status annal__fail(annal_error *err, annal_status status, const char *form
         va_start(args, format);
         fill(err, status, 0, format, args);
         va_end(args);
+        size_t used = strlen(err->message);
+        if (status == ANNAL_ERR_NOMEM && strstr(format, "memory") == NULL &&
+            strchr(format, ':') == NULL)
+            snprintf(err->message + used, sizeof err->message - used, ": out of memory");
     }
     return status;
 }

@@ -7,7 +7,10 @@
 
 #include <stdbool.h>
 
-/* Fill err (which may be NULL) and return status, so that failing takes one line. */
+/*
+ * Fill err (which may be NULL) and return status, so that failing takes one line. A message about
+ * ANNAL_ERR_NOMEM that names only an object gets ": out of memory".
+ */
 annal_status annal__fail(annal_error *err, annal_status status, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 

@@ -30,6 +30,18 @@ START_TEST(failing_with_errno_says_why_and_keeps_errno)
 }
 END_TEST
 
+START_TEST(a_message_that_names_only_an_object_says_that_memory_is_lacking)
+{
+    annal_error err = {0};
+    annal__fail(&err, ANNAL_ERR_NOMEM, "pack '%s'", "a: memory");
+    ck_assert_str_eq(err.message, "pack 'a: memory': out of memory");
+    annal__fail(&err, ANNAL_ERR_NOMEM, "tail: no memory");
+    ck_assert_str_eq(err.message, "tail: no memory");
+    annal__fail(&err, ANNAL_ERR_LIMIT, "pack '%s'", "a");
+    ck_assert_str_eq(err.message, "pack 'a'");
+}
+END_TEST
+
 START_TEST(a_caller_may_pass_null_for_the_error)
 {
     errno = EIO;
@@ -129,6 +141,7 @@ Suite *suite_error(void)
     TCase *tests = suite_case(suite, "error", NULL, NULL);
     tcase_add_test(tests, failing_fills_the_error_and_returns_the_status);
     tcase_add_test(tests, failing_with_errno_says_why_and_keeps_errno);
+    tcase_add_test(tests, a_message_that_names_only_an_object_says_that_memory_is_lacking);
     tcase_add_test(tests, a_caller_may_pass_null_for_the_error);
     tcase_add_test(tests, context_is_prepended_to_the_message_and_keeps_the_rest);
     tcase_add_test(tests, a_too_long_message_is_truncated);
