@@ -51,8 +51,8 @@ static bool test_has_threads(void)
     return count_names(path, "") != 1;
 }
 
-/* Whether the test has the store or a database open, so that this process inherited locks and what
- * SQLite knows of its files. */
+/* Whether the test has the store or a database open: then this process inherited its locks and
+ * SQLite's state of its files. */
 static bool test_has_open(const char *store)
 {
     bool has = false;
@@ -106,7 +106,7 @@ void cli_exec(const struct cli *self, const char *const *words)
         int exit_status = command_main(count, argv);
 #ifdef __SANITIZE_ADDRESS__
         if (full_or(true, false) && __lsan_do_recoverable_leak_check() != 0)
-            exit_status = 125; /* a status that no verb has */
+            exit_status = 125; /* a status that no verb returns */
 #endif
         _exit(exit_status);
     }
@@ -122,7 +122,7 @@ void cli_run_bytes(struct cli *self, const void *input, size_t len, const char *
     int status = 0;
     forget(self);
     file_write(in, input, len);
-    fflush(NULL); /* what this process has not written yet is not the command's output */
+    fflush(NULL); /* the unwritten output of this process is not the command's output */
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {

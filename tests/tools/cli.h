@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command, run as a user runs it: in a directory of its own, with what it printed and its exit
- * status kept until the next run. The process is its own, but it runs the command_main() of the
- * test's program where it can: under sanitizers it takes 0.3 s to start a program, and tests do
- * that thousands of times.
+ * Run the command as a user does, in a directory of its own. Its output and exit status are valid
+ * until the next run. It runs in a child process, which calls the command_main() of the test's
+ * program where possible: under sanitizers a program takes 0.3 s to start, and tests run thousands.
  *
  *     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
  *     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
  *
- * Each test has its own: suite_case(suite, name, cli_setup, cli_teardown).
+ * Each test has its own directory: suite_case(suite, name, cli_setup, cli_teardown).
  *
- * The store is DIR/store, through $ANNAL_STORE; it is not there before something makes it.
+ * The store is DIR/store, through $ANNAL_STORE; it is missing until a test creates it.
  */
 #ifndef TESTS_TOOLS_CLI_H
 #define TESTS_TOOLS_CLI_H
@@ -23,10 +22,10 @@
 struct cli {
     struct tmpdir dir;
     const char *store;
-    const char *as_home; /* instead of $ANNAL_STORE, $HOME is this; NULL: as said above */
+    const char *as_home; /* $HOME, with $ANNAL_STORE unset; NULL: $ANNAL_STORE is set */
     const char *columns; /* $COLUMNS */
     bool as_nobody;      /* run without the rights of root */
-    bool own_program;    /* run the built program, which a sanitizer also searches for leaks */
+    bool own_program;    /* run the built program, so that a sanitizer also searches for leaks */
     int exit_status;     /* -1: killed by a signal */
     char *out, *err;     /* NUL-terminated */
     size_t out_len, err_len;
@@ -37,24 +36,24 @@ extern struct cli cli;
 void cli_setup(void);
 void cli_teardown(void);
 
-/* Run the command; input NULL is an empty one. The words follow. */
+/* Run the command with these words; input NULL: empty input. */
 #define CLI(cli, input, ...) cli_run(cli, input, (const char *[]){__VA_ARGS__, NULL})
 void cli_run(struct cli *cli, const char *input, const char *const *words);
 void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *const *words);
 
-/* The same, without waiting: pipes to its standard input and from its standard output. */
+/* Start it without waiting: sets pipes to its standard input and from its standard output. */
 pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *out_output);
 
 /* In a child process: become the command. */
 _Noreturn void cli_exec(const struct cli *cli, const char *const *words);
 
-/* Assert that the last run ended so, and said one sentence on stderr, which holds what. */
+/* Assert that the last run ended with this status and one sentence on stderr that contains what. */
 void cli_assert_refused(const struct cli *cli, int exit_status, const char *what);
 
-/* Assert that it succeeded and said nothing on stderr. */
+/* Assert that it succeeded and printed nothing on stderr. */
 void cli_assert_done(const struct cli *cli);
 
-/* Run the command, and assert that it did; DONE() with an empty input. */
+/* Run the command and assert that it succeeded; DONE() with an empty input. */
 #define DONE_WITH(cli, input, ...)                                                                 \
     do {                                                                                           \
         CLI(cli, input, __VA_ARGS__);                                                              \
@@ -65,10 +64,10 @@ void cli_assert_done(const struct cli *cli);
 /* Run SQL that changes a database of the store, as Annal itself would write it. */
 void cli_change_database(struct cli *cli, const char *name, const char *sql);
 
-/* How many journals there are; 0 also when there is no store. */
+/* Count the journals; 0 also without a store. */
 int cli_journals(const struct cli *cli);
 
-/* The bytes of a session's journal; free() them. */
+/* Read a session's journal; free() the bytes. */
 char *cli_journal(struct cli *cli, const char *session, size_t *out_len);
 void cli_journal_write(struct cli *cli, const char *session, const void *bytes, size_t len);
 

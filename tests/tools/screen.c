@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 300000 };
 
-/* In the child: start the command in the foreground, and tell what becomes of it. */
+/* In the child: start the command in the foreground, and report its wait statuses. */
 static _Noreturn void be_shell(const struct cli *command, const char *const *words, int tell,
                                int go)
 {
@@ -67,7 +67,7 @@ void screen_start(struct screen *screen, const struct cli *command, const char *
                      sizeof screen->command);
 }
 
-/* What is there to read, after at most so long. False: nothing, or the terminal is gone. */
+/* Read the available output, within a time limit. False: no output, or the terminal is closed. */
 static bool read_more(struct screen *screen, int timeout_ms)
 {
     struct pollfd ready = {.fd = screen->terminal, .events = POLLIN};

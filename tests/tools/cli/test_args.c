@@ -11,7 +11,7 @@
 
 struct refusal {
     const char *words[8];
-    const char *what; /* stands in the one sentence on stderr */
+    const char *what; /* part of the sentence on stderr */
 };
 
 static const struct refusal wrong_usage[] = {
@@ -79,14 +79,14 @@ START_TEST(a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_n
 }
 END_TEST
 
-START_TEST(without_a_verb_the_answer_says_where_the_verbs_are)
+START_TEST(a_command_line_without_a_verb_is_refused_and_points_to_help)
 {
     cli_run(&cli, NULL, (const char *[]){NULL});
     cli_assert_refused(&cli, EXIT_USAGE, "annal help");
 }
 END_TEST
 
-START_TEST(every_verb_but_append_and_import_says_that_there_is_no_store)
+START_TEST(every_verb_but_append_and_import_reports_a_missing_store)
 {
     static const char *const verbs[][3] = {
         {"cat", "s"},        {"ls"},    {"show", "s"}, {"query"},
@@ -127,7 +127,7 @@ START_TEST(every_help_fits_a_terminal_of_80_columns)
 }
 END_TEST
 
-/* Wrong values are wrong usage as well, but none may be unknown. */
+/* A wrong value is wrong usage as well, but no option may be unknown. */
 START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
 {
     for (int i = 0; commands[i] != NULL; i++) {
@@ -147,7 +147,7 @@ START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
 }
 END_TEST
 
-/* Words before the cursor, and what bash would offer, each with a space behind it. */
+/* Words before the cursor, and the words that bash would offer, each followed by a space. */
 static const struct {
     const char *words, *offered;
 } completions[] = {
@@ -163,7 +163,7 @@ static const struct {
     {"annal convert --format m", "msgpack "},
 };
 
-START_TEST(the_completion_offers_what_may_follow)
+START_TEST(the_completion_offers_the_words_that_may_follow)
 {
     char script[2048];
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
@@ -185,7 +185,7 @@ START_TEST(the_completion_offers_what_may_follow)
 }
 END_TEST
 
-START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
+START_TEST(the_option_store_wins_over_the_variable_and_the_variable_over_the_home)
 {
     const char *line = "{\"type\":\"a\",\"data\":1}\n";
     const char *other = tmpdir_path(&cli.dir, "other");
@@ -198,7 +198,7 @@ START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
 }
 END_TEST
 
-START_TEST(version_says_which)
+START_TEST(version_prints_the_version)
 {
     DONE(&cli, "--version");
     ck_assert_str_eq(cli.out, "annal " ANNAL_VERSION "\n");
@@ -214,14 +214,14 @@ Suite *suite_args(void)
     tcase_add_loop_test(usage,
                         a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_nothing,
                         0, sizeof wrong_usage / sizeof wrong_usage[0]);
-    tcase_add_test(usage, without_a_verb_the_answer_says_where_the_verbs_are);
-    tcase_add_test(usage, every_verb_but_append_and_import_says_that_there_is_no_store);
+    tcase_add_test(usage, a_command_line_without_a_verb_is_refused_and_points_to_help);
+    tcase_add_test(usage, every_verb_but_append_and_import_reports_a_missing_store);
     tcase_add_test(usage, every_verb_has_help_with_examples_in_both_spellings);
     tcase_add_test(usage, every_help_fits_a_terminal_of_80_columns);
     tcase_add_test(usage, every_option_in_the_help_is_accepted_in_both_spellings);
-    tcase_add_loop_test(usage, the_completion_offers_what_may_follow, 0,
+    tcase_add_loop_test(usage, the_completion_offers_the_words_that_may_follow, 0,
                         sizeof completions / sizeof completions[0]);
-    tcase_add_test(usage, the_store_is_the_option_before_the_environment_before_the_home);
-    tcase_add_test(usage, version_says_which);
+    tcase_add_test(usage, the_option_store_wins_over_the_variable_and_the_variable_over_the_home);
+    tcase_add_test(usage, version_prints_the_version);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fish offers; bash is in test_args.c. */
+/* Completion in fish and zsh; bash is in test_args.c. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
@@ -20,7 +20,7 @@ static const struct {
     {"annal append sess_1 --level o", "os "},
 };
 
-START_TEST(fish_offers_what_may_follow)
+START_TEST(fish_offers_the_words_that_may_follow)
 {
     const char *words = completions[_i].words;
     char script[2048], line[400] = "";
@@ -59,7 +59,7 @@ Suite *suite_completion(void)
 {
     Suite *suite = suite_create("completion");
     TCase *all = suite_case(suite, "all", cli_setup, cli_teardown);
-    tcase_add_loop_test(all, fish_offers_what_may_follow, 0,
+    tcase_add_loop_test(all, fish_offers_the_words_that_may_follow, 0,
                         sizeof completions / sizeof completions[0]);
     tcase_add_test(all, zsh_reads_its_completion);
     return suite;

@@ -18,7 +18,7 @@ static const char history[] = "{\"type\":\"session.created\",\"data\":{\"agent_i
 #define LOGS ANNAL_SOURCE "/tests/data/codex"
 
 /*
- * A story in this order. Of a noun one verb is enough: what they have in common is verb_append()
+ * The runs, in this order. One verb for each noun is enough: all of its verbs share verb_append()
  * and verb_select().
  */
 static const char *const story[][8] = {
@@ -78,7 +78,7 @@ static const char *const story[][8] = {
     {"version"},
 };
 
-/* Those that go on until they are ended, or need another server, have tests of their own. */
+/* Verbs that run until a signal, or need another server, have tests of their own. */
 static const char *const elsewhere[] = {"home", "pull", "push", "serve", "ship", "watch"};
 
 static bool in_story(const char *word)
@@ -92,7 +92,7 @@ static bool in_story(const char *word)
     return false;
 }
 
-START_TEST(each_verb_ends_well_and_gives_back_its_memory)
+START_TEST(each_verb_succeeds_and_frees_its_memory)
 {
     cli.own_program = true;
     for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
@@ -111,7 +111,7 @@ START_TEST(each_verb_ends_well_and_gives_back_its_memory)
 }
 END_TEST
 
-START_TEST(no_verb_and_no_noun_is_left_out)
+START_TEST(the_list_of_runs_contains_every_verb_and_noun)
 {
     for (size_t i = 0; commands[i] != NULL; i++)
         ck_assert_msg(in_story(commands[i]->name), "%s", commands[i]->name);
@@ -124,7 +124,7 @@ Suite *suite_every_verb(void)
 {
     Suite *suite = suite_create("every_verb");
     TCase *tests = suite_case(suite, "every_verb", cli_setup, cli_teardown);
-    tcase_add_test(tests, each_verb_ends_well_and_gives_back_its_memory);
-    tcase_add_test(tests, no_verb_and_no_noun_is_left_out);
+    tcase_add_test(tests, each_verb_succeeds_and_frees_its_memory);
+    tcase_add_test(tests, the_list_of_runs_contains_every_verb_and_noun);
     return suite;
 }

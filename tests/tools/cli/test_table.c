@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aligned tables, on a terminal and off it; asked for with SQL, which can give any cell. */
+/* Aligned tables, on a terminal and off it; from SQL, which can fill any cell. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
@@ -16,7 +16,7 @@ static void begin(void)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
 }
 
-/* What the command prints on a terminal of 30 columns. */
+/* Run the command on a terminal of 30 columns and return its output. */
 static char *run_on_terminal(const char *const *words)
 {
     struct winsize size = {.ws_row = 10, .ws_col = 30};
@@ -61,7 +61,7 @@ START_TEST(a_table_fits_the_terminal_and_its_heading_is_bold)
 }
 END_TEST
 
-START_TEST(on_a_terminal_rows_of_sql_that_are_too_wide_are_unfolded)
+START_TEST(on_a_terminal_sql_prints_wide_rows_as_a_line_per_column)
 {
     const char *const words[] = {
         "sql", "SELECT 'abcdefghijklmnopqrstuvwxyz' AS letters, NULL AS x, 2 AS y", NULL};
@@ -120,7 +120,7 @@ START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
 }
 END_TEST
 
-START_TEST(a_table_longer_than_what_is_held_back_is_whole)
+START_TEST(a_table_longer_than_its_buffer_is_printed_whole)
 {
     begin();
     DONE(&cli, "sql",
@@ -135,7 +135,7 @@ START_TEST(a_table_longer_than_what_is_held_back_is_whole)
 }
 END_TEST
 
-START_TEST(numbers_read_back_as_they_were_and_blobs_are_digits)
+START_TEST(numbers_keep_their_value_and_json_prints_blobs_as_digits)
 {
     begin();
     DONE(&cli, "sql", "--json",
@@ -153,12 +153,12 @@ Suite *suite_table(void)
     Suite *suite = suite_create("table");
     TCase *printing = suite_case(suite, "printing", cli_setup, cli_teardown);
     tcase_add_test(printing, a_table_fits_the_terminal_and_its_heading_is_bold);
-    tcase_add_test(printing, on_a_terminal_rows_of_sql_that_are_too_wide_are_unfolded);
+    tcase_add_test(printing, on_a_terminal_sql_prints_wide_rows_as_a_line_per_column);
     tcase_add_test(printing, numbers_align_right_also_after_a_null);
     tcase_add_test(printing, off_a_terminal_nothing_is_coloured);
     tcase_add_test(printing, off_a_terminal_columns_sets_the_width);
     tcase_add_test(printing, characters_that_are_wide_or_combine_keep_the_columns);
-    tcase_add_test(printing, a_table_longer_than_what_is_held_back_is_whole);
-    tcase_add_test(printing, numbers_read_back_as_they_were_and_blobs_are_digits);
+    tcase_add_test(printing, a_table_longer_than_its_buffer_is_printed_whole);
+    tcase_add_test(printing, numbers_keep_their_value_and_json_prints_blobs_as_digits);
     return suite;
 }

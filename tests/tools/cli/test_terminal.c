@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a store, a file's name or the command line holds: nothing of it steers a terminal. */
+/* No bytes of a store, a file's name or the command line control a terminal. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -40,10 +40,11 @@ static const char history[] =
 
 struct case_ {
     const char *words[10];
-    bool shows; /* what is NASTY, and how */
+    bool shows; /* the words that contain NASTY, and the bytes */
 };
 
-/* In this order. FILE is one that is called NASTY and holds it, after an end that is no UTF-8. */
+/* The runs, in this order. FILE has NASTY in its name, and contains NASTY and a byte that is not
+ * UTF-8. */
 static const struct case_ cases[] = {
     {{"cat", "s"}, true},
     {{"cat", "s", "--json", "--last", "2"}, true},
@@ -179,7 +180,7 @@ static void run_on_terminal(struct tty *tty, const char *const *words)
     tty->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Where something of it could steer a terminal; NULL: nowhere. */
+/* Find a byte that could control a terminal; NULL if none does. */
 static const char *find_steering(const char *text, bool colours)
 {
     for (const char *at = text; *at != '\0';) {
@@ -247,7 +248,7 @@ static void words_of(const struct case_ *one, const char *hash, const char **out
     out_words[10] = NULL;
 }
 
-/* The hash of the artifact that was put. */
+/* Hash of the stored artifact. */
 static void note_hash(const struct tty *tty, char hash[65])
 {
     for (const char *at = tty->text; *at != '\0'; at++) {
@@ -289,13 +290,13 @@ START_TEST(no_verb_lets_content_steer_the_terminal)
 }
 END_TEST
 
-START_TEST(colours_are_the_only_sequences_and_they_are_ours)
+START_TEST(colours_of_annal_are_the_only_terminal_sequences)
 {
     run_all(true);
 }
 END_TEST
 
-START_TEST(a_pipe_and_a_file_get_the_bytes)
+START_TEST(a_pipe_and_a_file_receive_the_unchanged_bytes)
 {
     size_t len;
     CLI(&cli, history, "append", "s");
@@ -324,7 +325,7 @@ START_TEST(a_pipe_and_a_file_get_the_bytes)
     ck_assert_ptr_nonnull(strstr(cli.err, NASTY));
     CLI(&cli, NULL, "cat", "two\nlines\r");
     ck_assert_ptr_nonnull(strstr(cli.err, "'two\\u000alines\\u000d'"));
-    /* Into a file, from a terminal. */
+    /* Started on a terminal, with its output in a file. */
     const char *file = tmpdir_path(&cli.dir, "out.jsonl");
     run_on_terminal(&tty, (const char *[]){"export", "s", "--to", file, NULL});
     ck_assert_int_eq(tty.exit_status, 0);
@@ -335,8 +336,8 @@ START_TEST(a_pipe_and_a_file_get_the_bytes)
 }
 END_TEST
 
-/* What is copied from the screen means the same. */
-START_TEST(json_on_a_terminal_is_json_of_the_same_value)
+/* JSON copied from the screen has the same value. */
+START_TEST(json_on_a_terminal_escapes_characters_and_keeps_the_value)
 {
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"2026-01-06T07:24:00Z\",\"data\":\"" JSON_NASTY "\"}\n",
         "append", "s");
@@ -352,8 +353,8 @@ Suite *suite_terminal(void)
     Suite *suite = suite_create("terminal");
     TCase *tests = suite_case(suite, "terminal", cli_setup, cli_teardown);
     tcase_add_test(tests, no_verb_lets_content_steer_the_terminal);
-    tcase_add_test(tests, colours_are_the_only_sequences_and_they_are_ours);
-    tcase_add_test(tests, a_pipe_and_a_file_get_the_bytes);
-    tcase_add_test(tests, json_on_a_terminal_is_json_of_the_same_value);
+    tcase_add_test(tests, colours_of_annal_are_the_only_terminal_sequences);
+    tcase_add_test(tests, a_pipe_and_a_file_receive_the_unchanged_bytes);
+    tcase_add_test(tests, json_on_a_terminal_escapes_characters_and_keeps_the_value);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs that a pack of the user's says: annal NOUN VERB, the moment its file is in the store. */
+/* Verbs of a user's pack: annal NOUN VERB works as soon as the pack's file is in the store. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -129,7 +129,7 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
 }
 END_TEST
 
-START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
+START_TEST(verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last)
 {
     init_with_tasks();
     DONE(&cli, "help", "--words");
@@ -150,7 +150,7 @@ START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
 }
 END_TEST
 
-START_TEST(a_file_that_is_wrong_is_named_when_its_verb_is_asked_for)
+START_TEST(a_wrong_pack_file_is_reported_when_its_verb_is_used)
 {
     init_with_tasks();
     drop(HEAD "-- noun task   \"x\"\n-- verb task add   appends task.added   \"y\"\n");
@@ -220,7 +220,7 @@ static const struct {
     {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is not one of"},
 };
 
-START_TEST(check_says_where_a_mistake_in_a_verb_is)
+START_TEST(check_prints_the_line_of_a_mistake_in_a_verb)
 {
     char text[2000];
     const char *path = tmpdir_path(&cli.dir, "tasks.sql");
@@ -237,7 +237,7 @@ START_TEST(check_says_where_a_mistake_in_a_verb_is)
 }
 END_TEST
 
-START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
+START_TEST(a_builtin_name_wins_over_a_packs_and_check_reports_it)
 {
     init_with_tasks();
     const char *path = tmpdir_path(&cli.dir, "store/packs/tasks.sql");
@@ -257,7 +257,7 @@ START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
 }
 END_TEST
 
-START_TEST(code_belongs_to_verbs_that_there_are)
+START_TEST(all_code_belongs_to_existing_verbs)
 {
     for (size_t i = 0; verb_codes[i] != NULL; i++) {
         for (const struct verb_code *code = verb_codes[i]; code->noun != NULL; code++) {
@@ -269,8 +269,8 @@ START_TEST(code_belongs_to_verbs_that_there_are)
 }
 END_TEST
 
-/* So that it does not matter which packs were read. */
-START_TEST(names_of_nouns_that_are_built_in_are_told_apart)
+/* So the loaded packs make no difference. */
+START_TEST(all_builtin_nouns_have_different_names)
 {
     const struct noun *noun, *other;
     for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
@@ -289,11 +289,11 @@ Suite *suite_user_verbs(void)
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_its_event_through_the_guards);
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
-    tcase_add_test(tcase, verbs_of_a_users_pack_are_those_of_its_store_and_come_last);
-    tcase_add_test(tcase, a_file_that_is_wrong_is_named_when_its_verb_is_asked_for);
-    tcase_add_test(tcase, check_says_where_a_mistake_in_a_verb_is);
-    tcase_add_test(tcase, a_name_of_annals_own_comes_first_and_check_says_so);
-    tcase_add_test(tcase, code_belongs_to_verbs_that_there_are);
-    tcase_add_test(tcase, names_of_nouns_that_are_built_in_are_told_apart);
+    tcase_add_test(tcase, verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last);
+    tcase_add_test(tcase, a_wrong_pack_file_is_reported_when_its_verb_is_used);
+    tcase_add_test(tcase, check_prints_the_line_of_a_mistake_in_a_verb);
+    tcase_add_test(tcase, a_builtin_name_wins_over_a_packs_and_check_reports_it);
+    tcase_add_test(tcase, all_code_belongs_to_existing_verbs);
+    tcase_add_test(tcase, all_builtin_nouns_have_different_names);
     return suite;
 }

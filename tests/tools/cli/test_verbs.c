@@ -45,7 +45,7 @@ static const struct command list = {
     .sql = "SELECT ?1 AS a, typeof(?2) AS b, ?3 AS c, ?4 AS d, ?9 AS e",
     .run = verb_select};
 
-/* The words behind the verb, as args_parse() would have sorted them. */
+/* The words after the verb, sorted as args_parse() sorts them. */
 static void run_verb(const struct command *verb, bool json, const char *const *words)
 {
     const char *out = tmpdir_path(&cli.dir, "out"), *err = tmpdir_path(&cli.dir, "err");
@@ -109,7 +109,7 @@ START_TEST(every_kind_of_field_becomes_its_member_of_data)
 }
 END_TEST
 
-START_TEST(what_was_not_given_is_its_preset_or_is_left_out)
+START_TEST(a_field_that_is_not_given_takes_its_default_or_is_left_out)
 {
     init_with_store();
     VERB(&cli, &send, true, "t1");
@@ -119,7 +119,7 @@ START_TEST(what_was_not_given_is_its_preset_or_is_left_out)
 }
 END_TEST
 
-START_TEST(people_read_a_sentence_with_members_and_words_in_it)
+START_TEST(without_json_a_verb_prints_its_sentence_filled_with_members_and_words)
 {
     init_with_store();
     VERB(&cli, &send, false, "t1", "a\tb\\", "--rank", "1");
@@ -151,7 +151,7 @@ START_TEST(a_file_is_a_value_byte_for_byte)
 }
 END_TEST
 
-START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
+START_TEST(a_value_of_another_kind_is_wrong_usage)
 {
     static const struct {
         const char *words[4], *said;
@@ -172,7 +172,7 @@ START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
 }
 END_TEST
 
-START_TEST(an_event_id_makes_a_verb_do_it_once)
+START_TEST(a_verb_that_is_repeated_with_its_event_id_appends_once)
 {
     init_with_store();
     VERB(&cli, &send, false, "t1", "hi", "--event-id", "e1", "--cause", "s1:1");
@@ -233,7 +233,7 @@ START_TEST(a_wrong_verb_of_two_words_gets_one_sentence)
 }
 END_TEST
 
-/* The help of every verb behind a noun, each with a form feed before it; free() it. */
+/* Build the help of every verb of a noun, each after a form feed; free() it. */
 static char *all_help(void)
 {
     const char *out = tmpdir_path(&cli.dir, "help");
@@ -253,7 +253,7 @@ static char *all_help(void)
     return file_read(out, NULL);
 }
 
-START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
+START_TEST(every_verb_of_two_words_has_help_that_fits_and_is_in_the_manual)
 {
     DONE(&cli, "help", "--man");
     char *help = all_help(), *pages = NULL, *lines = NULL;
@@ -307,8 +307,7 @@ START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
 }
 END_TEST
 
-/* What a table promises is there: a session for each event, no name twice, parameters that
- * exist. */
+/* Each table is complete: a session for each event, distinct names, existing parameters. */
 START_TEST(the_tables_of_the_verbs_are_sound)
 {
     const struct noun *noun;
@@ -337,16 +336,16 @@ Suite *suite_verbs(void)
     Suite *suite = suite_create("verbs");
     TCase *tcase = suite_case(suite, "verbs", cli_setup, cli_teardown);
     tcase_add_test(tcase, every_kind_of_field_becomes_its_member_of_data);
-    tcase_add_test(tcase, what_was_not_given_is_its_preset_or_is_left_out);
-    tcase_add_test(tcase, people_read_a_sentence_with_members_and_words_in_it);
+    tcase_add_test(tcase, a_field_that_is_not_given_takes_its_default_or_is_left_out);
+    tcase_add_test(tcase, without_json_a_verb_prints_its_sentence_filled_with_members_and_words);
     tcase_add_test(tcase, a_file_is_a_value_byte_for_byte);
-    tcase_add_test(tcase, values_that_are_none_of_their_kind_are_wrong_usage);
-    tcase_add_test(tcase, an_event_id_makes_a_verb_do_it_once);
+    tcase_add_test(tcase, a_value_of_another_kind_is_wrong_usage);
+    tcase_add_test(tcase, a_verb_that_is_repeated_with_its_event_id_appends_once);
     tcase_add_test(tcase, a_select_gets_fields_as_its_parameters);
     tcase_add_test(tcase, members_are_found_by_their_path);
     tcase_add_loop_test(tcase, a_wrong_verb_of_two_words_gets_one_sentence, 0,
                         sizeof wrong_words / sizeof wrong_words[0]);
-    tcase_add_test(tcase, every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual);
+    tcase_add_test(tcase, every_verb_of_two_words_has_help_that_fits_and_is_in_the_manual);
     tcase_add_test(tcase, nouns_and_their_verbs_are_explained_in_both_spellings);
     tcase_add_test(tcase, help_lists_the_nouns_of_packs_that_are_on);
     tcase_add_test(tcase, the_tables_of_the_verbs_are_sound);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a terminal may have of a text: the function itself. */
+/* visible_append(): the form of a text that is safe on a terminal. */
 #include "tools/cli/visible.h"
 
 #include "tests/support/runner.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Control characters of both kinds, marks of direction, and what is no UTF-8. */
+/* Control characters of both kinds, marks of direction, and bytes that are not UTF-8. */
 static const struct {
     const char *text, *shown;
 } texts[] = {
@@ -27,9 +27,10 @@ static const struct {
     {"\u2065\u2066\u2067\u2068\u2069\u206a", "\u2065\\u2066\\u2067\\u2068\\u2069\u206a"},
     {"caf\u00e9 \u6f6e \U0001f30a", "caf\u00e9 \u6f6e \U0001f30a"},
     {"\x9b\xff\xfe", "\\x9b\\xff\\xfe"},
-    {"\xc0\x9b\xc1\xbf", "\\xc0\\x9b\\xc1\\xbf"}, /* too long for what they say */
+    {"\xc0\x9b\xc1\xbf", "\\xc0\\x9b\\xc1\\xbf"}, /* longer than the shortest encoding */
     {"\xe0\x80\x9b\xf0\x80\x80\x9b", "\\xe0\\x80\\x9b\\xf0\\x80\\x80\\x9b"},
-    {"\xed\xa0\x80\xed\x9f\xbf", "\\xed\\xa0\\x80\xed\x9f\xbf"}, /* a surrogate is no character */
+    {"\xed\xa0\x80\xed\x9f\xbf",
+     "\\xed\\xa0\\x80\xed\x9f\xbf"}, /* a surrogate is not a character */
     {"\xf4\x90\x80\x80\xf4\x8f\xbf\xbf", "\\xf4\\x90\\x80\\x80\xf4\x8f\xbf\xbf"},
     {"\xf5\x80", "\\xf5\\x80"},
     {"\xe2\x80", "\\xe2\\x80"}, /* cut short */
@@ -39,12 +40,12 @@ static const struct {
      "a\\xe2\\u001b\\xf0\\x9f\\x8c"},
 };
 
-START_TEST(what_steers_a_terminal_is_shown_and_nothing_else_changes)
+START_TEST(control_characters_are_shown_and_nothing_else_changes)
 {
     struct buf out = {0};
     ck_assert_int_eq(visible_append(&out, annal_slice_of(texts[_i].text)), ANNAL_OK);
     ck_assert_str_eq(annal__buf_cstr(&out), texts[_i].shown);
-    /* Once more: what is visible stays as it is. */
+    /* Visible text stays unchanged. */
     struct buf again = {0};
     ck_assert_int_eq(visible_append(&again, annal__buf_slice(&out)), ANNAL_OK);
     ck_assert_str_eq(annal__buf_cstr(&again), texts[_i].shown);
@@ -53,7 +54,7 @@ START_TEST(what_steers_a_terminal_is_shown_and_nothing_else_changes)
 }
 END_TEST
 
-START_TEST(pieces_give_what_the_whole_gives_wherever_they_are_cut)
+START_TEST(text_in_pieces_is_shown_as_the_whole_text_is)
 {
     annal_slice text = annal_slice_of(texts[_i].text);
     for (size_t a = 0; a <= text.len; a++) {
@@ -86,8 +87,8 @@ Suite *suite_visible(void)
     Suite *suite = suite_create("visible");
     TCase *tests = suite_case(suite, "visible", NULL, NULL);
     int count = sizeof texts / sizeof *texts;
-    tcase_add_loop_test(tests, what_steers_a_terminal_is_shown_and_nothing_else_changes, 0, count);
-    tcase_add_loop_test(tests, pieces_give_what_the_whole_gives_wherever_they_are_cut, 0, count);
+    tcase_add_loop_test(tests, control_characters_are_shown_and_nothing_else_changes, 0, count);
+    tcase_add_loop_test(tests, text_in_pieces_is_shown_as_the_whole_text_is, 0, count);
     tcase_add_test(tests, a_nul_is_shown_too);
     return suite;
 }

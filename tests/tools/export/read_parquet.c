@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_parquet SQL FILE OUT: what DuckDB answers to SQL, as lines of OUT with | between the values.
+ * read_parquet SQL FILE OUT: write DuckDB's answer to SQL as lines of OUT, with | between values.
  * FILE is the table f, and with file_row_number the table rows.
  *
  * A program of its own, so that DuckDB does not run under Valgrind, and its threads die with it.

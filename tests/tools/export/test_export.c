@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal export: what leaves a store, and whether it is the same when it comes back. */
+/* annal export: the exported formats, and imports that restore the same data. */
 #include "journal/base/sha256.h"
 #include "tests/support/real_logs.h"
 #include "tests/support/runner.h"
@@ -31,7 +31,7 @@
     "{\"type\":\"c\",\"data\":\"\\u00e9\\ud800\\/ caf\xc3\xa9\",\"cause\":\"other:16\"}\n"         \
     "{\"type\":\"d\",\"data\":[1e400,-0,null , true]}\n"
 
-/* What is behind "data": in each line, in a text of its own; free() it. */
+/* Collect the text after "data": of each line; free() it. */
 static char *data_of(const char *lines)
 {
     char *text = calloc(1, strlen(lines) + 1), *to = text;
@@ -51,7 +51,7 @@ static char *export_text(const char *session)
     return strdup(cli.out);
 }
 
-START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
+START_TEST(exported_events_are_appended_again_with_the_same_bytes)
 {
     DONE_WITH(&cli, ODD_EVENTS, "append", "s1");
     char *lines = export_text("s1");
@@ -69,7 +69,7 @@ START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
 }
 END_TEST
 
-START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
+START_TEST(several_sessions_in_one_file_are_imported_as_separate_sessions)
 {
     CLI(&cli, "{\"type\":\"a\",\"data\":{\"x\":1}}\n{\"type\":\"a\",\"data\":\"\\u00e9\"}\n",
         "append", "s1");
@@ -129,7 +129,7 @@ START_TEST(long_data_is_exported_whole)
 }
 END_TEST
 
-START_TEST(a_file_takes_its_name_when_it_is_whole)
+START_TEST(a_file_receives_its_name_when_it_is_complete)
 {
     size_t len;
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
@@ -150,7 +150,7 @@ START_TEST(a_file_takes_its_name_when_it_is_whole)
 }
 END_TEST
 
-START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
+START_TEST(an_overwritten_file_keeps_its_mode_and_its_links)
 {
     struct stat found;
     char path[400];
@@ -170,7 +170,7 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
     ck_assert(S_ISLNK(found.st_mode));
     ck_assert_int_eq(stat(file, &found), 0);
     ck_assert_int_eq(found.st_mode & 0777, 0400);
-    mode_t mask = umask(027); /* a new one is as the umask says */
+    mode_t mask = umask(027); /* a new file follows the umask */
     CLI(&cli, NULL, "export", "s1", "--to", tmpdir_path(&cli.dir, "new"));
     umask(mask);
     cli_assert_done(&cli);
@@ -181,7 +181,7 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
 }
 END_TEST
 
-START_TEST(a_file_without_a_name_is_written_as_it_is)
+START_TEST(a_file_without_a_name_is_written_in_place)
 {
     char path[60], bytes[1000] = "";
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
@@ -222,7 +222,7 @@ START_TEST(an_export_that_is_interrupted_leaves_nothing)
 }
 END_TEST
 
-START_TEST(damage_is_said_and_everything_else_is_exported)
+START_TEST(an_export_reports_damage_and_exports_everything_else)
 {
     size_t len;
     CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
@@ -260,7 +260,7 @@ END_TEST
     "\"cost_usd\":0.0125}}\n"                                                                      \
     "{\"type\":\"x.y\",\"data\":1}\n"
 
-START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
+START_TEST(a_transcript_shows_speakers_costs_and_unfinished_calls)
 {
     CLI(&cli,
         TURN "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t1\",\"error\":\"over\"}}\n"
@@ -295,7 +295,7 @@ START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
 }
 END_TEST
 
-START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
+START_TEST(without_full_long_results_are_cut_with_a_note)
 {
     struct buf {
         char text[9000];
@@ -340,7 +340,7 @@ START_TEST(a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold)
 }
 END_TEST
 
-/* Take the spans of code out of a line of prose: what is left must not hold what opens anything. */
+/* Remove the spans of code from a line of prose; the rest must not contain characters of markup. */
 static void assert_prose(const char *line, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -361,7 +361,7 @@ static void assert_prose(const char *line, size_t len)
 
 /*
  * Read a page as CommonMark does, as far as that matters: outside of fences only our own headings
- * and our own HTML, everything that was said in quotes. Returns how many fences there are.
+ * and our own HTML, all messages in quotes. Returns the number of fences.
  */
 static int assert_page(const char *page)
 {
@@ -462,7 +462,7 @@ static const char *const kinds[] = {
 #define ROOT   "c17b960bb0720d4d"
 #define TURN_2 "534694da09c4a230"
 
-/* What a session used, and how many tools it called, of all sessions that have one or the other. */
+/* Tokens and numbers of tool calls, for all sessions with tokens or calls. */
 #define USED_SQL                                                                                   \
     "SELECT s.id, coalesce(s.input_tokens, 0), coalesce(s.output_tokens, 0), "                     \
     "coalesce(s.cost_microusd, 0), t.calls "                                                       \
@@ -471,7 +471,7 @@ static const char *const kinds[] = {
     "GROUP BY session_id) t ON t.session_id = s.id WHERE s.input_tokens <> 0 OR s.output_tokens "  \
     "<> 0 OR t.calls > 0 ORDER BY s.id"
 
-/* Every session of the store as OTLP, into another store, which is named. */
+/* Export every session of the store as OTLP and import it into another store; sets its path. */
 static const char *through_otlp(void)
 {
     const char *file = tmpdir_path(&cli.dir, "spans.jsonl");
@@ -502,7 +502,7 @@ static void import_there_and_back(const char *kind, const char *folder)
     }
 }
 
-START_TEST(tokens_costs_and_calls_of_a_log_come_back_from_its_spans)
+START_TEST(an_import_of_a_logs_spans_restores_tokens_costs_and_calls)
 {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s/tests/data/%s", ANNAL_SOURCE, kinds[_i]);
@@ -510,7 +510,7 @@ START_TEST(tokens_costs_and_calls_of_a_log_come_back_from_its_spans)
 }
 END_TEST
 
-START_TEST(those_of_real_logs_do_too)
+START_TEST(an_import_of_a_real_logs_spans_restores_tokens_costs_and_calls)
 {
     char *folder = real_logs(kinds[_i]);
     if (folder != NULL)
@@ -519,7 +519,7 @@ START_TEST(those_of_real_logs_do_too)
 }
 END_TEST
 
-START_TEST(spans_stand_below_their_turn_and_are_the_same_each_time)
+START_TEST(spans_are_children_of_their_turn_and_keep_their_ids)
 {
     CLI(&cli, TURN "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
     DONE(&cli, "export", "s1", "--format", "otlp");
@@ -552,7 +552,7 @@ static int count_of(const char *text, const char *part)
     return count;
 }
 
-START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
+START_TEST(spans_that_a_crash_left_open_end_with_the_last_event_and_are_marked)
 {
     CLI(&cli,
         "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"},\"ts\":\"2026-01-06T07:00:00Z\"}"
@@ -598,7 +598,7 @@ static const struct last_events {
     {TELL("assistant", TEXT_BLOCK, "") "{\"type\":\"provider.failed\",\"data\":{}}\n", false},
 };
 
-START_TEST(a_turn_that_ends_in_an_answer_is_not_broken)
+START_TEST(a_turn_that_ends_in_an_answer_is_complete)
 {
     const struct last_events *last = &last_events[_i];
     CLI(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
@@ -615,7 +615,7 @@ START_TEST(a_turn_that_ends_in_an_answer_is_not_broken)
 }
 END_TEST
 
-START_TEST(a_result_before_its_call_is_the_result_of_that_call)
+START_TEST(a_result_before_its_call_belongs_to_that_call)
 {
     CLI(&cli,
         "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"first\"}}\n"
@@ -637,7 +637,7 @@ START_TEST(a_result_before_its_call_is_the_result_of_that_call)
 }
 END_TEST
 
-START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
+START_TEST(a_chat_span_contains_its_messages_and_the_type_of_its_failure)
 {
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a\\ud800\",\"provider\":"
@@ -674,7 +674,7 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
 }
 END_TEST
 
-START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
+START_TEST(a_chat_span_omits_very_long_messages_and_marks_them_as_cut)
 {
     char *input = malloc(5000100);
     size_t len =
@@ -696,7 +696,7 @@ END_TEST
 #define SAID                                                                                       \
     "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":\"user\",\"content\":\"x\"}}\n"
 
-START_TEST(usage_that_takes_back_what_was_counted_adds_up)
+START_TEST(negative_usage_is_subtracted_from_the_sum)
 {
     static const char *const cases[] = {
         (USAGE(100, 10, "\"a\"") USAGE(-30, 5, "\"a\"")),
@@ -737,7 +737,7 @@ static const char *make_bundle(void)
     return file;
 }
 
-/* A journal of one store and that of the other. */
+/* Assert that both stores have the same journal. */
 static void assert_same_journal(const char *name)
 {
     char path[300];
@@ -759,7 +759,7 @@ static void assert_no_stage(void)
     ck_assert_int_ne(system(command), 0);
 }
 
-START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
+START_TEST(an_import_of_a_bundle_copies_journals_byte_for_byte)
 {
     const char *file = make_bundle();
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
@@ -798,7 +798,7 @@ START_TEST(the_same_store_gives_the_same_bundle_and_tar_reads_it)
 }
 END_TEST
 
-START_TEST(a_fork_comes_with_what_it_was_forked_from)
+START_TEST(a_bundle_of_a_fork_contains_its_parent)
 {
     (void)make_bundle();
     const char *file = tmpdir_path(&cli.dir, "fork.annal");
@@ -810,7 +810,7 @@ START_TEST(a_fork_comes_with_what_it_was_forked_from)
 }
 END_TEST
 
-START_TEST(a_session_of_which_the_begin_is_here_goes_on)
+START_TEST(a_bundle_extends_a_session_that_the_store_already_begins)
 {
     const char *file = make_bundle();
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
@@ -833,7 +833,7 @@ static void append_line(int input, int output, const char *line)
     ck_assert_int_gt(read(output, answer, sizeof answer), 0);
 }
 
-START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
+START_TEST(a_bundle_contains_the_acknowledged_events_of_an_open_session)
 {
     int input, output, status;
     const char *file = tmpdir_path(&cli.dir, "x.annal");
@@ -855,7 +855,7 @@ START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
 }
 END_TEST
 
-START_TEST(what_goes_on_may_be_more_than_one_append)
+START_TEST(a_bundle_may_extend_a_session_by_several_appends)
 {
     enum { EVENTS = ANNAL_APPEND_EVENTS_MAX + 1000 };
     const char *file = tmpdir_path(&cli.dir, "x.annal");
@@ -874,7 +874,7 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
 }
 END_TEST
 
-START_TEST(another_content_under_the_same_name_has_all_refused)
+START_TEST(a_bundle_with_another_content_under_a_known_name_is_refused_whole)
 {
     const char *file = make_bundle();
     DONE_WITH(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
@@ -886,7 +886,7 @@ START_TEST(another_content_under_the_same_name_has_all_refused)
 }
 END_TEST
 
-START_TEST(a_session_that_was_deleted_comes_back_whole)
+START_TEST(a_bundle_restores_a_deleted_session)
 {
     const char *file = make_bundle();
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
@@ -906,7 +906,7 @@ static void assert_nothing_comes_of(const char *file, size_t at)
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "other"), F_OK), 0);
 }
 
-START_TEST(any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written)
+START_TEST(a_bundle_with_any_flipped_byte_or_any_cut_is_refused_and_nothing_written)
 {
     size_t len, step = full_or(1, 7);
     const char *file = make_bundle(), *bad = tmpdir_path(&cli.dir, "bad.annal");
@@ -938,7 +938,7 @@ static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES
     annal__sha256_text(hash, text);
 }
 
-START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
+START_TEST(a_bundle_of_version_1_is_imported)
 {
     char text[SHA256_TEXT_BYTES];
     size_t len;
@@ -946,7 +946,7 @@ START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
     char *bytes = file_read(file, &len);
     hash_text(bytes, len, text);
     free(bytes);
-    ck_assert_str_eq(text, GOLDEN_SHA256); /* it is never written anew */
+    ck_assert_str_eq(text, GOLDEN_SHA256); /* never regenerate the file */
     DONE(&cli, "import", "bundle", file);
     ck_assert_str_eq(cli.out, "3 sessions, 6 events, 1 artifact: all hashes are equal\n");
     CLI(&cli, NULL, "export", "a-fork");
@@ -963,7 +963,7 @@ START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
 }
 END_TEST
 
-/* A session whose bundle is longer than what is written, or read, at a time. */
+/* Write a session whose bundle is longer than a single read or write. */
 static void make_long_session(void)
 {
     enum { BYTES = 600000 };
@@ -979,10 +979,10 @@ static void make_long_session(void)
     free(line);
 }
 
-START_TEST(a_full_disk_is_no_damage)
+START_TEST(a_full_disk_is_reported_as_a_failure_of_storage)
 {
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
-    for (int i = 0; i < 2; i++) { /* one that is written at its end, and one in between */
+    for (int i = 0; i < 2; i++) { /* the write at the end fails, then a write before it */
         CLI(&cli, NULL, "export", "--format", "bundle", "--to", "/dev/full");
         cli_assert_refused(&cli, EXIT_STORAGE, "No space left on device");
         make_long_session();
@@ -990,7 +990,7 @@ START_TEST(a_full_disk_is_no_damage)
 }
 END_TEST
 
-START_TEST(a_reader_of_a_bundle_that_goes_away_is_no_failure)
+START_TEST(an_export_of_a_bundle_succeeds_if_its_reader_closes_the_pipe)
 {
     make_long_session();
     int input, output, status, error = open(tmpdir_path(&cli.dir, "err"), O_RDWR | O_CREAT, 0600);
@@ -1011,7 +1011,7 @@ START_TEST(a_reader_of_a_bundle_that_goes_away_is_no_failure)
 }
 END_TEST
 
-START_TEST(a_disk_that_cannot_be_read_is_no_damage)
+START_TEST(a_failed_read_of_a_bundle_is_an_io_error_and_not_damage)
 {
     struct tar_reader *reader;
     annal_error err = {0};
@@ -1021,7 +1021,7 @@ START_TEST(a_disk_that_cannot_be_read_is_no_damage)
     const char *file = tmpdir_path(&cli.dir, "all.annal");
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
     int directory = open(cli.dir.path, O_RDONLY | O_DIRECTORY), fd = dup(directory);
-    close(fd); /* the next that is opened, and read() of a directory fails */
+    close(fd); /* the next open takes this descriptor; read() of a directory fails */
     ck_assert_int_eq(tar_reader_open(file, file, &reader, &err), ANNAL_OK);
     ck_assert_int_eq(dup2(directory, fd), fd);
     close(directory);
@@ -1034,7 +1034,7 @@ START_TEST(a_disk_that_cannot_be_read_is_no_damage)
 }
 END_TEST
 
-/* ---- Bundles that somebody made to do harm: plain tar, sealed as it should be ---- */
+/* ---- Malicious bundles: plain tar with a valid seal ---- */
 
 struct made {
     char bytes[65536];
@@ -1081,7 +1081,7 @@ static const char *made_seal(struct made *made)
     return file;
 }
 
-/* What a bundle of one session is made of. */
+/* Parts of a bundle with a single session. */
 struct parts {
     char *journal;
     size_t len;
@@ -1130,7 +1130,7 @@ static void assert_harmless(struct made *made, const char *why)
     made->len = 0;
 }
 
-START_TEST(only_what_the_manifest_names_is_taken)
+START_TEST(a_bundle_whose_files_differ_from_its_manifest_is_refused)
 {
     static struct made made;
     struct parts parts;
@@ -1159,14 +1159,13 @@ START_TEST(only_what_the_manifest_names_is_taken)
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     const char *file = made_seal(&made);
-    DONE(&cli, "import", "bundle", file,
-         OTHER(&cli)); /* so it was not something else that was refused */
+    DONE(&cli, "import", "bundle", file, OTHER(&cli)); /* so the refusal has no other reason */
     bundle_done(&parts.bundle);
     free(parts.journal);
 }
 END_TEST
 
-START_TEST(what_a_manifest_says_is_not_believed)
+START_TEST(a_bundle_with_a_false_manifest_is_refused)
 {
     static struct made made;
     struct parts parts;
@@ -1204,7 +1203,7 @@ START_TEST(what_a_manifest_says_is_not_believed)
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
     assert_harmless(&made, "the hash of events/s1.jsonl differs from the manifest");
     *session = good;
-    *strstr(parts.journal, "\"data\":2") = 'x'; /* with a hash that fits, in the manifest */
+    *strstr(parts.journal, "\"data\":2") = 'x'; /* with its hash in the manifest */
     hash_text(parts.journal, parts.len, session->sha256);
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
@@ -1217,7 +1216,7 @@ START_TEST(what_a_manifest_says_is_not_believed)
 }
 END_TEST
 
-/* One zstd frame of 1.25 GiB: each block says that a byte comes 128 KiB times. */
+/* One zstd frame of 1.25 GiB: each block repeats a byte 128 KiB times. */
 static size_t put_bomb(char *out)
 {
     enum { BLOCKS = 10240, BLOCK_BYTES = 128 << 10 };
@@ -1233,7 +1232,7 @@ static size_t put_bomb(char *out)
     return len;
 }
 
-START_TEST(an_artifact_that_unpacks_to_very_much_is_refused)
+START_TEST(an_artifact_that_unpacks_to_more_than_1_gib_is_refused)
 {
     static struct made made;
     static char bomb[50000];
@@ -1255,7 +1254,7 @@ START_TEST(an_artifact_that_unpacks_to_very_much_is_refused)
 }
 END_TEST
 
-START_TEST(a_damaged_session_is_in_no_bundle)
+START_TEST(a_bundle_of_a_damaged_session_is_refused)
 {
     size_t len;
     CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
@@ -1272,7 +1271,7 @@ START_TEST(a_damaged_session_is_in_no_bundle)
 }
 END_TEST
 
-/* How many imports have laid down a session. */
+/* Count the imports that have staged a session. */
 static int count_laid_down(const char *store, const char *journal)
 {
     int count = 0;
@@ -1287,14 +1286,14 @@ static int count_laid_down(const char *store, const char *journal)
     return count;
 }
 
-/* Whichever is first: the other finds the same, and both are content. */
-START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
+/* The second import finds the same content as its own. */
+START_TEST(two_concurrent_imports_of_a_bundle_both_succeed)
 {
     int input[2], output[2], status;
     pid_t pids[2];
     const char *file = make_bundle(), *store = tmpdir_path(&cli.dir, "other");
     DONE_WITH(&cli, "1\n", "append", "another", "--type", "n", OTHER(&cli));
-    /* While this is held, no import takes artifacts over, which comes before its sessions. */
+    /* This lock stops an import before it adopts artifacts, and so before its sessions. */
     int lock =
         open(tmpdir_path(&cli.dir, "other/locks/artifacts"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_eq(flock(lock, LOCK_EX), 0);
@@ -1304,7 +1303,7 @@ START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
     for (int i = 0; i < 3000 && count_laid_down(store, "a-fork.jsonl") < 2; i++)
         usleep(10000);
     ck_assert_int_eq(count_laid_down(store, "a-fork.jsonl"), 2);
-    usleep(700000); /* both have compared with what is here */
+    usleep(700000); /* both have compared the bundle with the store */
     close(lock);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
@@ -1330,7 +1329,7 @@ static int count_journals(const char *path)
     return count;
 }
 
-/* Import, and kill it once so many journals have taken their place, or it is done. */
+/* Import, and kill the import when N journals are in place, unless it ends first. */
 static void import_and_kill(const char *const *words, const char *events, int after)
 {
     int input, output, status;
@@ -1377,7 +1376,7 @@ START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finis
 }
 END_TEST
 
-START_TEST(no_text_of_an_event_leaves_the_element_of_a_page_that_it_is_in)
+START_TEST(no_text_of_an_event_escapes_its_element_of_the_page)
 {
     CLI(&cli, "\"</script><script>alert(1)</script>\"\n\"<!--<script>\"\n", "append", "s1",
         "--type", "n");
@@ -1386,12 +1385,12 @@ START_TEST(no_text_of_an_event_leaves_the_element_of_a_page_that_it_is_in)
     ASSERT_OUT(&cli, "data-session=\"s1\" data-from=\"1\" data-to=\"2\">");
     ASSERT_OUT(&cli, "\"data\":\"\\u003c/script>\\u003cscript>alert(1)\\u003c/script>\"}\n");
     ASSERT_NOT_OUT(&cli, "<script>alert");
-    /* The head, the events, and the page's own: its script and licenses. */
+    /* The head, the events, the script and the licenses of the page. */
     ck_assert_int_eq(count_of(cli.out, "</script>"), 4);
 }
 END_TEST
 
-START_TEST(a_page_has_the_sessions_below_if_they_are_asked_for)
+START_TEST(with_tree_a_page_contains_the_child_sessions)
 {
     CLI(&cli, "{\"agent_id\":\"a\"}\n", "append", "up", "--type", "session.created");
     CLI(&cli, "{\"parent_session_id\":\"up\"}\n", "append", "below", "--type", "session.created");
@@ -1408,8 +1407,8 @@ START_TEST(a_page_has_the_sessions_below_if_they_are_asked_for)
 }
 END_TEST
 
-/* Its name belongs to another one by then: another process may write to the store's directory. */
-START_TEST(files_on_their_way_in_stay_below_the_directory_that_was_made_for_them)
+/* Another process that may write to the store's directory can replace the staging directory. */
+START_TEST(staged_files_stay_below_their_directory_after_its_name_became_a_link)
 {
     annal_error err = {0};
     char text[SHA256_TEXT_BYTES];
@@ -1444,57 +1443,59 @@ Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
     TCase *lines = suite_case(suite, "lines", cli_setup, cli_teardown);
-    tcase_add_test(lines, what_is_exported_is_appended_again_with_the_same_bytes);
-    tcase_add_test(lines, several_sessions_in_one_file_are_imported_each_as_itself);
+    tcase_add_test(lines, exported_events_are_appended_again_with_the_same_bytes);
+    tcase_add_test(lines, several_sessions_in_one_file_are_imported_as_separate_sessions);
     tcase_add_test(lines, a_fork_is_exported_with_what_it_shares_and_up_to_an_event);
     tcase_add_test(lines, long_data_is_exported_whole);
-    tcase_add_test(lines, a_file_takes_its_name_when_it_is_whole);
-    tcase_add_test(lines, a_file_keeps_its_mode_and_what_leads_to_it);
-    tcase_add_test(lines, a_file_without_a_name_is_written_as_it_is);
+    tcase_add_test(lines, a_file_receives_its_name_when_it_is_complete);
+    tcase_add_test(lines, an_overwritten_file_keeps_its_mode_and_its_links);
+    tcase_add_test(lines, a_file_without_a_name_is_written_in_place);
     tcase_add_loop_test(lines, an_export_that_is_interrupted_leaves_nothing, 0, 3);
-    tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
+    tcase_add_test(lines, an_export_reports_damage_and_exports_everything_else);
     TCase *markdown = suite_case(suite, "markdown", cli_setup, cli_teardown);
-    tcase_add_test(markdown, a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended);
+    tcase_add_test(markdown, a_transcript_shows_speakers_costs_and_unfinished_calls);
     tcase_add_test(markdown, a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold);
-    tcase_add_test(markdown, long_results_are_cut_with_a_note_unless_all_is_asked_for);
+    tcase_add_test(markdown, without_full_long_results_are_cut_with_a_note);
     tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
                         sizeof hostile / sizeof *hostile);
     TCase *otlp = suite_case(suite, "otlp", cli_setup, cli_teardown);
-    tcase_add_loop_test(otlp, tokens_costs_and_calls_of_a_log_come_back_from_its_spans, 0,
+    tcase_add_loop_test(otlp, an_import_of_a_logs_spans_restores_tokens_costs_and_calls, 0,
                         sizeof kinds / sizeof *kinds);
-    tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
-    tcase_add_test(otlp, spans_stand_below_their_turn_and_are_the_same_each_time);
-    tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
-    tcase_add_test(otlp, a_result_before_its_call_is_the_result_of_that_call);
-    tcase_add_loop_test(otlp, a_turn_that_ends_in_an_answer_is_not_broken, 0,
+    tcase_add_loop_test(otlp, an_import_of_a_real_logs_spans_restores_tokens_costs_and_calls, 0,
+                        sizeof kinds / sizeof *kinds);
+    tcase_add_test(otlp, spans_are_children_of_their_turn_and_keep_their_ids);
+    tcase_add_test(otlp, spans_that_a_crash_left_open_end_with_the_last_event_and_are_marked);
+    tcase_add_test(otlp, a_result_before_its_call_belongs_to_that_call);
+    tcase_add_loop_test(otlp, a_turn_that_ends_in_an_answer_is_complete, 0,
                         sizeof last_events / sizeof *last_events);
-    tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
-    tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
-    tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
+    tcase_add_test(otlp, a_chat_span_contains_its_messages_and_the_type_of_its_failure);
+    tcase_add_test(otlp, a_chat_span_omits_very_long_messages_and_marks_them_as_cut);
+    tcase_add_test(otlp, negative_usage_is_subtracted_from_the_sum);
     TCase *html = suite_case(suite, "html", cli_setup, cli_teardown);
-    tcase_add_test(html, no_text_of_an_event_leaves_the_element_of_a_page_that_it_is_in);
-    tcase_add_test(html, a_page_has_the_sessions_below_if_they_are_asked_for);
+    tcase_add_test(html, no_text_of_an_event_escapes_its_element_of_the_page);
+    tcase_add_test(html, with_tree_a_page_contains_the_child_sessions);
     TCase *bundle = suite_case(suite, "bundle", cli_setup, cli_teardown);
     tcase_set_timeout(bundle, 300);
-    tcase_add_test(bundle, a_bundle_brings_the_same_bytes_into_another_store);
+    tcase_add_test(bundle, an_import_of_a_bundle_copies_journals_byte_for_byte);
     tcase_add_test(bundle, the_same_store_gives_the_same_bundle_and_tar_reads_it);
-    tcase_add_test(bundle, a_fork_comes_with_what_it_was_forked_from);
-    tcase_add_test(bundle, a_session_of_which_the_begin_is_here_goes_on);
-    tcase_add_test(bundle, what_is_acknowledged_is_in_a_bundle_while_its_session_is_written);
-    tcase_add_test(bundle, what_goes_on_may_be_more_than_one_append);
-    tcase_add_test(bundle, another_content_under_the_same_name_has_all_refused);
-    tcase_add_test(bundle, a_session_that_was_deleted_comes_back_whole);
-    tcase_add_test(bundle, any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written);
-    tcase_add_test(bundle, a_full_disk_is_no_damage);
-    tcase_add_test(bundle, a_reader_of_a_bundle_that_goes_away_is_no_failure);
-    tcase_add_test(bundle, a_disk_that_cannot_be_read_is_no_damage);
-    tcase_add_test(bundle, files_on_their_way_in_stay_below_the_directory_that_was_made_for_them);
-    tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
-    tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
-    tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);
-    tcase_add_test(bundle, two_imports_of_one_bundle_at_once_both_succeed);
-    tcase_add_test(bundle, an_artifact_that_unpacks_to_very_much_is_refused);
-    tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
+    tcase_add_test(bundle, a_bundle_of_a_fork_contains_its_parent);
+    tcase_add_test(bundle, a_bundle_extends_a_session_that_the_store_already_begins);
+    tcase_add_test(bundle, a_bundle_contains_the_acknowledged_events_of_an_open_session);
+    tcase_add_test(bundle, a_bundle_may_extend_a_session_by_several_appends);
+    tcase_add_test(bundle, a_bundle_with_another_content_under_a_known_name_is_refused_whole);
+    tcase_add_test(bundle, a_bundle_restores_a_deleted_session);
+    tcase_add_test(bundle,
+                   a_bundle_with_any_flipped_byte_or_any_cut_is_refused_and_nothing_written);
+    tcase_add_test(bundle, a_full_disk_is_reported_as_a_failure_of_storage);
+    tcase_add_test(bundle, an_export_of_a_bundle_succeeds_if_its_reader_closes_the_pipe);
+    tcase_add_test(bundle, a_failed_read_of_a_bundle_is_an_io_error_and_not_damage);
+    tcase_add_test(bundle, staged_files_stay_below_their_directory_after_its_name_became_a_link);
+    tcase_add_test(bundle, a_bundle_whose_files_differ_from_its_manifest_is_refused);
+    tcase_add_test(bundle, a_bundle_with_a_false_manifest_is_refused);
+    tcase_add_test(bundle, a_bundle_of_version_1_is_imported);
+    tcase_add_test(bundle, two_concurrent_imports_of_a_bundle_both_succeed);
+    tcase_add_test(bundle, an_artifact_that_unpacks_to_more_than_1_gib_is_refused);
+    tcase_add_test(bundle, a_bundle_of_a_damaged_session_is_refused);
     tcase_add_test(bundle,
                    an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);
     return suite;

@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Find DuckDB's library for the command and for us; false: say that the test is skipped. */
+/* Find DuckDB's library for the command and the test. If it is missing, print that the test is
+ * skipped, and return false. */
 static bool has_duckdb(const char *test)
 {
     glob_t found = {0};
@@ -32,7 +33,7 @@ static bool has_duckdb(const char *test)
 }
 
 struct answer {
-    const char *directory; /* only what the command wrote is in it */
+    const char *directory; /* contains only the files of the command */
     const char *path;
 };
 
@@ -90,7 +91,7 @@ static void assert_reads(struct answer *answer, const char *sql, const char *wan
 
 /* ---- Events ---- */
 
-START_TEST(events_come_back_byte_for_byte)
+START_TEST(duckdb_reads_the_same_events)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -115,7 +116,7 @@ START_TEST(events_come_back_byte_for_byte)
 }
 END_TEST
 
-START_TEST(an_answer_of_no_events_is_a_file_with_columns)
+START_TEST(an_answer_without_events_is_a_file_with_columns)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -140,7 +141,7 @@ static char *many_events(size_t count)
     return text;
 }
 
-/* Many chunks and, of rows as long as those of the SELECT, several groups of rows. */
+/* The SELECT gives many chunks and several row groups. */
 START_TEST(many_rows_keep_their_order_and_their_sums)
 {
     struct answer answer;
@@ -166,7 +167,7 @@ START_TEST(many_rows_keep_their_order_and_their_sums)
 }
 END_TEST
 
-START_TEST(groups_are_written_too)
+START_TEST(groups_are_written_with_their_counts)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -204,7 +205,7 @@ START_TEST(columns_of_sql_have_the_types_of_their_values)
 }
 END_TEST
 
-START_TEST(columns_of_one_name_get_numbers)
+START_TEST(columns_with_equal_names_are_numbered)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -218,7 +219,7 @@ END_TEST
 
 /* ---- The file ---- */
 
-START_TEST(a_run_that_fails_leaves_the_file_that_was_there)
+START_TEST(a_failed_query_keeps_the_old_file)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -243,7 +244,7 @@ static void wait_for_files(const struct answer *answer, int count)
     ck_assert_int_eq(files(answer), count);
 }
 
-START_TEST(a_run_that_is_interrupted_leaves_nothing)
+START_TEST(an_interrupted_query_leaves_no_file)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct answer answer;
@@ -264,7 +265,7 @@ START_TEST(a_run_that_is_interrupted_leaves_nothing)
 }
 END_TEST
 
-START_TEST(the_file_keeps_its_mode_and_what_leads_to_it)
+START_TEST(an_overwritten_parquet_file_keeps_its_mode_and_its_links)
 {
     struct answer answer;
     struct stat found;
@@ -284,7 +285,7 @@ START_TEST(the_file_keeps_its_mode_and_what_leads_to_it)
 }
 END_TEST
 
-START_TEST(what_is_damaged_is_named_and_the_rest_is_written)
+START_TEST(a_query_reports_a_damaged_event_and_writes_the_others)
 {
     struct answer answer;
     size_t len;
@@ -301,7 +302,7 @@ START_TEST(what_is_damaged_is_named_and_the_rest_is_written)
 }
 END_TEST
 
-/* ---- What does not go ---- */
+/* ---- Refusals ---- */
 
 START_TEST(parquet_needs_a_file_and_a_file_needs_parquet)
 {
@@ -318,7 +319,7 @@ START_TEST(parquet_needs_a_file_and_a_file_needs_parquet)
 }
 END_TEST
 
-START_TEST(a_file_that_cannot_be_made_is_said_before_anything_is_read)
+START_TEST(a_file_that_cannot_be_created_is_refused_before_the_query_runs)
 {
     struct answer answer;
     BEGIN(&answer);
@@ -333,7 +334,7 @@ START_TEST(a_file_that_cannot_be_made_is_said_before_anything_is_read)
 }
 END_TEST
 
-START_TEST(without_duckdb_a_sentence_says_what_to_do)
+START_TEST(without_duckdb_the_message_names_the_setting)
 {
     struct answer answer;
     begin(&answer);
@@ -362,18 +363,18 @@ Suite *suite_parquet(void)
 {
     Suite *suite = suite_create("parquet");
     TCase *parquet = suite_case(suite, "parquet", cli_setup, cli_teardown);
-    tcase_add_test(parquet, events_come_back_byte_for_byte);
-    tcase_add_test(parquet, an_answer_of_no_events_is_a_file_with_columns);
+    tcase_add_test(parquet, duckdb_reads_the_same_events);
+    tcase_add_test(parquet, an_answer_without_events_is_a_file_with_columns);
     tcase_add_test(parquet, many_rows_keep_their_order_and_their_sums);
-    tcase_add_test(parquet, groups_are_written_too);
+    tcase_add_test(parquet, groups_are_written_with_their_counts);
     tcase_add_test(parquet, columns_of_sql_have_the_types_of_their_values);
-    tcase_add_test(parquet, columns_of_one_name_get_numbers);
-    tcase_add_test(parquet, a_run_that_fails_leaves_the_file_that_was_there);
-    tcase_add_loop_test(parquet, a_run_that_is_interrupted_leaves_nothing, 0, 3);
-    tcase_add_test(parquet, the_file_keeps_its_mode_and_what_leads_to_it);
-    tcase_add_test(parquet, what_is_damaged_is_named_and_the_rest_is_written);
+    tcase_add_test(parquet, columns_with_equal_names_are_numbered);
+    tcase_add_test(parquet, a_failed_query_keeps_the_old_file);
+    tcase_add_loop_test(parquet, an_interrupted_query_leaves_no_file, 0, 3);
+    tcase_add_test(parquet, an_overwritten_parquet_file_keeps_its_mode_and_its_links);
+    tcase_add_test(parquet, a_query_reports_a_damaged_event_and_writes_the_others);
     tcase_add_test(parquet, parquet_needs_a_file_and_a_file_needs_parquet);
-    tcase_add_test(parquet, a_file_that_cannot_be_made_is_said_before_anything_is_read);
-    tcase_add_test(parquet, without_duckdb_a_sentence_says_what_to_do);
+    tcase_add_test(parquet, a_file_that_cannot_be_created_is_refused_before_the_query_runs);
+    tcase_add_test(parquet, without_duckdb_the_message_names_the_setting);
     return suite;
 }

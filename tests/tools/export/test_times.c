@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shown of sessions whose events have no time, or have times that do not nest. */
+/* Times of sessions whose events have no time, or times that do not nest. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
@@ -18,7 +18,7 @@ static void ck_holds(const char *part)
     ck_assert_msg(strstr(cli.out, part) != NULL, "no %s in %s", part, cli.out);
 }
 
-START_TEST(a_turn_contains_what_is_below_it)
+START_TEST(a_turn_spans_the_times_of_its_children)
 {
     CLI(&cli,
         AT("1", "turn.started", "{\"turn_id\":\"t\"}")
@@ -36,7 +36,7 @@ START_TEST(a_turn_contains_what_is_below_it)
 }
 END_TEST
 
-START_TEST(a_span_of_an_event_without_a_time_has_that_of_its_neighbour)
+START_TEST(a_span_of_an_event_without_a_time_takes_the_time_of_its_neighbour)
 {
     CLI(&cli,
         NO_TIME("tool.called", "{\"call_id\":\"a\",\"tool\":\"A\"}")
@@ -54,7 +54,7 @@ START_TEST(a_span_of_an_event_without_a_time_has_that_of_its_neighbour)
 }
 END_TEST
 
-START_TEST(ls_shows_no_time_of_a_session_that_has_that_of_its_file)
+START_TEST(ls_sorts_sessions_with_the_time_of_their_file_last)
 {
     CLI(&cli, "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n", "append",
         "guessed");
@@ -71,7 +71,7 @@ START_TEST(ls_shows_no_time_of_a_session_that_has_that_of_its_file)
     CLI(&cli, NULL, "ls", "--since", "2020-01-01T00:00:00Z", "--json");
     cli_assert_done(&cli);
     ck_holds("\"told\"");
-    ck_holds("\"guessed\""); /* it has the time of its file, which is new */
+    ck_holds("\"guessed\""); /* its file is new */
     CLI(&cli, NULL, "ls", "--until", "2020-01-01T00:00:00Z", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "\"guessed\""));
@@ -82,8 +82,8 @@ Suite *suite_times(void)
 {
     Suite *suite = suite_create("times");
     TCase *tcase = suite_case(suite, "times", cli_setup, cli_teardown);
-    tcase_add_test(tcase, a_turn_contains_what_is_below_it);
-    tcase_add_test(tcase, a_span_of_an_event_without_a_time_has_that_of_its_neighbour);
-    tcase_add_test(tcase, ls_shows_no_time_of_a_session_that_has_that_of_its_file);
+    tcase_add_test(tcase, a_turn_spans_the_times_of_its_children);
+    tcase_add_test(tcase, a_span_of_an_event_without_a_time_takes_the_time_of_its_neighbour);
+    tcase_add_test(tcase, ls_sorts_sessions_with_the_time_of_their_file_last);
     return suite;
 }

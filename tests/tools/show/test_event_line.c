@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cat, tail and query on a terminal: a line an event. */
+/* cat, tail and query on a terminal: one line for each event. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/screen.h"
@@ -55,7 +55,7 @@ static const char *run(const char *const *words)
 
 #define RUN(...) run((const char *[]){__VA_ARGS__, NULL})
 
-START_TEST(cat_on_a_terminal_is_read_by_people)
+START_TEST(on_a_terminal_cat_prints_readable_lines)
 {
     ck_assert_str_eq(
         RUN("cat", "s"),
@@ -74,7 +74,7 @@ START_TEST(cat_on_a_terminal_is_read_by_people)
 }
 END_TEST
 
-START_TEST(query_and_tail_name_the_sessions_and_the_tool_of_a_result_alone)
+START_TEST(query_and_tail_name_the_session_and_the_tool_of_a_lone_result)
 {
     CLI(&cli, "{\"type\":\"note\",\"ts\":\"2026-03-04T08:00:00Z\",\"data\":1}\n", "append", "t");
     ck_assert_str_eq(RUN("query", "--type", "tool.failed", "--type", "note"),
@@ -87,7 +87,7 @@ START_TEST(query_and_tail_name_the_sessions_and_the_tool_of_a_result_alone)
 }
 END_TEST
 
-START_TEST(programs_get_json_also_on_a_terminal)
+START_TEST(with_json_a_terminal_receives_json)
 {
     ck_assert_ptr_nonnull(strstr(RUN("cat", "s", "--json"), "{\"seq\":1,\"ts\":"));
     ck_assert_ptr_nonnull(strstr(RUN("query", "s", "--format", "jsonl"), "{\"session_id\":\"s\""));
@@ -95,7 +95,7 @@ START_TEST(programs_get_json_also_on_a_terminal)
 }
 END_TEST
 
-START_TEST(times_are_those_of_the_place_where_they_are_read)
+START_TEST(times_are_printed_and_read_in_the_local_zone)
 {
     setenv("TZ", "XYZ-9:30", 1);
     ck_assert_ptr_nonnull(strstr(RUN("cat", "s"), "2026-03-02\r\n     1  17:30:00  turn"));
@@ -131,10 +131,10 @@ Suite *suite_event_line(void)
 {
     Suite *suite = suite_create("event_line");
     TCase *all = suite_case(suite, "all", setup, teardown);
-    tcase_add_test(all, cat_on_a_terminal_is_read_by_people);
-    tcase_add_test(all, query_and_tail_name_the_sessions_and_the_tool_of_a_result_alone);
-    tcase_add_test(all, programs_get_json_also_on_a_terminal);
-    tcase_add_test(all, times_are_those_of_the_place_where_they_are_read);
+    tcase_add_test(all, on_a_terminal_cat_prints_readable_lines);
+    tcase_add_test(all, query_and_tail_name_the_session_and_the_tool_of_a_lone_result);
+    tcase_add_test(all, with_json_a_terminal_receives_json);
+    tcase_add_test(all, times_are_printed_and_read_in_the_local_zone);
     tcase_add_test(all, today_and_yesterday_begin_at_midnight);
     return suite;
 }
