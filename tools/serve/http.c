@@ -476,6 +476,10 @@ bool http_limit_parameters(char *target)
     return true;
 }
 
+/* The library answers a head that does not fit in CONNECTION_BYTES itself, with a page of HTML. It
+ * calls no function of ours when it does so, and has no option for the text of the answer. More
+ * memory would only move the limit, and every connection could take it. */
+
 /* Write the answer directly, because the library has no memory left for the head of an answer and
  * would send none. The library does not know about these bytes; it finds the socket closed. */
 static void answer_for_it(const struct http *http, struct MHD_Connection *connection,
