@@ -128,8 +128,8 @@ static annal_status prove_database(void *arg, struct pack_database *database, an
     return prove(arg, &database->derived, err);
 }
 
-annal_status annal__index_prove(annal_index *index, bool all, annal__damaged_fn fn, void *arg,
-                                annal_error *err)
+annal_status annal__index_prove(annal_index *index, const annal_slice *sessions, size_t count,
+                                bool all, annal__damaged_fn fn, void *arg, annal_error *err)
 {
     struct proving proving = {index, all, fn, arg};
     struct pack_set *set = NULL;
@@ -141,8 +141,8 @@ annal_status annal__index_prove(annal_index *index, bool all, annal__damaged_fn 
     if (status == ANNAL_OK)
         status = annal__packs_get(index, &set, err);
     if (status == ANNAL_OK)
-        status =
-            annal__packs_each(index, set, PACK_EVERYONE, NULL, 0, prove_database, &proving, err);
+        status = annal__packs_each(index, set, PACK_EVERYONE, sessions, count, prove_database,
+                                   &proving, err);
     annal__packs_put(index, set);
     return status;
 }

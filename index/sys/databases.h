@@ -48,11 +48,12 @@ ANNAL_MUST_CHECK annal_status annal__index_databases(annal_index *index, annal__
 typedef int (*annal__damaged_fn)(void *arg, const char *name, bool users_write, const char *what);
 
 /*
- * Examine each database in its current state, also those of single sessions: the mark of a damaged
- * page, the schema, and, if all, every page. Report the damaged ones; the next query rebuilds them.
- * Call it before anything else uses the index. Any thread.
+ * Examine each database in its current state, also those of these sessions, or of all sessions if
+ * count is 0: the mark of a damaged page, the schema, and, if all, every page. Report the damaged
+ * ones; the next query rebuilds them. Call it before anything else uses the index. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_prove(annal_index *index, bool all, annal__damaged_fn fn,
+ANNAL_MUST_CHECK annal_status annal__index_prove(annal_index *index, const annal_slice *sessions,
+                                                 size_t count, bool all, annal__damaged_fn fn,
                                                  void *arg, annal_error *err);
 
 /*

@@ -387,7 +387,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
     if (status == ANNAL_OK) /* before it is used: who uses a damaged one rebuilds it */
-        status = annal__index_prove(index, false, tell_damaged, doctor, err);
+        status = annal__index_prove(index, NULL, 0, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {

@@ -455,11 +455,22 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
 static int verify_databases(struct verify *verify)
 {
     annal_error err = {0};
+    struct buf names = {0};
+    size_t count = (size_t)verify->args->operand_count;
+    int exit_status = EXIT_DONE;
     if (verify->index == NULL)
         return EXIT_DONE;
-    return annal__index_prove(verify->index, true, found_damaged, verify, &err) < 0
-               ? fail_error(&err)
-               : EXIT_DONE;
+    for (size_t i = 0; i < count; i++) {
+        const annal_slice name = annal_slice_of(verify->args->operands[i]);
+        if (annal__buf_append(&names, &name, sizeof name) < 0)
+            exit_status = fail_storage("verify: out of memory");
+    }
+    if (exit_status == EXIT_DONE &&
+        annal__index_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
+                           found_damaged, verify, &err) < 0)
+        exit_status = fail_error(&err);
+    annal__buf_done(&names);
+    return exit_status;
 }
 
 /* ---- Packs ---- */
