@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal project, run, backlog, decision, memory and their kin, as a user types them. */
+/* annal project, run, backlog, decision, memory and related verbs, as a user types them. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
@@ -23,7 +23,7 @@ static void ck_has(const char *text)
     ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in: %s", text, cli.out);
 }
 
-/* The values of a field that is text, of all lines of JSON, with a space behind each. */
+/* Collect the values of a text field from all lines of JSON, each followed by a space. */
 static char *fields(const char *name)
 {
     static char all[1000];
@@ -78,7 +78,7 @@ START_TEST(a_task_goes_from_the_backlog_to_the_merge)
 }
 END_TEST
 
-START_TEST(an_approval_of_one_tree_merges_no_other)
+START_TEST(an_approval_permits_merging_its_own_tree_only)
 {
     init_packs();
     DONE(&cli, "project", "create", "shop");
@@ -102,7 +102,7 @@ START_TEST(an_approval_of_one_tree_merges_no_other)
 }
 END_TEST
 
-START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
+START_TEST(a_tail_stops_after_the_end_of_a_run_and_a_replay_continues)
 {
     init_packs();
     CLI(&cli,
@@ -112,7 +112,7 @@ START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
     cli_assert_done(&cli);
     DONE(&cli, "run", "tail", "r1", "--all", "--json");
     ck_assert_str_eq(fields("type"), "agent.message merge.failed agent.message ");
-    /* Behind an end that is not the end it waits, until another one comes. */
+    /* After an end that more events follow, the tail waits for the next end. */
     int input, output, status;
     char out[4000];
     size_t len = 0;
@@ -130,13 +130,13 @@ START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
     ck_assert_ptr_nonnull(strstr(out, "\"seq\":2,"));
     ck_assert_ptr_nonnull(strstr(out, "\"seq\":3,"));
     ck_assert_ptr_nonnull(strstr(out, "run.completed"));
-    /* And what has ended already is printed, and no more is waited for. */
+    /* A run that has already ended is printed without waiting. */
     DONE(&cli, "run", "tail", "r1", "--from", "5");
     ck_assert_str_eq(cli.out, "");
 }
 END_TEST
 
-START_TEST(a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others)
+START_TEST(deleting_a_run_deletes_its_own_revisions_only)
 {
     init_packs();
     DONE(&cli, "run", "create", "r1");
@@ -153,7 +153,7 @@ START_TEST(a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others
 }
 END_TEST
 
-START_TEST(all_packs_together_do_not_refuse_each_others_events)
+START_TEST(with_all_packs_enabled_none_refuses_the_events_of_another)
 {
     init_packs();
     DONE(&cli, "pack", "enable", "lionagi");
@@ -273,7 +273,7 @@ static bool is_there(const char *name)
     return access(tmpdir_path(&cli.dir, path), F_OK) == 0;
 }
 
-START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
+START_TEST(a_second_export_writes_the_same_bytes_and_deletes_stale_proposals)
 {
     init_packs();
     const char *tree = tmpdir_path(&cli.dir, "w");
@@ -303,7 +303,7 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
 }
 END_TEST
 
-START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
+START_TEST(an_import_of_the_inbox_adds_missing_proposals_and_changes_no_other)
 {
     init_packs();
     const char *tree = tmpdir_path(&cli.dir, "w");
@@ -354,7 +354,7 @@ START_TEST(a_mirror_needs_a_project_and_both_packs)
 }
 END_TEST
 
-START_TEST(all_that_is_pending_is_promoted_once)
+START_TEST(promote_all_merges_each_pending_proposal_once)
 {
     init_packs();
     DONE(&cli, "decision", "propose", "p1", "One", "--agent", "ada", "--content", "x");
@@ -374,15 +374,15 @@ Suite *suite_agentweaver(void)
     Suite *suite = suite_create("agentweaver");
     TCase *tcase = suite_case(suite, "agentweaver", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
-    tcase_add_test(tcase, an_approval_of_one_tree_merges_no_other);
-    tcase_add_test(tcase, a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
-    tcase_add_test(tcase, a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others);
-    tcase_add_test(tcase, all_packs_together_do_not_refuse_each_others_events);
+    tcase_add_test(tcase, an_approval_permits_merging_its_own_tree_only);
+    tcase_add_test(tcase, a_tail_stops_after_the_end_of_a_run_and_a_replay_continues);
+    tcase_add_test(tcase, deleting_a_run_deletes_its_own_revisions_only);
+    tcase_add_test(tcase, with_all_packs_enabled_none_refuses_the_events_of_another);
     tcase_add_test(tcase, a_context_has_boundaries_then_memories_by_score_then_the_session);
     tcase_add_test(tcase, the_first_memory_that_does_not_fit_ends_the_choice);
-    tcase_add_test(tcase, export_gives_the_same_bytes_and_takes_stale_proposals_away);
-    tcase_add_test(tcase, import_takes_what_is_missing_and_touches_nothing_else);
+    tcase_add_test(tcase, a_second_export_writes_the_same_bytes_and_deletes_stale_proposals);
+    tcase_add_test(tcase, an_import_of_the_inbox_adds_missing_proposals_and_changes_no_other);
     tcase_add_test(tcase, a_mirror_needs_a_project_and_both_packs);
-    tcase_add_test(tcase, all_that_is_pending_is_promoted_once);
+    tcase_add_test(tcase, promote_all_merges_each_pending_proposal_once);
     return suite;
 }

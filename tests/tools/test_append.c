@@ -54,8 +54,8 @@ static const struct refusal bad_lines[] = {
     {"{\"type\":\"a\",\"data\":1,\"ts\":1700000000}", "\"ts\" is not a string"},
 };
 
-/* That stdout is what came before and then one last answer, an object of one member that holds
- * what. */
+/* Assert that stdout is the earlier answers and then a last answer, an object whose only member
+ * contains what. */
 static void ck_answer(const char *before, const char *kind, const char *what)
 {
     char begin[40], plain[80];
@@ -71,7 +71,7 @@ static void ck_answer(const char *before, const char *kind, const char *what)
                   "stdout: %s", cli.out);
 }
 
-START_TEST(why_a_store_could_not_be_opened_is_in_the_answer)
+START_TEST(the_answer_says_why_a_store_could_not_be_opened)
 {
     const char *place = tmpdir_path(&cli.dir, "typo/store");
     CLI(&cli, GOOD "\n", "append", "s1", "--store", place);
@@ -81,7 +81,7 @@ START_TEST(why_a_store_could_not_be_opened_is_in_the_answer)
 }
 END_TEST
 
-/* A mistyped --store is not to spread a store over a project. */
+/* A mistyped --store must not spread a store over a project. */
 START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
 {
     const char *log = tmpdir_path(&cli.dir, "log.jsonl");
@@ -103,7 +103,7 @@ START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
 }
 END_TEST
 
-START_TEST(a_disk_that_is_kept_free_refuses_and_says_how_much)
+START_TEST(keep_free_refuses_an_append_and_prints_its_limit)
 {
     CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "1000000000");
     cli_assert_refused(&cli, EXIT_STORAGE, "1000000000.0 are kept free (--keep-free");
@@ -114,7 +114,7 @@ START_TEST(a_disk_that_is_kept_free_refuses_and_says_how_much)
 }
 END_TEST
 
-START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
+START_TEST(a_bad_line_is_refused_with_a_single_sentence_and_nothing_is_written)
 {
     char input[300];
     snprintf(input, sizeof input, "%s\n", bad_lines[_i].line);
@@ -134,7 +134,7 @@ START_TEST(a_type_that_is_not_accepted_is_wrong_usage_also_without_input)
 }
 END_TEST
 
-START_TEST(a_store_that_is_missing_is_not_made_where_events_are_expected)
+START_TEST(with_expect_seq_a_missing_store_is_not_created)
 {
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "3");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1: append to session 's1'");
@@ -143,7 +143,7 @@ START_TEST(a_store_that_is_missing_is_not_made_where_events_are_expected)
 }
 END_TEST
 
-START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
+START_TEST(lines_before_a_bad_line_are_appended_and_acknowledged)
 {
     CLI(&cli, GOOD "\n" GOOD "\nnonsense\n" GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 3");
@@ -153,7 +153,7 @@ START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
 }
 END_TEST
 
-START_TEST(an_empty_input_appends_nothing_and_makes_nothing)
+START_TEST(an_empty_input_creates_nothing)
 {
     DONE(&cli, "append", "s1");
     ck_assert_str_eq(cli.out, "");
@@ -161,7 +161,7 @@ START_TEST(an_empty_input_appends_nothing_and_makes_nothing)
 }
 END_TEST
 
-/* Spaces, escapes, big numbers, key order and doubled keys inside data are the caller's. */
+/* Spaces, escapes, big numbers, key order and repeated keys inside data are kept. */
 static const char *const payloads[] = {
     "{\"b\": 1,  \"a\":\t[ 1 ,2]}",
     "\"\\u00e9\\ud83d\\ude00 \xf0\x9f\x98\x80 \\/ \\\" }{ ][\"",
@@ -172,7 +172,7 @@ static const char *const payloads[] = {
     "null",
 };
 
-START_TEST(data_comes_back_byte_for_byte)
+START_TEST(cat_prints_appended_data_byte_for_byte)
 {
     char line[400];
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
@@ -192,7 +192,7 @@ START_TEST(data_comes_back_byte_for_byte)
 }
 END_TEST
 
-START_TEST(id_ts_and_cause_come_back)
+START_TEST(cat_prints_the_appended_id_ts_and_cause)
 {
     CLI(&cli,
         "{\"ts\":\"2026-01-06T08:24:00.5+01:00\",\"cause\":\"other:7\",\"id\":\"caf\\u00e9\","
@@ -225,7 +225,7 @@ START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
 }
 END_TEST
 
-START_TEST(expect_seq_speaks_of_the_first_line_only)
+START_TEST(expect_seq_applies_to_the_first_line_only)
 {
     DONE_WITH(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
@@ -285,7 +285,7 @@ START_TEST(an_event_is_acknowledged_while_the_input_stays_open)
 }
 END_TEST
 
-START_TEST(two_appends_take_turns_on_one_session)
+START_TEST(two_running_appends_alternate_on_one_session)
 {
     int input, output, status;
     char ack[40];
@@ -305,7 +305,7 @@ START_TEST(two_appends_take_turns_on_one_session)
 }
 END_TEST
 
-START_TEST(a_store_of_somebody_else_is_not_called_missing)
+START_TEST(a_store_of_another_user_is_reported_as_forbidden_and_not_as_missing)
 {
     DONE_WITH(&cli, GOOD "\n", "append", "s1");
     if (geteuid() == 0)
@@ -366,7 +366,7 @@ static void start(struct running *run)
     ck_assert_int_eq(read(run->output, run->answers, sizeof run->answers), 10);
 }
 
-/* Its other answers, to these lines. Storage fails under them. */
+/* Give it these lines and read its answers; storage fails in the meantime. */
 static void finish(struct running *run, const char *lines, size_t bytes)
 {
     int status;
@@ -401,8 +401,8 @@ static void ck_events(unsigned expected)
     ck_assert_str_eq(cli.out, number);
 }
 
-/* Its bytes may have gone into the one or the other. */
-START_TEST(lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_command_with_3)
+/* Its bytes may be in either file. */
+START_TEST(lines_whose_journal_was_replaced_are_unknown_and_the_exit_status_is_3)
 {
     struct running run;
     size_t len;
@@ -418,7 +418,7 @@ START_TEST(lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_co
 }
 END_TEST
 
-START_TEST(lines_whose_log_is_removed_before_them_are_refused_and_are_not_there)
+START_TEST(lines_whose_log_was_removed_are_refused_and_not_appended)
 {
     struct running run;
     start(&run);
@@ -432,7 +432,7 @@ START_TEST(lines_whose_log_is_removed_before_them_are_refused_and_are_not_there)
 END_TEST
 
 /* A log that cannot grow, for one large event. */
-START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_their_seq)
+START_TEST(a_full_disk_refuses_a_line_and_earlier_lines_have_their_seq)
 {
     enum { LARGE = 3 << 20 };
     struct running run;
@@ -452,7 +452,7 @@ START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_th
     memcpy(lines + len + LARGE, "\"}\n", 3);
     finish(&run, lines, (size_t)len + LARGE + 3);
     free(lines);
-    /* The second may have been synced alone, before the large one was read. */
+    /* The second line may have been synced alone, before the large line was read. */
     unsigned kept = count(run.answers, "{\"seq\":2}");
     ck_assert_uint_eq(count(run.answers, "{\"refused\":\""), 2 - kept);
     ck_assert_uint_eq(count(run.answers, "\n"), 2);
@@ -461,7 +461,7 @@ START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_th
 }
 END_TEST
 
-START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
+START_TEST(an_append_whose_output_is_closed_appends_all_lines)
 {
     int input, output, status;
     pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
@@ -475,14 +475,14 @@ START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
 }
 END_TEST
 
-START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
+START_TEST(an_append_creates_a_session_in_its_format_and_a_later_one_keeps_it)
 {
     static const char event[] =
         "{\"type\":\"t\",\"id\":\"i\",\"ts\":\"2026-01-06T07:24:00.000001Z\","
         "\"data\":{\"n\":[1,2.5,1e400],\"text\":\"caf\xc3\xa9 \\ud800\"}}\n";
     DONE_WITH(&cli, event, "append", "j", "--format", "jsonl");
     DONE_WITH(&cli, event, "append", "m", "--format", "msgpack");
-    CLI(&cli, event, "append", "m"); /* the same id: it is there */
+    CLI(&cli, event, "append", "m"); /* the same id: the event exists */
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
     free(file_read(tmpdir_path(&cli.dir, "store/events/j.jsonl"), NULL));
     free(file_read(tmpdir_path(&cli.dir, "store/events/m.mpk"), NULL));
@@ -500,9 +500,9 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
 }
 END_TEST
 
-/* ---- Packs that are on ---- */
+/* ---- Enabled packs ---- */
 
-START_TEST(packs_that_are_on_are_asked_about_what_they_guard)
+START_TEST(a_guard_of_an_enabled_pack_refuses_a_line_of_an_append)
 {
     CLI(&cli, NULL, "pack", "enable", "teams");
     CLI(&cli,
@@ -519,7 +519,7 @@ START_TEST(packs_that_are_on_are_asked_about_what_they_guard)
 }
 END_TEST
 
-START_TEST(a_turn_is_appended_without_a_question_to_sessions_db)
+START_TEST(an_append_of_a_turn_does_not_open_sessions_db)
 {
     CLI(&cli,
         "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\"}}\n"
@@ -560,42 +560,40 @@ Suite *suite_append(void)
 {
     Suite *suite = suite_create("append");
     TCase *lines = suite_case(suite, "lines", cli_setup, cli_teardown);
-    tcase_add_test(lines, why_a_store_could_not_be_opened_is_in_the_answer);
+    tcase_add_test(lines, the_answer_says_why_a_store_could_not_be_opened);
     tcase_add_loop_test(lines, a_directory_of_other_files_becomes_a_store_only_with_create, 0, 3);
-    tcase_add_test(lines, a_disk_that_is_kept_free_refuses_and_says_how_much);
-    tcase_add_loop_test(lines, a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written, 0,
-                        sizeof bad_lines / sizeof bad_lines[0]);
+    tcase_add_test(lines, keep_free_refuses_an_append_and_prints_its_limit);
+    tcase_add_loop_test(lines, a_bad_line_is_refused_with_a_single_sentence_and_nothing_is_written,
+                        0, sizeof bad_lines / sizeof bad_lines[0]);
     tcase_add_test(lines, a_type_that_is_not_accepted_is_wrong_usage_also_without_input);
-    tcase_add_test(lines, a_store_that_is_missing_is_not_made_where_events_are_expected);
-    tcase_add_test(lines, what_stood_before_a_bad_line_stays_and_was_acknowledged);
-    tcase_add_test(lines, an_empty_input_appends_nothing_and_makes_nothing);
-    tcase_add_test(lines, data_comes_back_byte_for_byte);
-    tcase_add_test(lines, id_ts_and_cause_come_back);
+    tcase_add_test(lines, with_expect_seq_a_missing_store_is_not_created);
+    tcase_add_test(lines, lines_before_a_bad_line_are_appended_and_acknowledged);
+    tcase_add_test(lines, an_empty_input_creates_nothing);
+    tcase_add_test(lines, cat_prints_appended_data_byte_for_byte);
+    tcase_add_test(lines, cat_prints_the_appended_id_ts_and_cause);
 
     TCase *sessions = suite_case(suite, "sessions", cli_setup, cli_teardown);
     tcase_add_test(sessions, the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict);
-    tcase_add_test(sessions, expect_seq_speaks_of_the_first_line_only);
+    tcase_add_test(sessions, expect_seq_applies_to_the_first_line_only);
     tcase_add_loop_test(sessions, every_level_acknowledges_and_keeps_ten_thousand_events_in_order,
                         0, 3);
     tcase_add_test(sessions, an_event_is_acknowledged_while_the_input_stays_open);
-    tcase_add_test(sessions, a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it);
-    tcase_add_test(sessions, two_appends_take_turns_on_one_session);
-    tcase_add_test(sessions, acks_that_nobody_reads_lose_nothing_and_say_nothing);
+    tcase_add_test(sessions, an_append_creates_a_session_in_its_format_and_a_later_one_keeps_it);
+    tcase_add_test(sessions, two_running_appends_alternate_on_one_session);
+    tcase_add_test(sessions, an_append_whose_output_is_closed_appends_all_lines);
 
     TCase *storage = suite_case(suite, "storage", cli_setup, cli_teardown);
-    tcase_add_test(
-        storage, lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_command_with_3);
-    tcase_add_test(storage, lines_whose_log_is_removed_before_them_are_refused_and_are_not_there);
-    tcase_add_test(storage,
-                   lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_their_seq);
-    tcase_add_test(storage, a_store_of_somebody_else_is_not_called_missing);
+    tcase_add_test(storage, lines_whose_journal_was_replaced_are_unknown_and_the_exit_status_is_3);
+    tcase_add_test(storage, lines_whose_log_was_removed_are_refused_and_not_appended);
+    tcase_add_test(storage, a_full_disk_refuses_a_line_and_earlier_lines_have_their_seq);
+    tcase_add_test(storage, a_store_of_another_user_is_reported_as_forbidden_and_not_as_missing);
     tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
     tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);
 
     TCase *packs = suite_case(suite, "packs", cli_setup, cli_teardown);
     tcase_add_test(storage, a_long_input_leaves_a_snapshot);
     tcase_add_test(storage, a_short_input_opens_no_index);
-    tcase_add_test(packs, packs_that_are_on_are_asked_about_what_they_guard);
-    tcase_add_test(packs, a_turn_is_appended_without_a_question_to_sessions_db);
+    tcase_add_test(packs, a_guard_of_an_enabled_pack_refuses_a_line_of_an_append);
+    tcase_add_test(packs, an_append_of_a_turn_does_not_open_sessions_db);
     return suite;
 }

@@ -16,7 +16,7 @@ static void setup(void)
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
 }
 
-START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
+START_TEST(a_stored_artifact_has_an_event_and_is_listed_and_printed)
 {
     DONE_WITH(&cli, "abc", "artifact", "put", "s1", "-", "--media-type", "text/plain", "--json");
     ck_assert_str_eq(cli.out,
@@ -34,7 +34,7 @@ START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
 }
 END_TEST
 
-START_TEST(one_that_is_damaged_or_missing_is_found_and_never_printed)
+START_TEST(a_damaged_or_missing_artifact_is_reported_and_never_printed)
 {
     const char *path = tmpdir_path(&cli.dir, "store/artifacts/s1/" ABC ".zst");
     CLI(&cli, "abc", "artifact", "put", "s1", "-");
@@ -53,7 +53,7 @@ START_TEST(one_that_is_damaged_or_missing_is_found_and_never_printed)
 }
 END_TEST
 
-START_TEST(a_sweep_and_a_deletion_remove_what_nothing_names)
+START_TEST(a_sweep_and_a_deletion_remove_unreferenced_artifacts)
 {
     const char *stray = tmpdir_path(&cli.dir, "store/artifacts/s1/" ABC ".zst");
     CLI(&cli, "xyz", "artifact", "put", "s1", "-");
@@ -74,8 +74,8 @@ Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
     TCase *tcase = suite_case(suite, "artifact", setup, cli_teardown);
-    tcase_add_test(tcase, what_is_put_is_named_by_an_event_listed_and_printed);
-    tcase_add_test(tcase, one_that_is_damaged_or_missing_is_found_and_never_printed);
-    tcase_add_test(tcase, a_sweep_and_a_deletion_remove_what_nothing_names);
+    tcase_add_test(tcase, a_stored_artifact_has_an_event_and_is_listed_and_printed);
+    tcase_add_test(tcase, a_damaged_or_missing_artifact_is_reported_and_never_printed);
+    tcase_add_test(tcase, a_sweep_and_a_deletion_remove_unreferenced_artifacts);
     return suite;
 }

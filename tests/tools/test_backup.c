@@ -21,7 +21,7 @@ static void setup(void)
 
 #define EVENT "{\"type\":\"note.added\",\"data\":{\"n\":1}}\n"
 
-START_TEST(a_backup_is_made_checked_and_restored)
+START_TEST(a_checked_backup_restores_the_store)
 {
     CLI(&cli, EVENT EVENT, "append", "s1");
     DONE(&cli, "backup", backup);
@@ -35,7 +35,7 @@ START_TEST(a_backup_is_made_checked_and_restored)
 }
 END_TEST
 
-START_TEST(what_is_there_is_not_overwritten)
+START_TEST(a_backup_and_a_restore_refuse_a_directory_that_is_not_empty)
 {
     CLI(&cli, EVENT, "append", "s1");
     CLI(&cli, NULL, "backup", backup);
@@ -48,8 +48,8 @@ START_TEST(what_is_there_is_not_overwritten)
 }
 END_TEST
 
-/* Writers in processes of their own, each says what was acknowledged; one is killed. */
-START_TEST(everything_acknowledged_before_it_began_is_in_it_while_writers_go_on)
+/* Each writer is a process of its own that prints its acknowledgements; the test kills one. */
+START_TEST(a_backup_beside_writers_contains_all_earlier_acknowledged_events)
 {
     enum { WRITERS = 3 };
     pid_t pids[WRITERS];
@@ -91,8 +91,8 @@ Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
     TCase *tcase = suite_case(suite, "backup", setup, cli_teardown);
-    tcase_add_test(tcase, a_backup_is_made_checked_and_restored);
-    tcase_add_test(tcase, what_is_there_is_not_overwritten);
-    tcase_add_test(tcase, everything_acknowledged_before_it_began_is_in_it_while_writers_go_on);
+    tcase_add_test(tcase, a_checked_backup_restores_the_store);
+    tcase_add_test(tcase, a_backup_and_a_restore_refuse_a_directory_that_is_not_empty);
+    tcase_add_test(tcase, a_backup_beside_writers_contains_all_earlier_acknowledged_events);
     return suite;
 }

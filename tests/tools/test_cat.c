@@ -28,7 +28,7 @@ static int count_lines(const char *text)
     return lines;
 }
 
-START_TEST(cat_begins_where_it_is_told)
+START_TEST(cat_starts_at_the_seq_of_from)
 {
     append_events("s1", 10);
     DONE(&cli, "cat", "s1", "--from", "9");
@@ -39,7 +39,7 @@ START_TEST(cat_begins_where_it_is_told)
 }
 END_TEST
 
-START_TEST(cat_prints_the_last_events_and_long_ones_whole)
+START_TEST(cat_prints_the_last_events_and_long_events_whole)
 {
     append_events("s1", 10);
     DONE(&cli, "cat", "s1", "--last", "3");
@@ -65,7 +65,7 @@ START_TEST(cat_prints_the_last_events_and_long_ones_whole)
 }
 END_TEST
 
-START_TEST(a_session_that_is_not_there_is_refused)
+START_TEST(a_missing_session_is_refused)
 {
     append_events("s1", 1);
     CLI(&cli, NULL, "cat", "s2");
@@ -89,7 +89,7 @@ static size_t line_begin(const char *journal, int seq)
     return (size_t)(at - journal);
 }
 
-START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
+START_TEST(verify_names_a_damaged_event_and_cat_prints_every_other_event)
 {
     char where[60];
     size_t len;
@@ -120,7 +120,7 @@ START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
 }
 END_TEST
 
-START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
+START_TEST(any_flipped_byte_is_reported_and_costs_at_most_its_line)
 {
     enum { EVENTS = 6, STEP = 17 };
     size_t len;
@@ -142,7 +142,8 @@ START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
 }
 END_TEST
 
-/* The journal of s1 is replaced by these bytes: cat and tail give events and name the rest. */
+/* Replace the journal of s1 by these bytes; assert that cat and tail print the events and report
+ * the rest. */
 static void assert_end_is_named(const char *journal, size_t len, int events, const char *what)
 {
     static const char *const verbs[] = {"cat", "tail"};
@@ -154,7 +155,7 @@ static void assert_end_is_named(const char *journal, size_t len, int events, con
     }
 }
 
-START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
+START_TEST(unreadable_bytes_at_the_end_of_a_journal_are_reported)
 {
     char what[100];
     size_t len;
@@ -176,7 +177,7 @@ START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
 }
 END_TEST
 
-START_TEST(tail_gives_an_object_for_what_cannot_be_read)
+START_TEST(tail_prints_an_object_for_each_unreadable_event)
 {
     char object[200];
     size_t len;
@@ -186,7 +187,7 @@ START_TEST(tail_gives_an_object_for_what_cannot_be_read)
     size_t second = line_begin(journal, 2), third = line_begin(journal, 3);
     size_t last = line_begin(journal, 4);
     journal[third - 30] ^= 1; /* of event 2 */
-    journal[len - 30] ^= 1;   /* of the last one */
+    journal[len - 30] ^= 1;   /* of the last event */
     cli_journal_write(&cli, "s1", journal, len);
     CLI(&cli, NULL, "tail", "--all", "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -207,7 +208,7 @@ START_TEST(tail_gives_an_object_for_what_cannot_be_read)
 }
 END_TEST
 
-START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
+START_TEST(a_line_that_its_writer_completes_in_time_is_not_reported_as_damage)
 {
     size_t len;
     int input, output, status;
@@ -225,7 +226,7 @@ START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
 }
 END_TEST
 
-START_TEST(verify_of_a_sound_store_says_how_much_it_read)
+START_TEST(verify_of_a_sound_store_prints_how_much_it_read)
 {
     append_events("a", 2);
     append_events("b", 3);
@@ -235,7 +236,7 @@ START_TEST(verify_of_a_sound_store_says_how_much_it_read)
 }
 END_TEST
 
-START_TEST(a_reader_that_goes_away_is_no_failure)
+START_TEST(cat_succeeds_if_its_reader_closes_the_pipe)
 {
     int input, output, status;
     append_events("s", 200);
@@ -268,7 +269,7 @@ END_TEST
 #define HALVES "{\"s\":\"a \\ud83d b \\ud83d\\ude00 \\udc00\"}"
 #define MENDED "{\"s\":\"a \\ufffd b \\ud83d\\ude00 \\ufffd\"}"
 
-START_TEST(half_a_surrogate_pair_is_printed_as_a_character_unless_bytes_are_wanted)
+START_TEST(without_raw_half_a_surrogate_pair_is_printed_as_the_replacement_character)
 {
     static const char *const verbs[][6] = {{"cat", "h"},
                                            {"query", "h"},
@@ -298,8 +299,8 @@ START_TEST(half_a_surrogate_pair_is_printed_as_a_character_unless_bytes_are_want
 }
 END_TEST
 
-/* Longer than a piece, with a half at each place where a piece may end. */
-START_TEST(long_data_is_mended_wherever_a_piece_of_it_ends)
+/* Longer than a piece, with half a pair wherever a piece may end. */
+START_TEST(half_surrogate_pairs_in_long_data_are_replaced_across_pieces)
 {
     size_t count = 2 << 20;
     char *text = malloc(count * 7 + 40);
@@ -324,19 +325,19 @@ Suite *suite_cat(void)
 {
     Suite *suite = suite_create("cat");
     TCase *reading = suite_case(suite, "reading", cli_setup, cli_teardown);
-    tcase_add_test(reading, cat_begins_where_it_is_told);
-    tcase_add_test(reading, cat_prints_the_last_events_and_long_ones_whole);
-    tcase_add_test(reading, a_session_that_is_not_there_is_refused);
-    tcase_add_test(reading, verify_names_session_seq_and_offset_and_cat_prints_every_other_event);
-    tcase_add_test(reading, any_flipped_byte_is_found_and_costs_at_most_its_line);
-    tcase_add_test(reading, bytes_at_the_end_that_prove_nothing_are_named);
-    tcase_add_test(reading, a_line_that_is_finished_a_moment_later_is_no_damage);
-    tcase_add_test(reading, tail_gives_an_object_for_what_cannot_be_read);
-    tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
+    tcase_add_test(reading, cat_starts_at_the_seq_of_from);
+    tcase_add_test(reading, cat_prints_the_last_events_and_long_events_whole);
+    tcase_add_test(reading, a_missing_session_is_refused);
+    tcase_add_test(reading, verify_names_a_damaged_event_and_cat_prints_every_other_event);
+    tcase_add_test(reading, any_flipped_byte_is_reported_and_costs_at_most_its_line);
+    tcase_add_test(reading, unreadable_bytes_at_the_end_of_a_journal_are_reported);
+    tcase_add_test(reading, a_line_that_its_writer_completes_in_time_is_not_reported_as_damage);
+    tcase_add_test(reading, tail_prints_an_object_for_each_unreadable_event);
+    tcase_add_test(reading, verify_of_a_sound_store_prints_how_much_it_read);
     tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
-    tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
+    tcase_add_test(reading, cat_succeeds_if_its_reader_closes_the_pipe);
     tcase_add_test(reading,
-                   half_a_surrogate_pair_is_printed_as_a_character_unless_bytes_are_wanted);
-    tcase_add_test(reading, long_data_is_mended_wherever_a_piece_of_it_ends);
+                   without_raw_half_a_surrogate_pair_is_printed_as_the_replacement_character);
+    tcase_add_test(reading, half_surrogate_pairs_in_long_data_are_replaced_across_pieces);
     return suite;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks of forks: every verb takes a chain of a thousand in linear time, and names one that is too
- * long. */
+/* Forks of forks: verbs accept a chain of a thousand in linear time, and report longer chains. */
 #include "journal/base/buf.h"
 #include "journal/codec.h"
 #include "tests/support/runner.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* c0 is no fork; c<n> is a fork of c<n-1> after its only event. */
+/* c0 is an ordinary session; c<n> is a fork of c<n-1> after its only event. */
 static void put_chain(int from, int to)
 {
     static uint64_t h; /* of the last event */
@@ -47,7 +46,7 @@ static void begin(int last)
     put_chain(0, last);
 }
 
-START_TEST(every_verb_takes_a_chain_of_a_thousand_forks)
+START_TEST(every_verb_accepts_a_chain_of_a_thousand_forks)
 {
     static const char *const verbs[][8] = {
         {"verify"},
@@ -81,7 +80,7 @@ START_TEST(every_verb_takes_a_chain_of_a_thousand_forks)
         cli_run(&cli, NULL, verbs[i]);
         ck_assert_msg(
             cli.exit_status == 0 ||
-                /* nothing is found, or the test's store is in memory */
+                /* search finds nothing, and doctor warns of a store in memory */
                 ((strcmp(verbs[i][0], "search") == 0 || strcmp(verbs[i][0], "doctor") == 0) &&
                  cli.exit_status == 1),
             "%s: %d: %s%s", verbs[i][0], cli.exit_status, cli.err, cli.out);
@@ -110,8 +109,8 @@ START_TEST(a_session_has_at_most_1024_ancestors)
 }
 END_TEST
 
-/* Such a store is made by others. */
-START_TEST(a_chain_that_is_longer_is_named_and_the_rest_is_answered)
+/* Annal itself creates no such store. */
+START_TEST(a_longer_chain_is_reported_and_other_sessions_are_answered)
 {
     static const char *const verbs[][8] = {
         {"verify"},
@@ -141,9 +140,9 @@ Suite *suite_chain(void)
     Suite *suite = suite_create("chain");
     TCase *cases = suite_case(suite, "chain", cli_setup, cli_teardown);
     tcase_set_timeout(cases, 300);
-    tcase_add_test(cases, every_verb_takes_a_chain_of_a_thousand_forks);
+    tcase_add_test(cases, every_verb_accepts_a_chain_of_a_thousand_forks);
     tcase_add_test(cases, a_bundle_of_a_chain_of_a_thousand_forks_is_imported);
     tcase_add_test(cases, a_session_has_at_most_1024_ancestors);
-    tcase_add_test(cases, a_chain_that_is_longer_is_named_and_the_rest_is_answered);
+    tcase_add_test(cases, a_longer_chain_is_reported_and_other_sessions_are_answered);
     return suite;
 }

@@ -18,7 +18,7 @@ static void setup(void)
         "append", "s1");
 }
 
-START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
+START_TEST(a_converted_session_gives_the_same_answers)
 {
     CLI(&cli, NULL, "cat", "s1");
     char *before = strdup(cli.out);
@@ -45,8 +45,8 @@ START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
 }
 END_TEST
 
-/* The snapshot is of the journal that was replaced: nobody dropped it. */
-START_TEST(what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage)
+/* The snapshot belongs to the replaced journal; no process has dropped it. */
+START_TEST(a_snapshot_left_by_an_interrupted_conversion_is_not_damage)
 {
     static const char *const files[] = {"sessions.db", "sessions.db-wal"};
     char *bytes[2];
@@ -71,13 +71,13 @@ START_TEST(what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage)
     ck_assert_ptr_nonnull(strstr(cli.out, "nothing found"));
     CLI(&cli, NULL, "verify", "--replay");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    CLI(&cli, NULL, "snapshot", "s1"); /* the next one takes the stale one away */
+    CLI(&cli, NULL, "snapshot", "s1"); /* the next snapshot removes the stale one */
     CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
     ck_assert_ptr_null(strstr(cli.out, "another journal"));
 }
 END_TEST
 
-START_TEST(what_cannot_be_converted_is_refused)
+START_TEST(a_conversion_of_a_missing_or_damaged_session_is_refused)
 {
     size_t len;
     CLI(&cli, NULL, "convert", "s1");
@@ -99,8 +99,8 @@ Suite *suite_convert(void)
 {
     Suite *suite = suite_create("convert");
     TCase *convert = suite_case(suite, "convert", setup, cli_teardown);
-    tcase_add_test(convert, a_converted_session_says_what_was_proved_and_answers_the_same);
-    tcase_add_test(convert, what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage);
-    tcase_add_test(convert, what_cannot_be_converted_is_refused);
+    tcase_add_test(convert, a_converted_session_gives_the_same_answers);
+    tcase_add_test(convert, a_snapshot_left_by_an_interrupted_conversion_is_not_damage);
+    tcase_add_test(convert, a_conversion_of_a_missing_or_damaged_session_is_refused);
     return suite;
 }

@@ -14,7 +14,7 @@
 
 #define EVENT "{\"type\":\"note.added\",\"data\":{\"n\":1}}\n"
 
-START_TEST(what_is_deleted_says_so_and_is_gone_from_everywhere)
+START_TEST(a_deleted_session_is_missing_from_journals_and_tables)
 {
     CLI(&cli, EVENT EVENT, "append", "s1");
     CLI(&cli, EVENT, "append", "s2");
@@ -36,7 +36,7 @@ START_TEST(what_is_deleted_says_so_and_is_gone_from_everywhere)
 }
 END_TEST
 
-START_TEST(several_are_deleted_though_one_of_them_is_not_there)
+START_TEST(delete_skips_a_missing_session_and_deletes_the_others)
 {
     CLI(&cli, NULL, "delete", "s1");
     cli_assert_refused(&cli, EXIT_STORAGE, "no store at");
@@ -56,9 +56,8 @@ START_TEST(several_are_deleted_though_one_of_them_is_not_there)
 }
 END_TEST
 
-/* A writer that stays open gives the session up when it is asked to; its next line begins it
- * anew. */
-START_TEST(a_session_is_taken_from_the_process_that_writes_it)
+/* An open writer gives the session up on request; its next line begins a new session. */
+START_TEST(delete_takes_a_session_from_the_process_that_writes_it)
 {
     int input, output, how;
     char answers[100] = "";
@@ -84,7 +83,7 @@ START_TEST(a_session_is_taken_from_the_process_that_writes_it)
 }
 END_TEST
 
-/* On a terminal, with an answer typed; the exit status, and text what was shown. */
+/* Run it on a terminal and type an answer: returns the exit status and sets text to the screen. */
 static int delete_on_a_terminal(const char *answer, char *text, size_t room)
 {
     size_t len = 0;
@@ -107,7 +106,7 @@ static int delete_on_a_terminal(const char *answer, char *text, size_t room)
     return WEXITSTATUS(how);
 }
 
-START_TEST(on_a_terminal_it_asks_and_takes_only_yes_for_yes)
+START_TEST(on_a_terminal_delete_asks_and_accepts_only_yes)
 {
     char text[2000];
     CLI(&cli, EVENT, "append", "s1");
@@ -121,12 +120,12 @@ START_TEST(on_a_terminal_it_asks_and_takes_only_yes_for_yes)
 }
 END_TEST
 
-/* ---- What is left ---- */
+/* ---- Leftovers ---- */
 
-/* No word of it begins so in the other sessions. */
+/* No word of the other sessions begins like this. */
 #define SECRET "qwxzv"
 
-/* count messages of a session, with words that begin with this. */
+/* Append count messages to a session, with words that begin with word. */
 static void append_words(const char *session, const char *word, unsigned from, unsigned count)
 {
     char *text = malloc((size_t)400 * count);
@@ -148,7 +147,8 @@ static void ck_no_secret(void)
     ck_assert_msg(grep_tree(cli.store, SECRET, name, sizeof name) == 0, "it is in %s", name);
 }
 
-/* Three sessions that grow by turns, so that they share pages; with all that is made of them. */
+/* Three sessions that grow in turn, so that they share pages; with tables, a snapshot, an artifact
+ * and the search index. */
 static void fill_store(void)
 {
     CLI(&cli, NULL, "pack", "enable", "lionagi");
@@ -163,14 +163,14 @@ static void fill_store(void)
     file_write(tmpdir_path(&cli.dir, "artifact"), SECRET " artifact", 14);
     CLI(&cli, NULL, "artifact", "put", "b", tmpdir_path(&cli.dir, "artifact"));
     CLI(&cli, NULL, "search", "--count", SECRET "*");
-    /* A bundle was taken over, and its process was killed. */
+    /* Leftover of an import of a bundle whose process was killed. */
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/.importing-0123456789abcdef"), 0700), 0);
     file_write(tmpdir_path(&cli.dir, "store/.importing-0123456789abcdef/b.jsonl"), SECRET,
                strlen(SECRET));
     ck_assert_uint_ge(grep_tree(cli.store, SECRET, NULL, 0), 5);
 }
 
-START_TEST(nothing_of_a_deleted_session_is_left_in_any_file)
+START_TEST(no_file_contains_content_of_a_deleted_session)
 {
     fill_store();
     if (_i == 0) {
@@ -192,7 +192,7 @@ START_TEST(nothing_of_a_deleted_session_is_left_in_any_file)
 }
 END_TEST
 
-/* A process that has the store open, and gave the session to another one. */
+/* A process that keeps the store open after another process took its session. */
 static pid_t start_owner(int *out_input, int *out_output)
 {
     static const char line[] = "{\"type\":\"note.added\",\"data\":\"" SECRET "\"}\n";
@@ -214,7 +214,7 @@ static void end_owner(pid_t owner, int input, int output)
     ck_assert_int_eq(waitpid(owner, &how, 0), owner);
 }
 
-START_TEST(a_process_that_has_the_store_open_keeps_nothing_either)
+START_TEST(a_process_with_an_open_store_keeps_no_content_of_a_deleted_session)
 {
     int input, output;
     pid_t owner = start_owner(&input, &output);
@@ -225,7 +225,7 @@ START_TEST(a_process_that_has_the_store_open_keeps_nothing_either)
 }
 END_TEST
 
-START_TEST(what_a_stopped_process_still_has_is_told_and_goes_when_that_does)
+START_TEST(delete_names_a_stopped_process_whose_log_is_wiped_when_it_continues_or_ends)
 {
     int input, output, how;
     char holder[40];
@@ -247,7 +247,7 @@ START_TEST(what_a_stopped_process_still_has_is_told_and_goes_when_that_does)
 }
 END_TEST
 
-START_TEST(of_many_deletions_a_stopped_process_is_told_once)
+START_TEST(several_deletions_name_a_stopped_process_once)
 {
     static const char created[] =
         "{\"type\":\"session.created\",\"data\":{},\"ts\":\"2020-01-01T00:00:00Z\"}\n";
@@ -276,14 +276,14 @@ Suite *suite_delete(void)
 {
     Suite *suite = suite_create("delete");
     TCase *delete = suite_case(suite, "delete", cli_setup, cli_teardown);
-    tcase_add_test(delete, what_is_deleted_says_so_and_is_gone_from_everywhere);
-    tcase_add_test(delete, several_are_deleted_though_one_of_them_is_not_there);
-    tcase_add_test(delete, a_session_is_taken_from_the_process_that_writes_it);
-    tcase_add_test(delete, on_a_terminal_it_asks_and_takes_only_yes_for_yes);
-    tcase_add_loop_test(delete, nothing_of_a_deleted_session_is_left_in_any_file, 0, 2);
-    tcase_add_test(delete, a_process_that_has_the_store_open_keeps_nothing_either);
-    tcase_add_loop_test(delete, what_a_stopped_process_still_has_is_told_and_goes_when_that_does, 0,
-                        2);
-    tcase_add_loop_test(delete, of_many_deletions_a_stopped_process_is_told_once, 0, 2);
+    tcase_add_test(delete, a_deleted_session_is_missing_from_journals_and_tables);
+    tcase_add_test(delete, delete_skips_a_missing_session_and_deletes_the_others);
+    tcase_add_test(delete, delete_takes_a_session_from_the_process_that_writes_it);
+    tcase_add_test(delete, on_a_terminal_delete_asks_and_accepts_only_yes);
+    tcase_add_loop_test(delete, no_file_contains_content_of_a_deleted_session, 0, 2);
+    tcase_add_test(delete, a_process_with_an_open_store_keeps_no_content_of_a_deleted_session);
+    tcase_add_loop_test(
+        delete, delete_names_a_stopped_process_whose_log_is_wiped_when_it_continues_or_ends, 0, 2);
+    tcase_add_loop_test(delete, several_deletions_name_a_stopped_process_once, 0, 2);
     return suite;
 }

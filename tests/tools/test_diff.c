@@ -39,7 +39,7 @@ START_TEST(diff_shows_people_each_row_that_changed_and_its_columns)
 }
 END_TEST
 
-START_TEST(diff_by_times_is_diff_by_the_seqs_that_they_mean)
+START_TEST(diff_by_times_equals_diff_by_the_matching_seqs)
 {
     CLI(&cli, NULL, "diff", "s", "2", "3", "--json");
     char *by_seq = strdup(cli.out);
@@ -52,7 +52,7 @@ START_TEST(diff_by_times_is_diff_by_the_seqs_that_they_mean)
 }
 END_TEST
 
-START_TEST(the_patch_makes_the_one_replay_from_the_other)
+START_TEST(the_patch_turns_one_state_into_the_other)
 {
     static const char *const pairs[][2] = {
         {"0", "4"}, {"4", "0"}, {"1", "3"}, {"3", "2"}, {"2", "2"}};
@@ -70,7 +70,7 @@ START_TEST(the_patch_makes_the_one_replay_from_the_other)
 }
 END_TEST
 
-START_TEST(diff_as_json_has_the_digits_of_replay)
+START_TEST(diff_and_replay_print_the_same_digits)
 {
     static const char *const costs[] = {"\"cost_usd\":2.0", "\"cost_usd\":0.1"};
     CLI(&cli,
@@ -89,7 +89,7 @@ START_TEST(diff_as_json_has_the_digits_of_replay)
 }
 END_TEST
 
-START_TEST(diff_refuses_what_is_no_moment_of_the_session)
+START_TEST(diff_refuses_a_seq_or_time_outside_of_the_session)
 {
     CLI(&cli, NULL, "diff", "s", "2", "5");
     cli_assert_refused(&cli, 1, "no event 5");
@@ -136,10 +136,10 @@ Suite *suite_diff(void)
     Suite *suite = suite_create("diff");
     TCase *tc = suite_case(suite, "diff", setup, cli_teardown);
     tcase_add_test(tc, diff_shows_people_each_row_that_changed_and_its_columns);
-    tcase_add_test(tc, diff_by_times_is_diff_by_the_seqs_that_they_mean);
-    tcase_add_test(tc, the_patch_makes_the_one_replay_from_the_other);
-    tcase_add_test(tc, diff_as_json_has_the_digits_of_replay);
-    tcase_add_test(tc, diff_refuses_what_is_no_moment_of_the_session);
+    tcase_add_test(tc, diff_by_times_equals_diff_by_the_matching_seqs);
+    tcase_add_test(tc, the_patch_turns_one_state_into_the_other);
+    tcase_add_test(tc, diff_and_replay_print_the_same_digits);
+    tcase_add_test(tc, diff_refuses_a_seq_or_time_outside_of_the_session);
     tcase_add_test(tc, two_sessions_are_compared);
     return suite;
 }

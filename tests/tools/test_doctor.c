@@ -21,7 +21,7 @@ static bool has_line(const char *check, const char *result)
     return strstr(cli.out, line) != NULL;
 }
 
-START_TEST(a_store_that_is_well_has_no_warning_of_its_own)
+START_TEST(a_sound_store_has_no_warning)
 {
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "doctor", "--json");
@@ -36,7 +36,7 @@ START_TEST(a_store_that_is_well_has_no_warning_of_its_own)
 }
 END_TEST
 
-START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do)
+START_TEST(doctor_warns_of_a_damaged_end_foreign_access_and_leftovers)
 {
     size_t len;
     CLI(&cli, "{\"n\":\"one\"}\n{\"n\":\"two\"}\n", "append", "s1", "--type", "n");
@@ -62,11 +62,11 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
 }
 END_TEST
 
-START_TEST(a_store_that_its_group_may_write_is_shared_on_purpose)
+START_TEST(doctor_accepts_a_store_that_its_group_may_write)
 {
     static const struct {
         mode_t mode;
-        const char *advice; /* NULL: it is well */
+        const char *advice; /* NULL: no warning */
     } cases[] = {
         {02770, NULL}, {0770, NULL}, {0700, NULL}, {0750, "chmod 700"}, {0775, "chmod o-rwx"}};
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
@@ -80,9 +80,9 @@ START_TEST(a_store_that_its_group_may_write_is_shared_on_purpose)
 }
 END_TEST
 
-/* A hole behind the events, longer than is searched for the last of them: no stray, and not in
- * order. */
-START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
+/* A hole after the events, longer than the part that is searched for the last event: the journal is
+ * not a stray, and not sound. */
+START_TEST(a_journal_that_ends_in_a_long_hole_is_damaged)
 {
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     const char *journal = tmpdir_path(&cli.dir, "store/events/s1.jsonl");
@@ -93,7 +93,7 @@ START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
 }
 END_TEST
 
-START_TEST(doctor_says_which_snapshots_are_overdue)
+START_TEST(doctor_lists_overdue_snapshots)
 {
     annal_store *store = NULL;
     annal_writer *writer = NULL;
@@ -116,7 +116,7 @@ START_TEST(doctor_says_which_snapshots_are_overdue)
 }
 END_TEST
 
-START_TEST(doctor_names_the_process_that_has_a_commit_log)
+START_TEST(doctor_names_the_process_that_owns_a_commit_log)
 {
     int input, output, status;
     char ack[40], owner[60];
@@ -134,7 +134,7 @@ START_TEST(doctor_names_the_process_that_has_a_commit_log)
 }
 END_TEST
 
-START_TEST(the_probe_measures_and_leaves_no_file)
+START_TEST(the_disk_probe_measures_syncs_and_leaves_no_file)
 {
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "doctor", "--disk", "--json");
@@ -157,7 +157,7 @@ static struct disk_probe judged(double write_us, double sync_us, int rotational)
     return probe;
 }
 
-START_TEST(a_sync_is_suspicious_when_it_costs_nothing_or_less_than_a_turn)
+START_TEST(a_sync_faster_than_the_disk_can_be_is_suspicious)
 {
     ck_assert(judged(1, 1.5, 0).suspicious);
     ck_assert(judged(5, 4, 0).suspicious);
@@ -177,15 +177,15 @@ Suite *suite_doctor(void)
 {
     Suite *suite = suite_create("doctor");
     TCase *store = suite_case(suite, "store", cli_setup, cli_teardown);
-    tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
-    tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
-    tcase_add_test(store, a_store_that_its_group_may_write_is_shared_on_purpose);
-    tcase_add_test(store, a_journal_at_whose_end_nothing_proves_itself_is_damaged);
-    tcase_add_test(store, doctor_says_which_snapshots_are_overdue);
-    tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);
+    tcase_add_test(store, a_sound_store_has_no_warning);
+    tcase_add_test(store, doctor_warns_of_a_damaged_end_foreign_access_and_leftovers);
+    tcase_add_test(store, doctor_accepts_a_store_that_its_group_may_write);
+    tcase_add_test(store, a_journal_that_ends_in_a_long_hole_is_damaged);
+    tcase_add_test(store, doctor_lists_overdue_snapshots);
+    tcase_add_test(store, doctor_names_the_process_that_owns_a_commit_log);
 
     TCase *disk = suite_case(suite, "disk", cli_setup, cli_teardown);
-    tcase_add_test(disk, the_probe_measures_and_leaves_no_file);
-    tcase_add_test(disk, a_sync_is_suspicious_when_it_costs_nothing_or_less_than_a_turn);
+    tcase_add_test(disk, the_disk_probe_measures_syncs_and_leaves_no_file);
+    tcase_add_test(disk, a_sync_faster_than_the_disk_can_be_is_suspicious);
     return suite;
 }

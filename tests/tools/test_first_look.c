@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the first screens say of sessions: ls, search, report, diff. */
+/* The first screens that a user sees: ls, search, report, diff. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/screen.h"
@@ -52,7 +52,7 @@ START_TEST(ls_shows_the_agent_on_a_narrow_terminal)
 }
 END_TEST
 
-START_TEST(health_says_that_requests_failed_and_that_lines_were_unreadable)
+START_TEST(ls_counts_failed_requests_and_unreadable_lines_as_health)
 {
     DONE_WITH(&cli, refused, "append", ID);
     DONE(&cli, "ls");
@@ -66,7 +66,7 @@ START_TEST(health_says_that_requests_failed_and_that_lines_were_unreadable)
 }
 END_TEST
 
-START_TEST(a_report_names_the_requests_that_failed)
+START_TEST(a_report_lists_failed_requests)
 {
     DONE(&cli, "report", ID);
     ASSERT_NOT("Requests that failed");
@@ -80,7 +80,7 @@ START_TEST(a_report_names_the_requests_that_failed)
 }
 END_TEST
 
-START_TEST(of_a_traceback_a_report_shows_what_failed)
+START_TEST(a_report_shows_the_last_error_of_a_traceback)
 {
     DONE_WITH(&cli,
               "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Bash\"}}\n"
@@ -97,7 +97,7 @@ START_TEST(of_a_traceback_a_report_shows_what_failed)
 }
 END_TEST
 
-START_TEST(signs_of_costs_are_explained_where_they_are_shown)
+START_TEST(ls_and_report_explain_the_signs_of_their_costs)
 {
     DONE(&cli, "report", ID);
     ASSERT_OUT("\n-   unknown: the log gives no cost, and no price is known\n"
@@ -140,7 +140,7 @@ START_TEST(the_models_of_2026_have_a_price)
 }
 END_TEST
 
-START_TEST(report_and_search_take_an_agent_and_a_model_as_ls_does)
+START_TEST(report_and_search_filter_by_agent_and_model_like_ls)
 {
     DONE(&cli, "report", "--agent", "claude");
     ASSERT_OUT("Tides");
@@ -169,7 +169,7 @@ START_TEST(a_hit_names_agent_and_title_of_its_session)
 }
 END_TEST
 
-START_TEST(a_phrase_that_is_nowhere_is_searched_for_as_its_words)
+START_TEST(search_looks_for_the_words_of_a_phrase_that_it_cannot_find)
 {
     CLI(&cli, NULL, "search", "pull request");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
@@ -180,7 +180,7 @@ START_TEST(a_phrase_that_is_nowhere_is_searched_for_as_its_words)
 }
 END_TEST
 
-START_TEST(what_a_log_without_times_used_is_of_no_day)
+START_TEST(a_report_lists_usage_without_a_time_under_no_time)
 {
     DONE_WITH(&cli,
               "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
@@ -195,7 +195,7 @@ START_TEST(what_a_log_without_times_used_is_of_no_day)
 }
 END_TEST
 
-START_TEST(a_log_without_times_is_in_a_range_by_the_time_of_its_file)
+START_TEST(a_range_includes_a_log_without_times_by_the_time_of_its_file)
 {
     DONE_WITH(&cli,
               "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
@@ -212,7 +212,7 @@ START_TEST(a_log_without_times_is_in_a_range_by_the_time_of_its_file)
 }
 END_TEST
 
-START_TEST(a_time_that_cannot_be_right_makes_no_day_of_its_own)
+START_TEST(a_report_adds_an_implausible_time_to_a_plausible_day)
 {
     DONE_WITH(&cli,
               "{\"type\":\"agent.turn.usage\",\"ts\":\"1970-01-01T00:00:09Z\",\"data\":{\"input_"
@@ -229,7 +229,7 @@ START_TEST(a_time_that_cannot_be_right_makes_no_day_of_its_own)
 }
 END_TEST
 
-START_TEST(an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty)
+START_TEST(an_import_reports_unreadable_lines_and_empty_files)
 {
     static const char log[] = "{\"type\":\"n\"}\nno JSON\n\n{\"type\":\"m\"}\n{half\n";
     const char *path = tmpdir_path(&cli.dir, "damaged.jsonl");
@@ -246,7 +246,7 @@ START_TEST(an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty)
 }
 END_TEST
 
-/* What the command prints on a terminal. */
+/* Assert what the command prints, and does not print, on a terminal. */
 static void assert_screen(const char *const *words, const char *has, const char *has_not)
 {
     static struct screen screen;
@@ -257,7 +257,7 @@ static void assert_screen(const char *const *words, const char *has, const char 
     screen_done(&screen);
 }
 
-START_TEST(on_a_terminal_events_are_few_and_no_records_unless_asked_for)
+START_TEST(on_a_terminal_cat_and_query_print_few_events_and_no_records)
 {
     char lines[24 * 32] = "";
     for (int i = 1; i <= 24; i++)
@@ -289,7 +289,7 @@ END_TEST
     "\"command\":\"git diff 368750cee35f31935640a34ad199e889fc60f1a8 --stat && git diff "          \
     "HEAD~1 -- tools/import/formats/claude-code.sql | head " command "\"}}}\n"
 
-START_TEST(diff_shows_calls_from_where_they_differ)
+START_TEST(diff_shows_calls_from_their_first_difference)
 {
     DONE_WITH(&cli, CALL("one"), "append", "diff-a");
     DONE_WITH(&cli, CALL("two"), "append", "diff-b");
@@ -305,19 +305,19 @@ Suite *suite_first_look(void)
     Suite *suite = suite_create("first_look");
     TCase *all = suite_case(suite, "all", setup, cli_teardown);
     tcase_add_test(all, ls_shows_the_agent_on_a_narrow_terminal);
-    tcase_add_test(all, health_says_that_requests_failed_and_that_lines_were_unreadable);
-    tcase_add_test(all, a_report_names_the_requests_that_failed);
-    tcase_add_test(all, of_a_traceback_a_report_shows_what_failed);
-    tcase_add_test(all, signs_of_costs_are_explained_where_they_are_shown);
+    tcase_add_test(all, ls_counts_failed_requests_and_unreadable_lines_as_health);
+    tcase_add_test(all, a_report_lists_failed_requests);
+    tcase_add_test(all, a_report_shows_the_last_error_of_a_traceback);
+    tcase_add_test(all, ls_and_report_explain_the_signs_of_their_costs);
     tcase_add_test(all, the_models_of_2026_have_a_price);
-    tcase_add_test(all, report_and_search_take_an_agent_and_a_model_as_ls_does);
+    tcase_add_test(all, report_and_search_filter_by_agent_and_model_like_ls);
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
-    tcase_add_test(all, a_phrase_that_is_nowhere_is_searched_for_as_its_words);
-    tcase_add_test(all, what_a_log_without_times_used_is_of_no_day);
-    tcase_add_test(all, a_log_without_times_is_in_a_range_by_the_time_of_its_file);
-    tcase_add_test(all, a_time_that_cannot_be_right_makes_no_day_of_its_own);
-    tcase_add_test(all, an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty);
-    tcase_add_test(all, on_a_terminal_events_are_few_and_no_records_unless_asked_for);
-    tcase_add_test(all, diff_shows_calls_from_where_they_differ);
+    tcase_add_test(all, search_looks_for_the_words_of_a_phrase_that_it_cannot_find);
+    tcase_add_test(all, a_report_lists_usage_without_a_time_under_no_time);
+    tcase_add_test(all, a_range_includes_a_log_without_times_by_the_time_of_its_file);
+    tcase_add_test(all, a_report_adds_an_implausible_time_to_a_plausible_day);
+    tcase_add_test(all, an_import_reports_unreadable_lines_and_empty_files);
+    tcase_add_test(all, on_a_terminal_cat_and_query_print_few_events_and_no_records);
+    tcase_add_test(all, diff_shows_calls_from_their_first_difference);
     return suite;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Journals whose hashes are right and whose lines are not: what somebody writes who may write in
- * events/. Each costs its own line; every question is answered for the rest, and names it.
+ * Journals with valid hashes and malformed lines, as any program with write access to events/ can
+ * write. A malformed line costs only itself; every verb answers for the rest, and reports it.
  */
 #include "journal/codec.h"
 #include "tests/support/runner.h"
@@ -16,15 +16,15 @@
 #define X66  X10 X10 X10 X10 X10 X10 "xxxxxx"
 #define X210 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10 X10
 
-/* One field of the third of five events. */
+/* Malformed field of the third of five events. */
 static const struct {
     const char *name, *type, *id, *cause, *data, *msgpack;
-    unsigned depth; /* of data: arrays in arrays */
-    bool long_data; /* and much text before it */
+    unsigned depth; /* depth of nested arrays in data */
+    bool long_data; /* with much text before data */
     uint64_t seq;
     int64_t ts_us;
-    unsigned lost;     /* events that no question returns */
-    bool msgpack_only; /* JSON lines have no spelling for it */
+    unsigned lost;     /* events that no verb returns */
+    bool msgpack_only; /* JSON lines cannot express it */
 
 } events[] = {
     {.name = "a type of 66 bytes", .type = X66, .lost = 1},
@@ -60,7 +60,7 @@ static const struct {
     {.name = "data of 300 KiB that is no JSON", .data = "no", .long_data = true, .lost = 1},
 };
 
-/* A field of the header: the whole file is not the journal of this session, or has no header. */
+/* Malformed field of the header: the file has no valid header, or belongs to another session. */
 static const struct {
     const char *name, *session, *fork;
     uint64_t fork_seq;
@@ -104,7 +104,7 @@ static void forge_event(struct forgery *forgery, const annal_draft *given, uint6
     ck_assert_int_eq(forgery->codec->encode_event(&forgery->bytes, &draft, &place, &forgery->h), 0);
 }
 
-/* The data of the event, in room if it is not given as it is. */
+/* Data of the event; built in room if the table does not give it. */
 static annal_slice odd_data(size_t i, bool json, char room[400 << 10])
 {
     if (events[i].depth > 0) {
@@ -128,7 +128,7 @@ static const char *journal_of(const struct codec *codec)
     return tmpdir_path(&cli.dir, inside);
 }
 
-/* Into events/, as the journal of session bad. */
+/* Write it to events/, as the journal of session bad. */
 static void put_journal(struct forgery *forgery)
 {
     file_write(journal_of(forgery->codec), forgery->bytes.ptr, forgery->bytes.len);
@@ -146,11 +146,11 @@ static void begin(void)
               "message.user");
 }
 
-/* Each is asked; with an exit status of 0 or 1, and what it says of the sound session. */
+/* Verbs to run: each must exit with status 0 or 1, and answer for the sound session. */
 static const struct {
     const char *words[6];
     const char *answer; /* of the session good */
-    /* and the damage, with exit status 1: of a line, and of a whole journal */
+    /* reports damage, with exit status 1: of a line; of a whole journal */
     bool names_line, names_journal;
 } questions[] = {
     {.words = {"ls"}, .answer = "good", .names_line = true},
@@ -178,7 +178,7 @@ static const struct {
     {.words = {"artifact", "sweep", "--dry-run"}},
     {.words = {"doctor"}, .answer = "bad", .names_line = true, .names_journal = true},
     {.words = {"verify"}, .answer = "bad", .names_line = true, .names_journal = true},
-    /* the damaged one */
+    /* the damaged session */
     {.words = {"show", "bad"}, .names_line = true},
     {.words = {"show", "bad", "--json"}, .names_line = true},
     {.words = {"query", "bad", "--json"}, .names_line = true},
@@ -191,7 +191,7 @@ static const struct {
     {.words = {"fork", "bad", "--at", "1", "--to", "child"}},
 };
 
-/* Of each journal a fifth of the questions, and verify. */
+/* Run verify and a fifth of the questions. */
 static void ask(const char *name, bool of_line)
 {
     static size_t turn;
@@ -230,7 +230,7 @@ static void ck_count(const char *name, unsigned lost)
     ck_assert_msg(strcmp(cli.out, want) == 0, "%s: %s, not %s", name, cli.out, want);
 }
 
-START_TEST(a_line_whose_hash_is_right_and_whose_content_is_not_costs_that_line)
+START_TEST(a_malformed_line_with_a_valid_hash_costs_only_itself)
 {
     char *room = malloc(400 << 10);
     begin();
@@ -260,7 +260,7 @@ START_TEST(a_line_whose_hash_is_right_and_whose_content_is_not_costs_that_line)
 }
 END_TEST
 
-START_TEST(a_header_whose_hash_is_right_and_whose_content_is_not_costs_its_session)
+START_TEST(a_malformed_header_with_a_valid_hash_costs_only_its_session)
 {
     begin();
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
@@ -284,7 +284,7 @@ Suite *suite_forged(void)
 {
     Suite *suite = suite_create("forged");
     TCase *tests = suite_case(suite, "lines", cli_setup, cli_teardown);
-    tcase_add_test(tests, a_line_whose_hash_is_right_and_whose_content_is_not_costs_that_line);
-    tcase_add_test(tests, a_header_whose_hash_is_right_and_whose_content_is_not_costs_its_session);
+    tcase_add_test(tests, a_malformed_line_with_a_valid_hash_costs_only_itself);
+    tcase_add_test(tests, a_malformed_header_with_a_valid_hash_costs_only_its_session);
     return suite;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* p has 5 events, f is a fork of it at 3 with one of its own, g one of f at its end. */
+/* p has 5 events; f is a fork of p at 3 with an event of its own; g is a fork of f at its end. */
 static void setup(void)
 {
     cli_setup();
@@ -17,7 +17,7 @@ static void setup(void)
     CLI(&cli, NULL, "fork", "f", "g", "--format", "msgpack", "--json");
 }
 
-/* The data of the events that were printed, in order. */
+/* Collect the data of the printed events, in order. */
 static const char *numbers(void)
 {
     static char text[200];
@@ -29,7 +29,7 @@ static const char *numbers(void)
     return text;
 }
 
-START_TEST(a_fork_says_what_the_two_have_in_common)
+START_TEST(fork_prints_how_many_events_are_shared)
 {
     ck_assert_str_eq(cli.out, "{\"session_id\":\"g\",\"parent_session_id\":\"f\","
                               "\"forked_at_seq\":4,\"format\":\"msgpack\"}\n");
@@ -40,7 +40,7 @@ START_TEST(a_fork_says_what_the_two_have_in_common)
 }
 END_TEST
 
-START_TEST(a_fork_is_read_and_asked_as_one_history)
+START_TEST(a_fork_is_read_and_queried_as_one_history)
 {
     CLI(&cli, "90\n", "append", "g", "--type", "n");
     ck_assert_str_eq(cli.out, "{\"seq\":5}\n");
@@ -54,7 +54,7 @@ START_TEST(a_fork_is_read_and_asked_as_one_history)
     CLI(&cli, NULL, "query", "g", "--count");
     ck_assert_str_eq(cli.out, "5\n");
     CLI(&cli, NULL, "query", "--count");
-    ck_assert_str_eq(cli.out, "7\n"); /* each once */
+    ck_assert_str_eq(cli.out, "7\n"); /* each event once */
     CLI(&cli, NULL, "tail", "g");
     ck_assert_str_eq(numbers(), "1 2 3 70 90 ");
     CLI(&cli, NULL, "replay", "g", "--at", "4", "--sql", "SELECT events FROM sessions", "--json");
@@ -68,7 +68,7 @@ START_TEST(a_fork_is_read_and_asked_as_one_history)
 }
 END_TEST
 
-/* t has eight events, a second between them; k is a fork of it at 6 with one of its own, later. */
+/* t has eight events, a second apart; k is a fork of t at 6 with a later event of its own. */
 static void forked_in_time(void)
 {
     struct buf lines = {0};
@@ -85,7 +85,7 @@ static void forked_in_time(void)
     annal__buf_done(&lines);
 }
 
-START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
+START_TEST(times_in_a_fork_refer_to_its_whole_history)
 {
     forked_in_time();
     CLI(&cli, NULL, "replay", "t", "--at", "3", "--hash");
@@ -105,7 +105,7 @@ START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
 }
 END_TEST
 
-START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
+START_TEST(show_and_ls_name_the_parents_of_forks)
 {
     DONE(&cli, "show", "g");
     ck_assert_ptr_nonnull(strstr(cli.out, "fork of              f, up to event 4\n"
@@ -129,7 +129,7 @@ START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
 }
 END_TEST
 
-START_TEST(what_cannot_be_forked_is_refused)
+START_TEST(a_fork_of_a_missing_session_or_event_is_refused)
 {
     CLI(&cli, NULL, "fork", "p");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
@@ -146,7 +146,7 @@ START_TEST(what_cannot_be_forked_is_refused)
 }
 END_TEST
 
-START_TEST(verify_finds_a_parent_that_is_another_one)
+START_TEST(verify_reports_a_parent_with_another_history)
 {
     size_t len = 0;
     DONE(&cli, "convert", "g", "--format", "jsonl");
@@ -155,7 +155,7 @@ START_TEST(verify_finds_a_parent_that_is_another_one)
     DONE(&cli, "delete", "g", "f", "p");
     CLI(&cli, "1\n2\n3\n", "append", "p", "--type", "n");
     CLI(&cli, NULL, "fork", "p", "f");
-    cli_journal_write(&cli, "p", journal, len); /* a restore of what stood there before */
+    cli_journal_write(&cli, "p", journal, len); /* restores the earlier journal */
     CLI(&cli, NULL, "verify", "f");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "another history there"));
@@ -175,11 +175,11 @@ Suite *suite_fork(void)
 {
     Suite *suite = suite_create("fork");
     TCase *tcase = suite_case(suite, "fork", setup, cli_teardown);
-    tcase_add_test(tcase, a_fork_says_what_the_two_have_in_common);
-    tcase_add_test(tcase, a_fork_is_read_and_asked_as_one_history);
-    tcase_add_test(tcase, a_time_in_a_fork_is_one_of_its_whole_history);
-    tcase_add_test(tcase, show_and_ls_tell_who_is_a_fork_of_whom);
-    tcase_add_test(tcase, what_cannot_be_forked_is_refused);
-    tcase_add_test(tcase, verify_finds_a_parent_that_is_another_one);
+    tcase_add_test(tcase, fork_prints_how_many_events_are_shared);
+    tcase_add_test(tcase, a_fork_is_read_and_queried_as_one_history);
+    tcase_add_test(tcase, times_in_a_fork_refer_to_its_whole_history);
+    tcase_add_test(tcase, show_and_ls_name_the_parents_of_forks);
+    tcase_add_test(tcase, a_fork_of_a_missing_session_or_event_is_refused);
+    tcase_add_test(tcase, verify_reports_a_parent_with_another_history);
     return suite;
 }

@@ -11,8 +11,8 @@
 
 extern struct library library_archive;
 
-/* The loader of the system takes the first file of that name; this one is empty. */
-START_TEST(without_its_library_a_verb_says_so_and_the_others_work)
+/* The loader of the system takes the first file with that name; this file is empty. */
+START_TEST(without_its_library_a_verb_is_refused_and_the_others_work)
 {
     char name[100];
     snprintf(name, sizeof name, "libraries/%s", library_archive.file);
@@ -33,6 +33,6 @@ Suite *suite_loaded(void)
 {
     Suite *suite = suite_create("loaded");
     TCase *tcase = suite_case(suite, "loaded", cli_setup, cli_teardown);
-    tcase_add_test(tcase, without_its_library_a_verb_says_so_and_the_others_work);
+    tcase_add_test(tcase, without_its_library_a_verb_is_refused_and_the_others_work);
     return suite;
 }

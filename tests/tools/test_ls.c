@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What annal ls shows of sessions, and how sessions are named on the command line. */
+/* annal ls, and prefixes of session ids on the command line. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -28,7 +28,7 @@ static void begin(void)
     cli_assert_done(&cli);
 }
 
-/* The ids that --json prints, in order. */
+/* Assert the order of the ids that --json prints. */
 static void ck_order(const char *want)
 {
     char got[200] = "";
@@ -79,7 +79,7 @@ START_TEST(a_tree_shows_sub_agents_and_forks_below_their_parent)
 }
 END_TEST
 
-START_TEST(a_title_is_one_line_and_has_room_before_other_columns)
+START_TEST(ls_prints_a_title_on_one_line_and_keeps_it_on_a_narrow_terminal)
 {
     begin();
     CLI(&cli, NULL, "ls");
@@ -93,7 +93,7 @@ START_TEST(a_title_is_one_line_and_has_room_before_other_columns)
 }
 END_TEST
 
-START_TEST(a_long_id_is_cut_on_a_terminal_and_nowhere_else)
+START_TEST(a_long_id_is_cut_only_on_a_terminal)
 {
     char id[91];
     memset(id, 'a', 90);
@@ -110,7 +110,7 @@ START_TEST(a_long_id_is_cut_on_a_terminal_and_nowhere_else)
 }
 END_TEST
 
-START_TEST(on_a_terminal_a_session_is_the_letters_that_no_other_begins_with)
+START_TEST(on_a_terminal_ls_prints_the_shortest_unique_prefix_of_an_id)
 {
 #define UUID(last) "019cae51-7a10-7c33-9d02-4be0a1f35c" last
     static const char *const ids[] = {UUID("70"), UUID("70.agent-1"), UUID("70.agent-2"),
@@ -128,7 +128,7 @@ START_TEST(on_a_terminal_a_session_is_the_letters_that_no_other_begins_with)
 }
 END_TEST
 
-START_TEST(a_cost_says_what_it_is_the_cost_of)
+START_TEST(a_cost_is_marked_if_it_is_computed_or_covers_part_of_the_tokens)
 {
     CLI(&cli, "{\"input_tokens\":200000,\"model\":\"x\"}", "append", "none", "--type",
         "agent.turn.usage");
@@ -149,13 +149,13 @@ START_TEST(a_cost_says_what_it_is_the_cost_of)
     CLI(&cli, NULL, "show", "some");
     ck_assert_ptr_nonnull(strstr(cli.out, "\ncost                 $1.50 of 25%\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\nof N%   the cost of N% of the tokens"));
-    ck_assert_ptr_null(strstr(cli.out, "\n-   not known")); /* no "-" is shown */
+    ck_assert_ptr_null(strstr(cli.out, "\n-   not known")); /* the output contains no "-" */
     CLI(&cli, NULL, "report", "some");
     ck_assert_ptr_nonnull(strstr(cli.out, "  $1.50 of 25%\n"));
 }
 END_TEST
 
-START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them)
+START_TEST(a_unique_prefix_of_an_id_selects_its_session)
 {
     static const char *const verbs[][4] = {
         {"cat", "othe"},    {"show", "othe"},           {"query", "othe"},
@@ -172,16 +172,18 @@ START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_the
     cli_assert_refused(&cli, EXIT_REFUSED, "found nothing");
     CLI(&cli, NULL, "show", "othe");
     ck_assert_ptr_nonnull(strstr(cli.out, "other-2\n"));
-    CLI(&cli, NULL, "show", "run-1"); /* an id is that session, whatever else begins with it */
+    CLI(&cli, NULL, "show",
+        "run-1"); /* a whole id selects its session, even if other ids begin with it */
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "show", "run-"); /* and one that only its sub-agents share it with */
+    CLI(&cli, NULL, "show",
+        "run-"); /* a prefix that only a session and its sub-agents share selects the session */
     ck_assert_ptr_nonnull(strstr(cli.out, "run-1\n"));
     CLI(&cli, "1\n", "append", "run-2", "--type", "n");
     CLI(&cli, NULL, "cat", "run-");
     cli_assert_refused(&cli, EXIT_USAGE, "2 sessions begin with 'run-': run-1, run-2");
     CLI(&cli, NULL, "cat", "oth");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'oth'");
-    CLI(&cli, "1\n", "append", "othe", "--type", "n"); /* a session that begins here */
+    CLI(&cli, "1\n", "append", "othe", "--type", "n"); /* begins a new session */
     CLI(&cli, NULL, "delete", "other");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'other'");
     CLI(&cli, NULL, "ls", "--json");
@@ -189,7 +191,7 @@ START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_the
 }
 END_TEST
 
-START_TEST(sql_finds_a_session_by_its_first_letters)
+START_TEST(sql_finds_a_session_by_a_unique_prefix)
 {
     begin();
     DONE(&cli, "sql",
@@ -212,7 +214,7 @@ END_TEST
 #define TOKENS(ts)                                                                                 \
     "{\"type\":\"agent.turn.usage\",\"ts\":\"" ts "\",\"data\":{\"input_tokens\":7}}\n"
 
-START_TEST(sessions_of_a_moved_directory_are_of_its_project_under_both_names)
+START_TEST(sessions_of_a_moved_directory_match_its_old_and_its_new_name)
 {
     static const char *const names[] = {"/home/ada/quay", "/home/ada/pier", "pier", "quay",
                                         "/home/ada/quay/"};
@@ -226,7 +228,7 @@ START_TEST(sessions_of_a_moved_directory_are_of_its_project_under_both_names)
     DONE_WITH(&cli,
               CREATED("2026-03-04T09:00:00Z", "/home/ada/pier") TOKENS("2026-03-04T09:01:00Z"),
               "append", "after");
-    /* It looked into another directory, in which sessions begin later: nothing was moved. */
+    /* It only visited another directory, in which sessions begin later: no directory was moved. */
     DONE_WITH(&cli,
               CREATED("2026-03-02T09:00:00Z", "/home/ada/tide")
                   MOVED("2026-03-02T09:30:00Z", "/home/ada/pier"),
@@ -251,7 +253,7 @@ START_TEST(sessions_of_a_moved_directory_are_of_its_project_under_both_names)
 }
 END_TEST
 
-START_TEST(a_time_of_the_future_pins_no_session_and_is_newer_than_nothing)
+START_TEST(ls_ignores_an_implausible_time_when_it_sorts_and_filters)
 {
     DONE_WITH(&cli, TOKENS("2026-01-02T09:00:00Z") TOKENS("2099-01-01T00:00:00Z"), "append", "odd");
     DONE_WITH(&cli, TOKENS("2026-01-03T09:00:00Z"), "append", "even");
@@ -274,7 +276,7 @@ END_TEST
     "{\"type\":\"session.created\",\"data\":{\"source_host\":\"" host                              \
     "\",\"source_path\":\"/logs/a.jsonl\"}}\n" TOKENS("2026-01-02T09:00:00Z")
 
-START_TEST(hosts_are_shown_where_two_differ)
+START_TEST(ls_shows_hosts_if_they_differ)
 {
     DONE_WITH(&cli, FROM_HOST("pier"), "append", "one");
     DONE(&cli, "ls");
@@ -302,14 +304,14 @@ Suite *suite_ls(void)
     TCase *tcase = suite_case(suite, "ls", cli_setup, cli_teardown);
     tcase_add_test(tcase, ls_filters_and_sorts);
     tcase_add_test(tcase, a_tree_shows_sub_agents_and_forks_below_their_parent);
-    tcase_add_test(tcase, a_long_id_is_cut_on_a_terminal_and_nowhere_else);
-    tcase_add_test(tcase, on_a_terminal_a_session_is_the_letters_that_no_other_begins_with);
-    tcase_add_test(tcase, a_title_is_one_line_and_has_room_before_other_columns);
-    tcase_add_test(tcase, a_cost_says_what_it_is_the_cost_of);
-    tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
-    tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);
-    tcase_add_test(tcase, sessions_of_a_moved_directory_are_of_its_project_under_both_names);
-    tcase_add_test(tcase, hosts_are_shown_where_two_differ);
-    tcase_add_test(tcase, a_time_of_the_future_pins_no_session_and_is_newer_than_nothing);
+    tcase_add_test(tcase, a_long_id_is_cut_only_on_a_terminal);
+    tcase_add_test(tcase, on_a_terminal_ls_prints_the_shortest_unique_prefix_of_an_id);
+    tcase_add_test(tcase, ls_prints_a_title_on_one_line_and_keeps_it_on_a_narrow_terminal);
+    tcase_add_test(tcase, a_cost_is_marked_if_it_is_computed_or_covers_part_of_the_tokens);
+    tcase_add_test(tcase, a_unique_prefix_of_an_id_selects_its_session);
+    tcase_add_test(tcase, sql_finds_a_session_by_a_unique_prefix);
+    tcase_add_test(tcase, sessions_of_a_moved_directory_match_its_old_and_its_new_name);
+    tcase_add_test(tcase, ls_shows_hosts_if_they_differ);
+    tcase_add_test(tcase, ls_ignores_an_implausible_time_when_it_sorts_and_filters);
     return suite;
 }

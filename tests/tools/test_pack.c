@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal pack, and the packs of a store as the command sees them. */
+/* annal pack, and the effect of packs on other verbs. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -24,7 +24,7 @@ static void init_with_events(void)
               "note.added");
 }
 
-/* A pack of the user's, as STORE/packs/NAME.sql. */
+/* Write a pack of the user: STORE/packs/NAME.sql. */
 static void drop(const char *name, const char *text)
 {
     char path[300];
@@ -33,7 +33,7 @@ static void drop(const char *name, const char *text)
     file_write(tmpdir_path(&cli.dir, path), text, strlen(text));
 }
 
-START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
+START_TEST(check_describes_a_pack_or_its_mistake_with_file_and_line)
 {
     const char *good = tmpdir_path(&cli.dir, "notes.sql"), *bad = tmpdir_path(&cli.dir, "bad.sql");
     char where[300];
@@ -63,7 +63,7 @@ static const char claims[] =
     "-- forget\n"
     "DELETE FROM claims WHERE session_id = :session;\n";
 
-/* Ended with 1, and named the event on stdout or stderr. */
+/* Assert that the command ended with 1 and named the event on stdout or stderr. */
 static void ck_names(const char *event)
 {
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -71,7 +71,7 @@ static void ck_names(const char *event)
                   event, cli.out, cli.err);
 }
 
-START_TEST(events_past_a_guard_are_one_number_for_every_command)
+START_TEST(every_command_counts_events_past_a_guard_alike)
 {
     static const char claim[] = "{\"task\":\"t\"}\n{\"task\":\"t\"}\n";
     DONE_WITH(&cli, claim, "append", "s1", "--type", "task.claimed");
@@ -103,8 +103,8 @@ START_TEST(events_past_a_guard_are_one_number_for_every_command)
 }
 END_TEST
 
-/* What each of them brings up to date itself. */
-START_TEST(ls_and_doctor_bring_packs_up_to_date_before_they_count)
+/* No earlier command has filled the tables. */
+START_TEST(ls_and_doctor_update_pack_tables_before_they_count)
 {
     static const char claim[] = "{\"task\":\"t\"}\n{\"task\":\"t\"}\n";
     static const char *const verbs[] = {"ls", "doctor", "report"};
@@ -121,7 +121,7 @@ START_TEST(ls_and_doctor_bring_packs_up_to_date_before_they_count)
 }
 END_TEST
 
-START_TEST(a_pack_that_is_not_run_is_a_finding_of_every_command)
+START_TEST(every_command_reports_a_pack_that_does_not_run)
 {
     init_with_events();
     drop("notes", "");
@@ -136,7 +136,7 @@ START_TEST(a_pack_that_is_not_run_is_a_finding_of_every_command)
 }
 END_TEST
 
-START_TEST(a_file_in_packs_is_on_and_its_tables_follow)
+START_TEST(a_file_in_packs_is_an_enabled_pack_and_its_tables_are_filled)
 {
     init_with_events();
     drop("notes", notes);
@@ -167,7 +167,7 @@ START_TEST(a_pack_is_enabled_once_and_disabled_once)
 }
 END_TEST
 
-START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
+START_TEST(enabling_a_pack_creates_the_store_and_its_verbs_need_it_enabled)
 {
     CLI(&cli, NULL, "pack", "disable", "teams");
     cli_assert_refused(&cli, EXIT_STORAGE, "no store at");
@@ -185,12 +185,12 @@ START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
 }
 END_TEST
 
-START_TEST(list_says_how_each_pack_stands)
+START_TEST(list_prints_the_state_of_each_pack)
 {
     init_with_events();
     drop("notes", notes);
     CLI(&cli, "{}\n", "append", "s2", "--type",
-        "note.added"); /* no text: the handler cannot take it */
+        "note.added"); /* without text: the handler fails on it */
     CLI(&cli, NULL, "sql", "SELECT 1 FROM notes");
     DONE(&cli, "pack", "list", "--json");
     ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":"), cli.out);
@@ -204,7 +204,7 @@ START_TEST(list_says_how_each_pack_stands)
 }
 END_TEST
 
-START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
+START_TEST(a_newly_enabled_pack_is_not_listed_as_failed)
 {
     init_with_events();
     CLI(&cli, NULL, "pack", "enable", "lionagi");
@@ -216,7 +216,7 @@ START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
 }
 END_TEST
 
-START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
+START_TEST(a_wrong_pack_is_reported_with_its_line_and_the_others_run)
 {
     init_with_events();
     drop("notes", notes);
@@ -235,7 +235,7 @@ START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
 }
 END_TEST
 
-START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
+START_TEST(check_of_a_name_counts_findings_and_violated_foreign_keys)
 {
     init_with_events();
     drop("keys", "-- pack keys version 1 database keys.db\n"
@@ -260,7 +260,7 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
 }
 END_TEST
 
-START_TEST(check_of_a_name_knows_what_sql_calls_any_database)
+START_TEST(check_of_a_name_accepts_any_name_of_a_database)
 {
     init_with_events();
     drop("by-day", "-- pack by-day version 1 database by-day.db\n"
@@ -271,7 +271,7 @@ START_TEST(check_of_a_name_knows_what_sql_calls_any_database)
 }
 END_TEST
 
-START_TEST(rebuild_makes_the_tables_anew)
+START_TEST(pack_rebuild_fills_the_tables_again)
 {
     init_with_events();
     drop("notes", notes);
@@ -285,7 +285,7 @@ START_TEST(rebuild_makes_the_tables_anew)
 }
 END_TEST
 
-START_TEST(doctor_names_a_pack_that_is_not_run)
+START_TEST(doctor_reports_a_pack_that_does_not_run)
 {
     init_with_events();
     drop("notes", notes);
@@ -304,19 +304,19 @@ Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
     TCase *tcase = suite_case(suite, "pack", cli_setup, cli_teardown);
-    tcase_add_test(tcase, events_past_a_guard_are_one_number_for_every_command);
-    tcase_add_test(tcase, ls_and_doctor_bring_packs_up_to_date_before_they_count);
-    tcase_add_test(tcase, a_pack_that_is_not_run_is_a_finding_of_every_command);
-    tcase_add_test(tcase, check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line);
-    tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
+    tcase_add_test(tcase, every_command_counts_events_past_a_guard_alike);
+    tcase_add_test(tcase, ls_and_doctor_update_pack_tables_before_they_count);
+    tcase_add_test(tcase, every_command_reports_a_pack_that_does_not_run);
+    tcase_add_test(tcase, check_describes_a_pack_or_its_mistake_with_file_and_line);
+    tcase_add_test(tcase, a_file_in_packs_is_an_enabled_pack_and_its_tables_are_filled);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
-    tcase_add_test(tcase, enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing);
-    tcase_add_test(tcase, list_says_how_each_pack_stands);
-    tcase_add_test(tcase, a_pack_that_was_just_switched_on_has_not_failed);
-    tcase_add_test(tcase, a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run);
-    tcase_add_test(tcase, check_of_a_name_counts_findings_and_keys_that_lead_nowhere);
-    tcase_add_test(tcase, check_of_a_name_knows_what_sql_calls_any_database);
-    tcase_add_test(tcase, rebuild_makes_the_tables_anew);
-    tcase_add_test(tcase, doctor_names_a_pack_that_is_not_run);
+    tcase_add_test(tcase, enabling_a_pack_creates_the_store_and_its_verbs_need_it_enabled);
+    tcase_add_test(tcase, list_prints_the_state_of_each_pack);
+    tcase_add_test(tcase, a_newly_enabled_pack_is_not_listed_as_failed);
+    tcase_add_test(tcase, a_wrong_pack_is_reported_with_its_line_and_the_others_run);
+    tcase_add_test(tcase, check_of_a_name_counts_findings_and_violated_foreign_keys);
+    tcase_add_test(tcase, check_of_a_name_accepts_any_name_of_a_database);
+    tcase_add_test(tcase, pack_rebuild_fills_the_tables_again);
+    tcase_add_test(tcase, doctor_reports_a_pack_that_does_not_run);
     return suite;
 }

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A small one, with an hour between its events. */
+/* A small session, with an hour between its events. */
 static const char talk[] =
     "{\"type\":\"turn.started\",\"ts\":\"2026-03-02T08:00:00Z\",\"data\":{\"turn_id\":\"t1\","
     "\"sequence\":1}}\n"
@@ -55,7 +55,7 @@ static void setup(void)
 
 /* ---- As text ---- */
 
-START_TEST(a_session_is_played_as_a_conversation_plain_where_it_is_piped)
+START_TEST(replay_events_into_a_pipe_prints_a_plain_conversation)
 {
     DONE(&cli, "replay", "s", "--events");
     ck_assert_str_eq(cli.out, rendered);
@@ -68,7 +68,7 @@ START_TEST(a_session_is_played_as_a_conversation_plain_where_it_is_piped)
 }
 END_TEST
 
-START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
+START_TEST(a_part_of_a_replay_includes_earlier_tokens_and_names)
 {
     CLI(&cli, NULL, "append", "s");
     CLI(&cli, "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":5,\"output_tokens\":1}}\n",
@@ -85,7 +85,7 @@ START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
 }
 END_TEST
 
-START_TEST(a_fork_is_played_as_one_history)
+START_TEST(replay_events_prints_a_fork_as_one_history)
 {
     DONE(&cli, "fork", "s", "--at", "4", "f");
     CLI(&cli, NULL, "replay", "s", "--events", "--to", "4");
@@ -100,8 +100,8 @@ START_TEST(a_fork_is_played_as_one_history)
 }
 END_TEST
 
-/* The data of an event that is kept in the journal alone, and one that is read after all. */
-START_TEST(of_a_long_event_people_see_the_begin_and_programs_all)
+/* An event whose data stays in the journal, and an event whose data is read after all. */
+START_TEST(replay_events_cuts_a_long_event_and_json_contains_all_of_it)
 {
     enum { LONG = 3 << 20, MIDDLE = 400000 };
     size_t len = 0;
@@ -125,7 +125,7 @@ START_TEST(of_a_long_event_people_see_the_begin_and_programs_all)
 }
 END_TEST
 
-START_TEST(programs_get_the_events_as_json_lines)
+START_TEST(with_json_replay_events_prints_json_lines)
 {
     DONE(&cli, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
     ck_assert_ptr_eq(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":3,\"timestamp\":"), cli.out);
@@ -134,7 +134,7 @@ START_TEST(programs_get_the_events_as_json_lines)
 }
 END_TEST
 
-START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
+START_TEST(an_event_of_any_shape_is_printed_as_readable_text)
 {
     static const char odd[] =
         "{\"type\":\"message.added\",\"data\":7}\n"
@@ -157,7 +157,7 @@ START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
 }
 END_TEST
 
-/* Of an event that has tokens and names a turn, or none. */
+/* Write a random event, with or without tokens and a turn. */
 static size_t put_random(struct random *random, char *to)
 {
     static const char *const types[] = {"turn.started",     "turn.completed", "turn.failed",
@@ -178,7 +178,7 @@ static size_t put_random(struct random *random, char *to)
     return len + (size_t)sprintf(to + len, "}}\n");
 }
 
-START_TEST(what_was_used_so_far_is_what_the_tables_say)
+START_TEST(running_totals_of_a_replay_equal_the_tables)
 {
     enum { EVENTS = 400 };
     struct random random = random_init(20261120);
@@ -199,7 +199,7 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
         char *end = strchr(last, '\n'), *line = last;
         while (line > cli.out && line[-1] != '\n')
             line--;
-        snprintf(at, sizeof at, "%lu", strtoul(line, NULL, 10)); /* a turn may have begun since */
+        snprintf(at, sizeof at, "%lu", strtoul(line, NULL, 10)); /* a turn may have started since */
         char *said = strndup(last, (size_t)(end - last));
         DONE(&cli, "replay", "r", "--at", at, "--json", "--sql",
              "SELECT printf('so far %d turns · %,d tokens · $%.2f', total_turns, total_tokens,"
@@ -210,7 +210,7 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
 }
 END_TEST
 
-START_TEST(what_makes_no_sense_is_wrong_usage)
+START_TEST(options_of_replay_that_contradict_each_other_are_wrong_usage)
 {
     CLI(&cli, NULL, "replay", "s", "--speed", "2");
     cli_assert_refused(&cli, EXIT_USAGE, "--speed needs --events");
@@ -229,7 +229,7 @@ START_TEST(what_makes_no_sense_is_wrong_usage)
 }
 END_TEST
 
-START_TEST(bookkeeping_is_not_played_unless_it_is_asked_for)
+START_TEST(replay_events_leaves_out_bookkeeping_unless_type_selects_it)
 {
     static const char events[] =
         "{\"type\":\"import.record\",\"data\":{\"kind\":\"mode\"}}\n"
@@ -249,7 +249,7 @@ START_TEST(bookkeeping_is_not_played_unless_it_is_asked_for)
 }
 END_TEST
 
-START_TEST(a_cast_is_what_a_terminal_shows_and_when)
+START_TEST(a_cast_records_the_screen_and_its_times)
 {
     DONE(&cli, "replay", "s", "--events", "--gap", "2", "--cast", tmpdir_path(&cli.dir, "s.cast"));
     ck_assert_str_eq(cli.out, "");
@@ -280,7 +280,7 @@ static double seconds_of(const char *const *words)
     return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 }
 
-START_TEST(events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said)
+START_TEST(events_keep_their_distance_in_time_and_long_gaps_are_cut_and_marked)
 {
     static const char events[] = "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.0Z\",\"data\":1}\n"
                                  "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.2Z\",\"data\":2}\n"
@@ -303,7 +303,7 @@ START_TEST(events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said)
 }
 END_TEST
 
-START_TEST(who_plays_slowly_into_a_pipe_ends_when_nobody_reads)
+START_TEST(a_slow_replay_into_a_pipe_ends_if_its_reader_closes_it)
 {
     int input, output, status;
     char byte;
@@ -328,7 +328,7 @@ static void play(void)
     ck_assert(screen_is_raw(&screen));
 }
 
-START_TEST(a_terminal_steps_forward_and_back_and_changes_the_speed)
+START_TEST(keys_step_forward_and_back_and_change_the_speed)
 {
     play();
     screen_type(&screen, " ");
@@ -361,7 +361,7 @@ START_TEST(a_terminal_steps_forward_and_back_and_changes_the_speed)
 }
 END_TEST
 
-START_TEST(before_the_first_event_there_is_nothing_to_go_back_to)
+START_TEST(the_back_key_has_no_effect_at_the_first_event)
 {
     play();
     screen_type(&screen, "\033[D\033[D\r");
@@ -416,8 +416,8 @@ START_TEST(keys_go_to_turns_failures_texts_and_events)
 }
 END_TEST
 
-/* Of 100 columns: 80 are behind the gutter. */
-START_TEST(texts_are_wrapped_at_words_behind_the_gutter)
+/* Of 100 columns, 80 are to the right of the gutter. */
+START_TEST(texts_are_wrapped_at_words_to_the_right_of_the_gutter)
 {
     CLI(&cli,
         "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"The tables are "
@@ -435,7 +435,7 @@ START_TEST(texts_are_wrapped_at_words_behind_the_gutter)
 }
 END_TEST
 
-START_TEST(colours_are_for_terminals)
+START_TEST(replay_prints_colours_only_on_a_terminal)
 {
     play();
     ck_assert_ptr_nonnull(strstr(screen.text, "\033[1mturn 1 begins"));
@@ -448,7 +448,7 @@ START_TEST(colours_are_for_terminals)
 }
 END_TEST
 
-START_TEST(json_on_a_terminal_is_nothing_but_json)
+START_TEST(on_a_terminal_replay_with_json_prints_only_json)
 {
     SCREEN(&screen, &cli, "replay", "s", "--events", "--json", "--gap", "0");
     screen_expect(&screen, "{\"session_id\":\"s\",\"seq\":1,");
@@ -460,7 +460,7 @@ START_TEST(json_on_a_terminal_is_nothing_but_json)
 }
 END_TEST
 
-START_TEST(on_a_terminal_it_plays_to_the_end_by_itself)
+START_TEST(on_a_terminal_a_replay_runs_to_its_end_without_keys)
 {
     SCREEN(&screen, &cli, "replay", "s", "--events", "--speed", "max");
     screen_expect(&screen, "turn ends: completed");
@@ -470,7 +470,7 @@ START_TEST(on_a_terminal_it_plays_to_the_end_by_itself)
 }
 END_TEST
 
-START_TEST(a_signal_that_ends_it_leaves_the_terminal_as_it_was)
+START_TEST(a_signal_that_ends_a_replay_restores_the_terminal)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     int signal_number = ending[_i];
@@ -487,7 +487,7 @@ START_TEST(a_signal_that_ends_it_leaves_the_terminal_as_it_was)
 }
 END_TEST
 
-START_TEST(a_stop_gives_the_terminal_back_and_goes_on_after)
+START_TEST(a_stopped_replay_restores_the_terminal_and_continues_later)
 {
     play();
     for (int i = 0; i < 3; i++) {
@@ -513,27 +513,27 @@ Suite *suite_player(void)
 {
     Suite *suite = suite_create("player");
     TCase *text = suite_case(suite, "text", setup, cli_teardown);
-    tcase_add_test(text, a_session_is_played_as_a_conversation_plain_where_it_is_piped);
-    tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
-    tcase_add_test(text, a_fork_is_played_as_one_history);
-    tcase_add_test(text, of_a_long_event_people_see_the_begin_and_programs_all);
-    tcase_add_test(text, programs_get_the_events_as_json_lines);
-    tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
-    tcase_add_test(text, what_was_used_so_far_is_what_the_tables_say);
-    tcase_add_test(text, what_makes_no_sense_is_wrong_usage);
-    tcase_add_test(text, bookkeeping_is_not_played_unless_it_is_asked_for);
-    tcase_add_test(text, a_cast_is_what_a_terminal_shows_and_when);
-    tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said);
-    tcase_add_test(text, who_plays_slowly_into_a_pipe_ends_when_nobody_reads);
+    tcase_add_test(text, replay_events_into_a_pipe_prints_a_plain_conversation);
+    tcase_add_test(text, a_part_of_a_replay_includes_earlier_tokens_and_names);
+    tcase_add_test(text, replay_events_prints_a_fork_as_one_history);
+    tcase_add_test(text, replay_events_cuts_a_long_event_and_json_contains_all_of_it);
+    tcase_add_test(text, with_json_replay_events_prints_json_lines);
+    tcase_add_test(text, an_event_of_any_shape_is_printed_as_readable_text);
+    tcase_add_test(text, running_totals_of_a_replay_equal_the_tables);
+    tcase_add_test(text, options_of_replay_that_contradict_each_other_are_wrong_usage);
+    tcase_add_test(text, replay_events_leaves_out_bookkeeping_unless_type_selects_it);
+    tcase_add_test(text, a_cast_records_the_screen_and_its_times);
+    tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_marked);
+    tcase_add_test(text, a_slow_replay_into_a_pipe_ends_if_its_reader_closes_it);
     TCase *terminal = suite_case(suite, "terminal", setup, cli_teardown);
-    tcase_add_test(terminal, a_terminal_steps_forward_and_back_and_changes_the_speed);
-    tcase_add_test(terminal, before_the_first_event_there_is_nothing_to_go_back_to);
-    tcase_add_test(terminal, colours_are_for_terminals);
+    tcase_add_test(terminal, keys_step_forward_and_back_and_change_the_speed);
+    tcase_add_test(terminal, the_back_key_has_no_effect_at_the_first_event);
+    tcase_add_test(terminal, replay_prints_colours_only_on_a_terminal);
     tcase_add_test(terminal, keys_go_to_turns_failures_texts_and_events);
-    tcase_add_test(terminal, texts_are_wrapped_at_words_behind_the_gutter);
-    tcase_add_test(terminal, json_on_a_terminal_is_nothing_but_json);
-    tcase_add_test(terminal, on_a_terminal_it_plays_to_the_end_by_itself);
-    tcase_add_loop_test(terminal, a_signal_that_ends_it_leaves_the_terminal_as_it_was, 0, 4);
-    tcase_add_test(terminal, a_stop_gives_the_terminal_back_and_goes_on_after);
+    tcase_add_test(terminal, texts_are_wrapped_at_words_to_the_right_of_the_gutter);
+    tcase_add_test(terminal, on_a_terminal_replay_with_json_prints_only_json);
+    tcase_add_test(terminal, on_a_terminal_a_replay_runs_to_its_end_without_keys);
+    tcase_add_loop_test(terminal, a_signal_that_ends_a_replay_restores_the_terminal, 0, 4);
+    tcase_add_test(terminal, a_stopped_replay_restores_the_terminal_and_continues_later);
     return suite;
 }

@@ -13,7 +13,7 @@
 
 #define EVENT(time, type, data) "{\"type\":\"" type "\",\"ts\":\"" time "\",\"data\":" data "}\n"
 
-/* A turn with one call, of a tool with an unkind name, that fails; a long pause before it. */
+/* A turn after a long pause, with a failed call of a tool whose name contains markup. */
 static const char session[] = EVENT("2026-03-02T09:10:00Z", "session.created",
                                     "{\"agent_id\":\"a1\",\"model\":\"m1\"}")
     EVENT("2026-03-02T10:38:10Z", "turn.started", "{\"turn_id\":\"t1\"}") EVENT(
@@ -56,7 +56,7 @@ static void assert_holds(const char *part)
 
 /* ---- SVG ---- */
 
-/* "&amp;" and its like; nothing else may begin with "&". */
+/* Skip an entity such as "&amp;"; any other "&" fails the test. */
 static const char *skip_entity(const char *at)
 {
     static const char *const known[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
@@ -68,7 +68,7 @@ static const char *skip_entity(const char *at)
     return NULL;
 }
 
-/* One tag from its "<" on: attributes are name="value". Answers what stands behind it. */
+/* Read one tag, with attributes name="value", from its "<". Returns the text after it. */
 static const char *read_tag(const char *at, char name[16], bool *ends, bool *empty)
 {
     *ends = at[1] == '/';
@@ -92,7 +92,7 @@ static const char *read_tag(const char *at, char name[16], bool *ends, bool *emp
     return at + 1;
 }
 
-/* Stricter than XML: what we write, and nothing else. */
+/* Stricter than XML: accepts only the forms that annal writes. */
 static void assert_well_formed(const char *svg)
 {
     static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -207,7 +207,7 @@ START_TEST(a_session_is_drawn_as_a_timeline_without_its_pauses)
 }
 END_TEST
 
-START_TEST(a_picture_of_nothing_is_a_sentence)
+START_TEST(a_chart_without_events_is_a_sentence)
 {
     begin();
     CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-04");
@@ -223,7 +223,7 @@ START_TEST(a_picture_of_nothing_is_a_sentence)
 }
 END_TEST
 
-START_TEST(one_event_is_a_picture)
+START_TEST(one_event_gives_a_chart)
 {
     cli.columns = "60";
     CLI(&cli, EVENT("2026-03-02T09:10:00.25Z", "note.added", "{}"), "append", "s1");
@@ -235,7 +235,7 @@ START_TEST(one_event_is_a_picture)
 }
 END_TEST
 
-START_TEST(events_without_a_time_are_told_of_and_not_drawn)
+START_TEST(events_without_a_time_are_counted_and_not_drawn)
 {
     begin();
     CLI(&cli, EVENT("1970-01-01T00:00:00.000001Z", "note.added", "{}"), "append", "s2");
@@ -247,7 +247,7 @@ START_TEST(events_without_a_time_are_told_of_and_not_drawn)
 }
 END_TEST
 
-START_TEST(buckets_without_room_are_added_up)
+START_TEST(buckets_are_merged_to_fit_the_width)
 {
     begin();
     CLI(&cli, later, "append", "s2");
@@ -257,7 +257,7 @@ START_TEST(buckets_without_room_are_added_up)
 }
 END_TEST
 
-START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
+START_TEST(the_timeline_of_a_fork_includes_shared_events)
 {
     begin();
     DONE(&cli, "fork", "s1", "--at", "4", "f1");
@@ -279,8 +279,8 @@ START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
 }
 END_TEST
 
-/* Pauses are between times, not between neighbours. */
-START_TEST(an_event_from_the_midst_of_a_pause_divides_it)
+/* Pauses lie between times, not between neighbouring events. */
+START_TEST(an_event_within_a_pause_divides_the_pause)
 {
     CLI(&cli,
         EVENT("2026-03-02T09:00:00Z", "n", "1") EVENT("2026-03-02T12:00:00Z", "n", "1")
@@ -299,7 +299,7 @@ START_TEST(an_event_from_the_midst_of_a_pause_divides_it)
 }
 END_TEST
 
-START_TEST(a_part_of_a_session_is_drawn_with_what_reaches_into_it)
+START_TEST(a_part_of_a_timeline_includes_turns_and_calls_that_overlap_it)
 {
     begin();
     CLI(&cli, NULL, "stats", "--plot", "s1", "--since", "2026-03-02T10:39:00Z", "--until",
@@ -315,7 +315,7 @@ START_TEST(a_part_of_a_session_is_drawn_with_what_reaches_into_it)
 }
 END_TEST
 
-START_TEST(a_call_without_result_is_a_mark_and_tokens_can_be_taken_back)
+START_TEST(a_call_without_a_result_is_a_mark_and_negative_tokens_are_subtracted)
 {
     begin();
     CLI(&cli,
@@ -378,7 +378,7 @@ START_TEST(weeks_begin_on_monday_and_months_end_in_time)
 END_TEST
 
 /* Years 0 to 9999: few columns for many hours. */
-START_TEST(a_clock_that_was_wrong_costs_no_memory)
+START_TEST(an_event_with_a_wrong_time_costs_no_memory)
 {
     cli.columns = "60";
     CLI(&cli,
@@ -396,7 +396,7 @@ START_TEST(a_clock_that_was_wrong_costs_no_memory)
 }
 END_TEST
 
-START_TEST(the_numbers_of_a_picture_come_as_json)
+START_TEST(with_json_a_chart_is_printed_as_numbers)
 {
     begin();
     CLI(&cli, later, "append", "s2");
@@ -430,7 +430,7 @@ START_TEST(the_numbers_of_a_picture_come_as_json)
 }
 END_TEST
 
-START_TEST(options_that_make_no_picture_are_refused)
+START_TEST(invalid_options_of_a_chart_are_refused)
 {
     begin();
     CLI(&cli, NULL, "stats", "--by", "day");
@@ -458,7 +458,7 @@ START_TEST(options_that_make_no_picture_are_refused)
 }
 END_TEST
 
-START_TEST(a_store_is_one_svg_that_stands_alone)
+START_TEST(the_chart_of_a_store_is_one_self_contained_svg)
 {
     begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
@@ -476,7 +476,7 @@ START_TEST(a_store_is_one_svg_that_stands_alone)
 }
 END_TEST
 
-START_TEST(a_name_is_no_markup_in_the_svg_of_a_session)
+START_TEST(names_are_escaped_in_the_svg_of_a_session)
 {
     begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
@@ -496,7 +496,7 @@ START_TEST(a_name_is_no_markup_in_the_svg_of_a_session)
 }
 END_TEST
 
-START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
+START_TEST(an_svg_replaces_a_file_whole_or_not_at_all)
 {
     begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
@@ -514,9 +514,9 @@ START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
 }
 END_TEST
 
-/* 100,000 events: a turn of a call, its result and 16 notes, again and again, a second each, and an
- * hour of them a day. */
-START_TEST(a_long_session_is_drawn_in_a_moment)
+/* 100,000 events: turns with a call, its result and 16 notes, an event per second, for an hour of
+ * each day. */
+START_TEST(a_timeline_of_100000_events_is_drawn_in_seconds)
 {
     enum { TURNS = 5000, NOTES = 16, TURN_BYTES = 3000 };
     static const char *const types[] = {"turn.started", "tool.called", "tool.returned",
@@ -534,7 +534,7 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
     }
     cli.columns = "100";
     DONE_WITH(&cli, lines, "append", "s1");
-    CLI(&cli, NULL, "stats", "--plot", "s1", "--wait", "120"); /* catches up */
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--wait", "120"); /* fills the index */
     struct timespec begun, ended;
     clock_gettime(CLOCK_MONOTONIC, &begun);
     CLI(&cli, NULL, "stats", "--plot", "s1");
@@ -554,7 +554,7 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
 }
 END_TEST
 
-/* Labels are 74 wide; one that is not in the middle of its place begins there. */
+/* Labels are 74 wide; a label that cannot be centred begins at its place. */
 START_TEST(labels_of_an_svg_do_not_overlap)
 {
     CLI(&cli, EVENT("2025-01-20T00:00:00Z", "n", "1") EVENT("2025-11-26T00:00:00Z", "n", "2"),
@@ -583,7 +583,7 @@ START_TEST(labels_of_an_svg_do_not_overlap)
 }
 END_TEST
 
-START_TEST(an_svg_has_the_pauses_and_buckets_of_a_terminal_of_80_columns)
+START_TEST(an_svg_shows_the_pauses_and_buckets_of_a_terminal_of_80_columns)
 {
     char input[3000], *pauses;
     size_t len = 0;
@@ -619,23 +619,23 @@ Suite *suite_plot(void)
     TCase *pictures = suite_case(suite, "pictures", cli_setup, cli_teardown);
     tcase_add_test(pictures, a_store_is_drawn_as_bars_over_days);
     tcase_add_test(pictures, a_session_is_drawn_as_a_timeline_without_its_pauses);
-    tcase_add_test(pictures, a_picture_of_nothing_is_a_sentence);
-    tcase_add_test(pictures, one_event_is_a_picture);
-    tcase_add_test(pictures, events_without_a_time_are_told_of_and_not_drawn);
-    tcase_add_test(pictures, buckets_without_room_are_added_up);
-    tcase_add_test(pictures, a_fork_shows_what_it_shares_and_ends_it_in_its_own_way);
-    tcase_add_test(pictures, an_event_from_the_midst_of_a_pause_divides_it);
-    tcase_add_test(pictures, a_part_of_a_session_is_drawn_with_what_reaches_into_it);
-    tcase_add_test(pictures, a_call_without_result_is_a_mark_and_tokens_can_be_taken_back);
+    tcase_add_test(pictures, a_chart_without_events_is_a_sentence);
+    tcase_add_test(pictures, one_event_gives_a_chart);
+    tcase_add_test(pictures, events_without_a_time_are_counted_and_not_drawn);
+    tcase_add_test(pictures, buckets_are_merged_to_fit_the_width);
+    tcase_add_test(pictures, the_timeline_of_a_fork_includes_shared_events);
+    tcase_add_test(pictures, an_event_within_a_pause_divides_the_pause);
+    tcase_add_test(pictures, a_part_of_a_timeline_includes_turns_and_calls_that_overlap_it);
+    tcase_add_test(pictures, a_call_without_a_result_is_a_mark_and_negative_tokens_are_subtracted);
     tcase_add_test(pictures, weeks_begin_on_monday_and_months_end_in_time);
-    tcase_add_test(pictures, a_clock_that_was_wrong_costs_no_memory);
-    tcase_add_test(pictures, the_numbers_of_a_picture_come_as_json);
-    tcase_add_test(pictures, options_that_make_no_picture_are_refused);
-    tcase_add_test(pictures, a_store_is_one_svg_that_stands_alone);
-    tcase_add_test(pictures, a_name_is_no_markup_in_the_svg_of_a_session);
-    tcase_add_test(pictures, an_svg_takes_the_place_of_a_file_whole_or_not_at_all);
+    tcase_add_test(pictures, an_event_with_a_wrong_time_costs_no_memory);
+    tcase_add_test(pictures, with_json_a_chart_is_printed_as_numbers);
+    tcase_add_test(pictures, invalid_options_of_a_chart_are_refused);
+    tcase_add_test(pictures, the_chart_of_a_store_is_one_self_contained_svg);
+    tcase_add_test(pictures, names_are_escaped_in_the_svg_of_a_session);
+    tcase_add_test(pictures, an_svg_replaces_a_file_whole_or_not_at_all);
     tcase_add_test(pictures, labels_of_an_svg_do_not_overlap);
-    tcase_add_test(pictures, an_svg_has_the_pauses_and_buckets_of_a_terminal_of_80_columns);
-    tcase_add_test(pictures, a_long_session_is_drawn_in_a_moment);
+    tcase_add_test(pictures, an_svg_shows_the_pauses_and_buckets_of_a_terminal_of_80_columns);
+    tcase_add_test(pictures, a_timeline_of_100000_events_is_drawn_in_seconds);
     return suite;
 }

@@ -23,7 +23,7 @@ static void ck_out(const char *part)
     ck_assert_msg(strstr(cli.out, part) != NULL, "%s", cli.out);
 }
 
-START_TEST(the_id_of_a_run_is_checked_or_made)
+START_TEST(the_id_of_a_run_is_checked_or_generated)
 {
     static const char *const wrong[] = {"",
                                         "x",
@@ -41,7 +41,7 @@ START_TEST(the_id_of_a_run_is_checked_or_made)
 }
 END_TEST
 
-START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
+START_TEST(the_folder_of_a_run_contains_its_database_and_a_copy_of_its_program)
 {
     char path[600];
     CLI(&cli, NULL, "pack", "enable", "prose");
@@ -59,7 +59,7 @@ START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
 }
 END_TEST
 
-START_TEST(a_directory_for_runs_that_is_missing_is_made)
+START_TEST(a_missing_directory_for_runs_is_created)
 {
     DONE(&cli, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
     CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
@@ -69,7 +69,7 @@ START_TEST(a_directory_for_runs_that_is_missing_is_made)
 }
 END_TEST
 
-START_TEST(at_p_10_a_binding_is_confirmed_as_the_document_prints_it)
+START_TEST(bind_prints_the_confirmation_of_the_document)
 {
     init();
     CLI(&cli, NULL, "prose", "bind", RUN, "research", "AI safety");
@@ -90,7 +90,7 @@ START_TEST(at_p_10_a_binding_is_confirmed_as_the_document_prints_it)
 }
 END_TEST
 
-/* A value of this many bytes, bound from a file. */
+/* Bind a value of this many bytes from a file. */
 static void bind_bytes(const char *name, size_t bytes)
 {
     char *value = malloc(bytes + 1), path[600];
@@ -101,7 +101,7 @@ static void bind_bytes(const char *name, size_t bytes)
     DONE(&cli, "prose", "bind", RUN, name, "--value-file", path);
 }
 
-START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
+START_TEST(a_value_over_100_kb_is_an_attachment_that_is_checked_and_restored)
 {
     char path[600];
     init();
@@ -124,7 +124,7 @@ START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
     size_t len;
     free(file_read(path, &len));
     ck_assert_uint_eq(len, (100 << 10) + 1);
-    /* Nothing of a name gets out of the folder. */
+    /* No name leads out of the folder. */
     bind_bytes("../../x", (100 << 10) + 1);
     CLI(&cli, NULL, "sql", "--session", "prose_" RUN,
         "SELECT attachment_path FROM bindings WHERE name = '../../x'");
@@ -132,8 +132,7 @@ START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
 }
 END_TEST
 
-/* What the pack refuses has not changed a file. */
-/* Something of the run, called name there, is put in out/ and a link in its place. */
+/* Move a file or folder of the run to out/, and put a link in its place. */
 static void link_away(const char *name, const char *to)
 {
     char place[400];
@@ -169,7 +168,7 @@ START_TEST(links_in_the_folder_of_a_run_are_not_followed)
 }
 END_TEST
 
-START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
+START_TEST(a_refused_event_changes_neither_program_nor_attachments)
 {
     char path[600];
     size_t len;
@@ -191,7 +190,7 @@ START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
 }
 END_TEST
 
-START_TEST(no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out)
+START_TEST(two_names_have_two_files_also_with_a_dot_at_the_end)
 {
     init();
     bind_bytes("x.43", 110 << 10);
@@ -201,7 +200,7 @@ START_TEST(no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out)
 }
 END_TEST
 
-START_TEST(what_users_wrote_as_a_path_is_not_restored_outside_of_attachments)
+START_TEST(a_path_that_users_wrote_is_not_restored_outside_of_attachments)
 {
     char command[800], path[600];
     init();
@@ -219,7 +218,7 @@ START_TEST(what_users_wrote_as_a_path_is_not_restored_outside_of_attachments)
 }
 END_TEST
 
-START_TEST(what_is_needed_to_go_on_is_told)
+START_TEST(resume_prints_the_state_of_a_run)
 {
     init();
     CLI(&cli, NULL, "prose", "parallel", RUN, "a", "b", "--strategy", "any");
@@ -247,7 +246,7 @@ START_TEST(what_is_needed_to_go_on_is_told)
 }
 END_TEST
 
-START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
+START_TEST(rows_written_with_the_shell_are_in_the_journal_after_a_sync)
 {
     char command[800];
     init();
@@ -270,8 +269,8 @@ START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
 }
 END_TEST
 
-/* To take the database for damaged would lose what was written into it. */
-START_TEST(a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database)
+/* Treating the database as damaged would lose the rows of users. */
+START_TEST(rows_of_users_stay_in_the_database_if_the_journal_cannot_be_written)
 {
     char command[800];
     size_t len;
@@ -301,17 +300,17 @@ Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
     TCase *tcase = suite_case(suite, "prose", cli_setup, cli_teardown);
-    tcase_add_test(tcase, the_id_of_a_run_is_checked_or_made);
-    tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
-    tcase_add_test(tcase, a_directory_for_runs_that_is_missing_is_made);
-    tcase_add_test(tcase, at_p_10_a_binding_is_confirmed_as_the_document_prints_it);
-    tcase_add_test(tcase, a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored);
+    tcase_add_test(tcase, the_id_of_a_run_is_checked_or_generated);
+    tcase_add_test(tcase, the_folder_of_a_run_contains_its_database_and_a_copy_of_its_program);
+    tcase_add_test(tcase, a_missing_directory_for_runs_is_created);
+    tcase_add_test(tcase, bind_prints_the_confirmation_of_the_document);
+    tcase_add_test(tcase, a_value_over_100_kb_is_an_attachment_that_is_checked_and_restored);
     tcase_add_test(tcase, links_in_the_folder_of_a_run_are_not_followed);
-    tcase_add_test(tcase, a_refused_event_leaves_program_and_attachments_as_they_were);
-    tcase_add_test(tcase, no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out);
-    tcase_add_test(tcase, what_users_wrote_as_a_path_is_not_restored_outside_of_attachments);
-    tcase_add_test(tcase, what_is_needed_to_go_on_is_told);
-    tcase_add_test(tcase, what_the_shell_wrote_is_in_the_journal_after_a_sync);
-    tcase_add_test(tcase, a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database);
+    tcase_add_test(tcase, a_refused_event_changes_neither_program_nor_attachments);
+    tcase_add_test(tcase, two_names_have_two_files_also_with_a_dot_at_the_end);
+    tcase_add_test(tcase, a_path_that_users_wrote_is_not_restored_outside_of_attachments);
+    tcase_add_test(tcase, resume_prints_the_state_of_a_run);
+    tcase_add_test(tcase, rows_written_with_the_shell_are_in_the_journal_after_a_sync);
+    tcase_add_test(tcase, rows_of_users_stay_in_the_database_if_the_journal_cannot_be_written);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal prune: which sessions leave the tables, what goes with them, what is said about it. */
+/* annal prune: the deleted sessions, their dependent rows, and the report. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
@@ -12,7 +12,7 @@
 #define ASSERT_OUT(cli, part)                                                                      \
     ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
 
-/* A session that changed last at this time, with a branch and three messages. */
+/* Append a session with a branch and three messages, last changed at this time. */
 static void add_session(const char *id, const char *time)
 {
     char lines[2000];
@@ -53,7 +53,7 @@ static void ask(const char *sql, const char *rows)
     ck_assert_str_eq(got, rows);
 }
 
-START_TEST(a_dry_run_counts_and_changes_nothing)
+START_TEST(a_dry_run_of_prune_counts_and_changes_nothing)
 {
     store_with_sessions();
     DONE(&cli, "prune", "--keep-n", "0", "--dry-run");
@@ -63,7 +63,7 @@ START_TEST(a_dry_run_counts_and_changes_nothing)
 }
 END_TEST
 
-START_TEST(branches_go_with_their_session_and_orphan_progressions_keep_messages)
+START_TEST(prune_deletes_branches_and_keeps_messages_of_orphan_progressions)
 {
     store_with_sessions();
     DONE(&cli, "prune", "--keep-n", "2");
@@ -78,10 +78,10 @@ START_TEST(branches_go_with_their_session_and_orphan_progressions_keep_messages)
 }
 END_TEST
 
-START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
+START_TEST(with_orphan_progressions_prune_deletes_unmentioned_messages)
 {
     store_with_sessions();
-    /* A survivor mentions one message of the pruned, and a pruned one the other's. */
+    /* A survivor mentions a message of a pruned session; so does the other pruned session. */
     DONE_WITH(&cli, "{\"progression_id\":\"b-fresh\",\"message_id\":\"old-2\"}\n", "append",
               "fresh", "--type", "progression.appended");
     CLI(&cli,
@@ -106,10 +106,10 @@ static void append(const char *session, const char *type, const char *data)
     DONE_WITH(&cli, data, "append", session, "--type", type);
 }
 
-START_TEST(a_journal_whose_messages_others_name_stays)
+START_TEST(prune_keeps_a_journal_whose_messages_others_mention)
 {
     store_with_sessions();
-    add_session("far", "2018-01-01T00:00:00Z"); /* needed by old alone, which is needed */
+    add_session("far", "2018-01-01T00:00:00Z"); /* only old needs it, and fresh needs old */
     append("old", "session.updated", "{\"set\":{\"updated_at\":\"2018-01-01T00:00:00Z\"}}\n");
     append("old", "progression.appended",
            "{\"progression_id\":\"old\",\"message_id\":\"far-2\"}\n");
@@ -132,7 +132,7 @@ START_TEST(a_journal_whose_messages_others_name_stays)
 }
 END_TEST
 
-START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
+START_TEST(prune_keeps_the_newest_sessions_and_sessions_without_an_agent)
 {
     store_with_sessions();
     CLI(&cli,
@@ -151,7 +151,7 @@ END_TEST
 
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
+START_TEST(without_the_pack_prune_takes_the_age_of_the_last_event)
 {
     add_session("old", "2020-01-01T00:00:00Z");
     add_session("fresh", "2030-01-01T00:00:00Z");
@@ -168,7 +168,7 @@ START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
 }
 END_TEST
 
-START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
+START_TEST(prune_keeps_a_journal_that_a_fork_needs_and_deletes_the_others)
 {
     static const char fork[] =
         "{\"annal\":1,\"session\":\"child\",\"file\":\"00000000000000000000000000000001\","
@@ -187,7 +187,7 @@ START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
 }
 END_TEST
 
-START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
+START_TEST(prune_names_the_sessions_that_messages_of_a_team_keep)
 {
     static const char messages[] =
         "{\"type\":\"team.created\",\"data\":{\"name\":\"t\",\"members\":[\"alice\"]}}\n"
@@ -215,8 +215,8 @@ START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
 }
 END_TEST
 
-/* What is new takes longer than a command waits for others. */
-START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
+/* Indexing the new events takes longer than a command waits for others. */
+START_TEST(prune_updates_the_tables_before_it_deletes_journals)
 {
     enum { MESSAGES = 8000 };
     static const char message[] =
@@ -242,14 +242,14 @@ Suite *suite_prune(void)
 {
     Suite *suite = suite_create("prune");
     TCase *tcase = suite_case(suite, "prune", cli_setup, cli_teardown);
-    tcase_add_test(tcase, a_dry_run_counts_and_changes_nothing);
-    tcase_add_test(tcase, branches_go_with_their_session_and_orphan_progressions_keep_messages);
-    tcase_add_test(tcase, with_orphan_progressions_goes_what_no_survivor_mentions);
-    tcase_add_test(tcase, a_journal_whose_messages_others_name_stays);
-    tcase_add_test(tcase, the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too);
-    tcase_add_test(tcase, without_the_pack_a_session_is_as_old_as_its_last_event);
-    tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);
-    tcase_add_test(tcase, which_sessions_stay_for_messages_of_a_team_is_said);
-    tcase_add_test(tcase, before_journals_are_deleted_the_tables_are_brought_up_to_date);
+    tcase_add_test(tcase, a_dry_run_of_prune_counts_and_changes_nothing);
+    tcase_add_test(tcase, prune_deletes_branches_and_keeps_messages_of_orphan_progressions);
+    tcase_add_test(tcase, with_orphan_progressions_prune_deletes_unmentioned_messages);
+    tcase_add_test(tcase, prune_keeps_a_journal_whose_messages_others_mention);
+    tcase_add_test(tcase, prune_keeps_the_newest_sessions_and_sessions_without_an_agent);
+    tcase_add_test(tcase, without_the_pack_prune_takes_the_age_of_the_last_event);
+    tcase_add_test(tcase, prune_keeps_a_journal_that_a_fork_needs_and_deletes_the_others);
+    tcase_add_test(tcase, prune_names_the_sessions_that_messages_of_a_team_keep);
+    tcase_add_test(tcase, prune_updates_the_tables_before_it_deletes_journals);
     return suite;
 }

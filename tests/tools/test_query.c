@@ -36,7 +36,7 @@ static void assert_holds(const char *part)
     ck_assert_msg(strstr(cli.out, part) != NULL, "no '%s' in: %s", part, cli.out);
 }
 
-START_TEST(a_query_looks_inside_of_data_and_counts_by_group)
+START_TEST(a_query_filters_by_members_of_data_and_counts_by_group)
 {
     begin();
     CLI(&cli, NULL, "query", "--where", "data->>'$.name' = 'Bash'", "--count");
@@ -56,7 +56,7 @@ START_TEST(a_query_looks_inside_of_data_and_counts_by_group)
 }
 END_TEST
 
-START_TEST(a_query_with_a_wrong_option_says_what_is_right)
+START_TEST(a_query_refuses_a_wrong_option_and_names_the_right_values)
 {
     static const struct {
         const char *option, *value, *says;
@@ -78,7 +78,7 @@ START_TEST(a_query_with_a_wrong_option_says_what_is_right)
 }
 END_TEST
 
-START_TEST(a_search_prints_where_words_stand)
+START_TEST(a_search_prints_events_with_the_words_marked)
 {
     begin();
     CLI(&cli, NULL, "search", "--status");
@@ -114,7 +114,7 @@ START_TEST(a_search_prints_where_words_stand)
 }
 END_TEST
 
-START_TEST(a_search_with_wrong_options_says_what_is_right)
+START_TEST(a_search_refuses_wrong_options_and_names_the_right_values)
 {
     begin();
     CLI(&cli, NULL, "search");
@@ -132,8 +132,8 @@ START_TEST(a_search_with_wrong_options_says_what_is_right)
 }
 END_TEST
 
-/* Tokens and cost by day, model and session; what tools took; how often things fail. */
-START_TEST(the_views_of_core_say_what_it_cost)
+/* Tokens and costs by day, model and session; durations of tools; numbers of failures. */
+START_TEST(the_views_of_core_sum_costs)
 {
     static const char events[] =
         "{\"type\":\"turn.started\",\"ts\":\"2026-01-06T23:00:00Z\",\"data\":{\"turn_id\":\"1\"}}\n"
@@ -175,7 +175,7 @@ START_TEST(the_views_of_core_say_what_it_cost)
 }
 END_TEST
 
-START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
+START_TEST(a_query_reads_events_that_cannot_be_indexed_from_the_journals)
 {
     begin();
     CLI(&cli, NULL, "query", "--count");
@@ -189,7 +189,7 @@ START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
 }
 END_TEST
 
-START_TEST(a_snapshot_does_not_wait_for_the_index_to_catch_up)
+START_TEST(a_snapshot_does_not_wait_for_the_index)
 {
     begin();
     DONE(&cli, "snapshot", "old");
@@ -203,7 +203,7 @@ START_TEST(a_snapshot_does_not_wait_for_the_index_to_catch_up)
 }
 END_TEST
 
-START_TEST(ls_shows_no_time_where_none_is_known)
+START_TEST(ls_prints_a_dash_for_an_unknown_time)
 {
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"1970-01-01T00:00:00.000001Z\",\"data\":1}\n", "append",
         "s");
@@ -233,7 +233,7 @@ START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
 }
 END_TEST
 
-START_TEST(an_empty_list_says_so_and_a_limit_and_a_status_choose)
+START_TEST(ls_reports_an_empty_list_and_filters_by_limit_and_status)
 {
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "ls");
@@ -411,7 +411,7 @@ START_TEST(a_statement_may_begin_with_a_comment)
 }
 END_TEST
 
-START_TEST(what_events_hold_goes_into_a_pipe_as_it_is)
+START_TEST(control_characters_are_printed_unchanged_into_a_pipe)
 {
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"title\":\"\\u001b[31mred\\u009b\\u0007\"}}\n",
@@ -425,7 +425,7 @@ START_TEST(what_events_hold_goes_into_a_pipe_as_it_is)
 }
 END_TEST
 
-START_TEST(show_tells_of_journal_totals_and_types)
+START_TEST(show_prints_journal_totals_and_types)
 {
     begin();
     DONE(&cli, "show", "old");
@@ -467,7 +467,7 @@ START_TEST(without_the_index_every_answer_is_the_same)
 }
 END_TEST
 
-START_TEST(stats_counts_and_shows_what_lags)
+START_TEST(stats_counts_events_and_lists_lagging_sessions)
 {
     begin();
     DONE(&cli, "reindex", "--json");
@@ -486,7 +486,7 @@ START_TEST(stats_counts_and_shows_what_lags)
 }
 END_TEST
 
-/* Without the rights of root, so that read-only means it. */
+/* Drop the rights of root, which can write read-only files. */
 static bool begin_read_only(bool with_index)
 {
     char command[600];
@@ -511,7 +511,7 @@ static void end_read_only(void)
 START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
 {
     if (begin_read_only(_i == 1)) {
-        /* That it cannot look into the commit logs may be said: only the exit status counts. */
+        /* It may report that it cannot read the commit logs; only the exit status matters. */
         CLI(&cli, NULL, "ls", "--json");
         ck_assert_int_eq(cli.exit_status, 0);
         assert_holds("\"old\"");
@@ -533,7 +533,7 @@ START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
 }
 END_TEST
 
-START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
+START_TEST(verify_reports_an_index_that_differs_from_the_journals)
 {
     static const struct {
         const char *change;
@@ -565,7 +565,7 @@ START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
 }
 END_TEST
 
-START_TEST(an_index_that_lags_is_no_finding_but_told)
+START_TEST(a_lagging_index_is_mentioned_and_not_a_finding)
 {
     begin();
     CLI(&cli, NULL, "reindex");
@@ -578,7 +578,7 @@ START_TEST(an_index_that_lags_is_no_finding_but_told)
 }
 END_TEST
 
-START_TEST(a_session_begun_anew_since_it_was_indexed_is_no_finding)
+START_TEST(a_session_replaced_since_it_was_indexed_is_not_a_finding)
 {
     begin();
     CLI(&cli, NULL, "reindex");
@@ -592,7 +592,7 @@ START_TEST(a_session_begun_anew_since_it_was_indexed_is_no_finding)
 }
 END_TEST
 
-START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
+START_TEST(a_query_reports_unreadable_bytes_at_the_end_of_a_journal)
 {
     static const struct {
         const char *words[5];
@@ -618,7 +618,7 @@ START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
 }
 END_TEST
 
-START_TEST(a_session_that_is_named_twice_is_one)
+START_TEST(a_session_given_twice_counts_once)
 {
     begin();
     DONE(&cli, "verify", "new", "old", "new");
@@ -664,32 +664,32 @@ Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
     TCase *answers = suite_case(suite, "answers", cli_setup, cli_teardown);
-    tcase_add_test(answers, a_query_looks_inside_of_data_and_counts_by_group);
-    tcase_add_test(answers, a_query_with_a_wrong_option_says_what_is_right);
-    tcase_add_test(answers, a_search_prints_where_words_stand);
-    tcase_add_test(answers, a_search_with_wrong_options_says_what_is_right);
-    tcase_add_test(answers, the_views_of_core_say_what_it_cost);
-    tcase_add_test(answers, a_query_reads_from_the_journals_what_cannot_be_indexed);
-    tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index_to_catch_up);
-    tcase_add_test(answers, ls_shows_no_time_where_none_is_known);
+    tcase_add_test(answers, a_query_filters_by_members_of_data_and_counts_by_group);
+    tcase_add_test(answers, a_query_refuses_a_wrong_option_and_names_the_right_values);
+    tcase_add_test(answers, a_search_prints_events_with_the_words_marked);
+    tcase_add_test(answers, a_search_refuses_wrong_options_and_names_the_right_values);
+    tcase_add_test(answers, the_views_of_core_sum_costs);
+    tcase_add_test(answers, a_query_reads_events_that_cannot_be_indexed_from_the_journals);
+    tcase_add_test(answers, a_snapshot_does_not_wait_for_the_index);
+    tcase_add_test(answers, ls_prints_a_dash_for_an_unknown_time);
     tcase_add_test(answers, a_table_of_events_is_narrow_off_a_terminal_too);
-    tcase_add_test(answers, an_empty_list_says_so_and_a_limit_and_a_status_choose);
+    tcase_add_test(answers, ls_reports_an_empty_list_and_filters_by_limit_and_status);
     tcase_add_test(answers, ls_lists_the_last_active_session_first);
     tcase_add_test(answers, ls_on_a_narrow_terminal_leaves_columns_out);
     tcase_add_test(answers, query_filters_by_session_type_time_and_seq);
     tcase_add_test(answers, sql_that_does_not_end_is_stopped);
     tcase_add_test(answers, sql_answers_and_changes_nothing);
     tcase_add_test(answers, a_statement_may_begin_with_a_comment);
-    tcase_add_test(answers, what_events_hold_goes_into_a_pipe_as_it_is);
-    tcase_add_test(answers, show_tells_of_journal_totals_and_types);
+    tcase_add_test(answers, control_characters_are_printed_unchanged_into_a_pipe);
+    tcase_add_test(answers, show_prints_journal_totals_and_types);
     tcase_add_test(answers, without_the_index_every_answer_is_the_same);
     tcase_add_loop_test(answers, a_store_on_read_only_media_is_read_with_or_without_an_index, 0, 2);
-    tcase_add_test(answers, verify_finds_an_index_that_is_not_what_the_journals_say);
-    tcase_add_test(answers, an_index_that_lags_is_no_finding_but_told);
-    tcase_add_test(answers, a_session_begun_anew_since_it_was_indexed_is_no_finding);
-    tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);
-    tcase_add_test(answers, a_session_that_is_named_twice_is_one);
-    tcase_add_test(answers, stats_counts_and_shows_what_lags);
+    tcase_add_test(answers, verify_reports_an_index_that_differs_from_the_journals);
+    tcase_add_test(answers, a_lagging_index_is_mentioned_and_not_a_finding);
+    tcase_add_test(answers, a_session_replaced_since_it_was_indexed_is_not_a_finding);
+    tcase_add_test(answers, a_query_reports_unreadable_bytes_at_the_end_of_a_journal);
+    tcase_add_test(answers, a_session_given_twice_counts_once);
+    tcase_add_test(answers, stats_counts_events_and_lists_lagging_sessions);
     tcase_add_test(answers, groups_are_also_hours_tools_models_and_agents);
     return suite;
 }

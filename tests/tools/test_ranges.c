@@ -2,8 +2,8 @@
 /*
  * A range means the same everywhere: [since, until), in the zone of the reader.
  *
- * Each verb counts what is in a range in its own way. All of them must give the same numbers, and
- * the numbers of neighbours must add up to the number of the whole.
+ * Each verb counts the events of a range in its own way. All must give the same numbers, and the
+ * numbers of neighbouring ranges must add up to the number of the whole.
  */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
@@ -22,7 +22,7 @@ enum { SESSIONS = 3, EVENTS_EACH = 16 };
     "\"input_tokens\":" tokens ",\"output_tokens\":0}}\n"
 #define ASSERT_OUT(text) ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in %s", text, cli.out)
 
-/* Around the night in which summer time ends: an event every 97 minutes, and its tokens. */
+/* An event with tokens every 97 minutes, around the night in which summer time ends. */
 static void put_events(void)
 {
     char lines[EVENTS_EACH * 200], name[16];
@@ -54,7 +54,7 @@ static void setup(void)
 
 /* ---- The numbers of a range ---- */
 
-/* The sum of a member over all lines that contain a text. */
+/* Sum a member over all lines that contain a text. */
 static int64_t sum_of(const char *with, const char *member)
 {
     int64_t sum = 0;
@@ -79,7 +79,7 @@ static int64_t lines_of_output(void)
 
 static const char *zone, *since, *until;
 
-/* Run a verb with the zone and with the range; a bound of NULL is not given. */
+/* Run a verb with the zone and the range; a bound of NULL is left out. */
 static void ask(const char *verb, const char *option, const char *value)
 {
     const char *words[16] = {verb, "--json"};
@@ -103,7 +103,7 @@ struct numbers {
     int64_t events, tokens;
 };
 
-/* What search and SQL find in the range. */
+/* Assert that search and SQL find this number of events in the range. */
 static void assert_found(int64_t events)
 {
     char sql[300];
@@ -149,7 +149,7 @@ static struct numbers count_range(void)
         ck_assert_int_eq(sum_of(sections[i], "input_tokens") + sum_of(sections[i], "output_tokens"),
                          numbers.tokens);
     ck_assert_int_eq(sum_of("\"section\":\"sessions\"", "total_tokens"), numbers.tokens);
-    if (since != NULL || until != NULL) { /* a picture of all leaves such times out */
+    if (since != NULL || until != NULL) { /* a chart without a range leaves such times out */
         ask("stats", "--plot", NULL);
         ck_assert_int_eq(sum_of("\"plot\":\"events\"", "events"), numbers.events);
         ck_assert_int_eq(sum_of("\"usage\"", "input_tokens") + sum_of("\"usage\"", "output_tokens"),
@@ -169,7 +169,7 @@ static const struct {
      {"2026-10-24", "2026-10-25", "2026-10-25T02:30", "2026-10-26", "2026-10-28"}},
     {"+05:45", {"2026-10-24", "2026-10-25T01:47:30", "2026-10-25T23:59:59.999999", "2026-10-29"}}};
 
-START_TEST(all_verbs_count_the_same_in_a_range_and_neighbours_add_up)
+START_TEST(all_verbs_count_a_range_alike_and_neighbouring_ranges_add_up)
 {
     const char *const *bounds = partitions[_i].bounds;
     struct numbers sum = {0}, part;
@@ -196,8 +196,8 @@ START_TEST(all_verbs_count_the_same_in_a_range_and_neighbours_add_up)
 }
 END_TEST
 
-/* Times that cannot be right: an event of 2099, and one of the year 1. */
-START_TEST(an_open_range_has_no_event_whose_time_cannot_be_right)
+/* Implausible times: an event of 2099, and an event of the year 1. */
+START_TEST(an_open_range_contains_no_event_with_an_implausible_time)
 {
     static const struct {
         const char *since, *until;
@@ -232,7 +232,7 @@ static const char months[] =
     USAGE("2026-09-30T12:00:00Z", "1") USAGE("2026-10-01T12:00:00Z", "1000")
         USAGE("2026-11-01T12:00:00Z", "100000") USAGE("2026-11-01T00:00:00Z", "10000000");
 
-START_TEST(a_day_alone_is_its_first_instant_as_the_end_of_a_range)
+START_TEST(until_a_day_excludes_that_day)
 {
     CLI(&cli, months, "append", "x");
     cli_assert_done(&cli);
@@ -272,7 +272,7 @@ START_TEST(ls_and_report_give_the_same_computed_cost)
 }
 END_TEST
 
-START_TEST(hours_are_of_the_zone_and_an_hour_that_summer_time_repeats_is_two)
+START_TEST(hours_follow_the_zone_and_a_repeated_hour_counts_as_two)
 {
     CLI(&cli, USAGE("2026-10-24T18:20:00Z", "1"), "append", "z");
     CLI(&cli, NULL, "query", "z", "--group-by", "hour", "--json", "--zone", "+05:45");
@@ -312,12 +312,12 @@ Suite *suite_ranges(void)
 {
     Suite *suite = suite_create("ranges");
     TCase *tests = suite_case(suite, "ranges", setup, cli_teardown);
-    tcase_add_loop_test(tests, all_verbs_count_the_same_in_a_range_and_neighbours_add_up, 0,
+    tcase_add_loop_test(tests, all_verbs_count_a_range_alike_and_neighbouring_ranges_add_up, 0,
                         sizeof partitions / sizeof partitions[0]);
-    tcase_add_test(tests, an_open_range_has_no_event_whose_time_cannot_be_right);
-    tcase_add_test(tests, a_day_alone_is_its_first_instant_as_the_end_of_a_range);
+    tcase_add_test(tests, an_open_range_contains_no_event_with_an_implausible_time);
+    tcase_add_test(tests, until_a_day_excludes_that_day);
     tcase_add_test(tests, ls_and_report_give_the_same_computed_cost);
-    tcase_add_test(tests, hours_are_of_the_zone_and_an_hour_that_summer_time_repeats_is_two);
+    tcase_add_test(tests, hours_follow_the_zone_and_a_repeated_hour_counts_as_two);
     tcase_add_test(tests, a_zone_that_does_not_exist_and_a_range_that_ends_first_are_wrong_usage);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show --recovery: what is needed to go on with a session whose process is gone. */
+/* show --recovery: the facts that continue a session after its process died. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -36,7 +36,7 @@ static void ck_says(const char *what)
     ck_assert_msg(strstr(cli.out, what) != NULL, "no '%s' in: %s", what, cli.out);
 }
 
-/* An agent that has appended these events and waits; its process id. */
+/* Start an agent that appends these events and waits; returns its process id. */
 static pid_t run_agent(int *out_input, int *out_output)
 {
     char byte = 0;
@@ -47,7 +47,7 @@ static pid_t run_agent(int *out_input, int *out_output)
     return pid;
 }
 
-START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
+START_TEST(recovery_lists_the_open_work_of_a_killed_agent)
 {
     int input, output;
     char has[60];
@@ -80,7 +80,7 @@ START_TEST(of_an_agent_that_was_killed_it_tells_what_was_under_way)
 }
 END_TEST
 
-START_TEST(for_an_agent_it_is_one_object)
+START_TEST(with_json_recovery_prints_one_object)
 {
     CLI(&cli, under_way, "append", "s");
     DONE(&cli, "show", "s", "--recovery", "--json");
@@ -105,7 +105,7 @@ START_TEST(for_an_agent_it_is_one_object)
 }
 END_TEST
 
-START_TEST(where_all_is_done_there_is_nothing_but_to_go_on)
+START_TEST(recovery_of_a_finished_session_prints_only_how_to_continue)
 {
     CLI(&cli, "{\"type\":\"n\",\"data\":1}\n", "append", "s");
     recover();
@@ -119,7 +119,7 @@ START_TEST(where_all_is_done_there_is_nothing_but_to_go_on)
 }
 END_TEST
 
-START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
+START_TEST(recovery_finds_an_old_message_and_prints_its_snapshot)
 {
     enum { EVENTS = 1500 };
     char *many = malloc(EVENTS * 8);
@@ -129,7 +129,7 @@ START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
     CLI(&cli, under_way, "append", "s");
     CLI(&cli, many, "append", "s", "--type", "n");
     free(many);
-    recover(); /* leaves a snapshot, if the append did not */
+    recover(); /* takes a snapshot, unless the append did */
     recover();
     cli_assert_done(&cli);
     ck_says("last user            event 2, ");
@@ -139,7 +139,7 @@ START_TEST(what_was_said_long_ago_is_found_and_the_snapshot_is_named)
 }
 END_TEST
 
-START_TEST(of_many_calls_people_see_the_newest)
+START_TEST(recovery_lists_the_newest_of_many_calls)
 {
     char *many = malloc(30 * 80);
     size_t len = 0;
@@ -158,7 +158,7 @@ START_TEST(of_many_calls_people_see_the_newest)
 }
 END_TEST
 
-START_TEST(a_torn_end_and_damage_are_told_apart)
+START_TEST(recovery_reports_a_torn_end_and_damage_differently)
 {
     size_t len;
     CLI(&cli, under_way, "append", "s");
@@ -182,7 +182,7 @@ START_TEST(a_torn_end_and_damage_are_told_apart)
 }
 END_TEST
 
-START_TEST(a_store_that_cannot_be_written_is_told_of_too)
+START_TEST(recovery_works_on_a_read_only_store)
 {
     char command[600];
     CLI(&cli, under_way, "append", "s");
@@ -191,7 +191,7 @@ START_TEST(a_store_that_cannot_be_written_is_told_of_too)
     ck_assert_int_eq(system(command), 0);
     cli.as_nobody = geteuid() == 0;
     CLI(&cli, NULL, "version");
-    if (cli.exit_status == 0) { /* else nobody may not run what was built */
+    if (cli.exit_status == 0) { /* else another user may not run the built program */
         recover();
         ck_assert_int_eq(cli.exit_status, 0);
         ck_says("durable up to        event 7, ");
@@ -202,7 +202,7 @@ START_TEST(a_store_that_cannot_be_written_is_told_of_too)
 }
 END_TEST
 
-START_TEST(a_fork_is_told_of_with_what_it_has_of_its_parent)
+START_TEST(recovery_of_a_fork_includes_shared_events)
 {
     CLI(&cli, under_way, "append", "parent");
     DONE(&cli, "fork", "parent", "--at", "6", "s");
@@ -228,13 +228,13 @@ Suite *suite_recovery(void)
 {
     Suite *suite = suite_create("recovery");
     TCase *tcase = suite_case(suite, "recovery", cli_setup, cli_teardown);
-    tcase_add_test(tcase, of_an_agent_that_was_killed_it_tells_what_was_under_way);
-    tcase_add_test(tcase, for_an_agent_it_is_one_object);
-    tcase_add_test(tcase, where_all_is_done_there_is_nothing_but_to_go_on);
-    tcase_add_test(tcase, what_was_said_long_ago_is_found_and_the_snapshot_is_named);
-    tcase_add_test(tcase, of_many_calls_people_see_the_newest);
-    tcase_add_test(tcase, a_torn_end_and_damage_are_told_apart);
-    tcase_add_test(tcase, a_store_that_cannot_be_written_is_told_of_too);
-    tcase_add_test(tcase, a_fork_is_told_of_with_what_it_has_of_its_parent);
+    tcase_add_test(tcase, recovery_lists_the_open_work_of_a_killed_agent);
+    tcase_add_test(tcase, with_json_recovery_prints_one_object);
+    tcase_add_test(tcase, recovery_of_a_finished_session_prints_only_how_to_continue);
+    tcase_add_test(tcase, recovery_finds_an_old_message_and_prints_its_snapshot);
+    tcase_add_test(tcase, recovery_lists_the_newest_of_many_calls);
+    tcase_add_test(tcase, recovery_reports_a_torn_end_and_damage_differently);
+    tcase_add_test(tcase, recovery_works_on_a_read_only_store);
+    tcase_add_test(tcase, recovery_of_a_fork_includes_shared_events);
     return suite;
 }

@@ -19,7 +19,7 @@ static void damaged_init(void)
     free(journal);
 }
 
-START_TEST(repair_copies_what_is_sound_and_names_the_gap)
+START_TEST(repair_copies_sound_events_and_reports_the_gap)
 {
     damaged_init();
     CLI(&cli, NULL, "repair", "s1", "--to", "s2");
@@ -71,7 +71,7 @@ Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
     TCase *command = suite_case(suite, "command", cli_setup, cli_teardown);
-    tcase_add_test(command, repair_copies_what_is_sound_and_names_the_gap);
+    tcase_add_test(command, repair_copies_sound_events_and_reports_the_gap);
     tcase_add_test(command, a_dry_run_writes_nothing_and_json_has_the_gaps_and_a_summary);
     tcase_add_test(command, a_sound_session_is_copied_with_exit_status_0);
     return suite;

@@ -31,7 +31,7 @@ static void assert_sql(const char *at, const char *want)
     ck_assert_str_eq(cli.out, want);
 }
 
-START_TEST(replay_answers_about_any_seq_and_any_time)
+START_TEST(replay_prints_the_state_at_any_seq_and_any_time)
 {
     begin();
     assert_sql("0", "");
@@ -84,14 +84,15 @@ START_TEST(the_tables_of_any_pack_are_replayed)
     ck_assert_ptr_nonnull(strstr(cli.out, "\nteams\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "reviewers"));
     DONE(&cli, "snapshot", "team_a");
-    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams"); /* a snapshot of core is no matter */
+    CLI(&cli, NULL, "replay", "team_a", "--pack",
+        "teams"); /* a snapshot of core makes no difference */
     cli_assert_done(&cli);
     CLI(&cli, NULL, "replay", "team_a", "--pack", "nobody");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
 }
 END_TEST
 
-START_TEST(with_and_without_snapshots_the_state_is_the_same)
+START_TEST(replay_gives_the_same_state_with_and_without_snapshots)
 {
     begin();
     DONE(&cli, "snapshot", "s");
@@ -114,8 +115,8 @@ START_TEST(with_and_without_snapshots_the_state_is_the_same)
 }
 END_TEST
 
-/* The hash of what --json prints, as sha256sum would say. */
-START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
+/* The hash equals sha256sum of the output of --json. */
+START_TEST(equal_states_have_equal_hashes_with_and_without_snapshots)
 {
     char two[64], four[64];
     begin();
@@ -142,8 +143,8 @@ START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
 }
 END_TEST
 
-/* The event was sound when the snapshot was taken, and is not now. */
-START_TEST(the_proof_names_a_snapshot_that_the_events_do_not_give)
+/* The event was damaged after the snapshot. */
+START_TEST(replay_verify_reports_a_snapshot_that_differs_from_its_events)
 {
     size_t len;
     begin();
@@ -181,7 +182,7 @@ START_TEST(snapshots_are_listed_taken_and_dropped)
     CLI(&cli, NULL, "snapshot", "drop", "s", "--all");
     ck_assert_int_eq(cli.exit_status, 2);
     DONE(&cli, "snapshot", "drop", "s");
-    CLI(&cli, NULL, "snapshot", "s"); /* as it was said before there were verbs */
+    CLI(&cli, NULL, "snapshot", "s"); /* the form without a verb */
     cli_assert_done(&cli);
     DONE(&cli, "snapshot", "drop", "--all");
     DONE(&cli, "snapshot", "list");
@@ -189,7 +190,7 @@ START_TEST(snapshots_are_listed_taken_and_dropped)
 }
 END_TEST
 
-START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
+START_TEST(a_long_replay_takes_overdue_snapshots)
 {
     enum { EVENTS = 2500 };
     char *input = malloc(EVENTS * 10);
@@ -235,7 +236,7 @@ START_TEST(a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer)
 }
 END_TEST
 
-/* One line, or the test fails after a minute. */
+/* Read one line; the test fails after a minute. */
 static void read_line(int from, char *line, size_t size)
 {
     size_t len = 0;
@@ -249,7 +250,7 @@ static void read_line(int from, char *line, size_t size)
     line[len] = '\0';
 }
 
-START_TEST(tail_gives_history_then_each_event_as_it_comes)
+START_TEST(tail_prints_history_and_then_each_new_event)
 {
     int input, output, status;
     char line[300], want[80];
@@ -269,12 +270,13 @@ START_TEST(tail_gives_history_then_each_event_as_it_comes)
     }
     close(output);
     close(input);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid); /* it notices that nobody reads */
+    ck_assert_int_eq(waitpid(pid, &status, 0),
+                     pid); /* it notices that its reader closed the pipe */
     ck_assert_int_eq(status, 0);
 }
 END_TEST
 
-START_TEST(tail_waits_for_a_session_that_is_not_there_yet)
+START_TEST(tail_waits_for_a_missing_session)
 {
     int input, output, status;
     char line[300];
@@ -338,7 +340,7 @@ START_TEST(tail_prints_several_sessions_by_time_and_type)
 }
 END_TEST
 
-START_TEST(tail_keeps_its_place_under_a_name)
+START_TEST(a_tail_with_a_cursor_continues_where_it_stopped)
 {
     append_one("a", "x.one");
     append_one("b", "x.one");
@@ -370,18 +372,18 @@ Suite *suite_replay(void)
     Suite *suite = suite_create("replay");
     TCase *past = suite_case(suite, "past", cli_setup, cli_teardown);
     tcase_add_test(past, the_tables_of_any_pack_are_replayed);
-    tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
+    tcase_add_test(past, replay_prints_the_state_at_any_seq_and_any_time);
     tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);
-    tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
-    tcase_add_test(past, equal_states_have_one_hash_and_the_proof_gives_the_same);
-    tcase_add_test(past, the_proof_names_a_snapshot_that_the_events_do_not_give);
+    tcase_add_test(past, replay_gives_the_same_state_with_and_without_snapshots);
+    tcase_add_test(past, equal_states_have_equal_hashes_with_and_without_snapshots);
+    tcase_add_test(past, replay_verify_reports_a_snapshot_that_differs_from_its_events);
     tcase_add_test(past, snapshots_are_listed_taken_and_dropped);
-    tcase_add_test(past, a_long_replay_leaves_the_snapshots_that_were_due);
+    tcase_add_test(past, a_long_replay_takes_overdue_snapshots);
     tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
     TCase *live = suite_case(suite, "live", cli_setup, cli_teardown);
-    tcase_add_test(live, tail_gives_history_then_each_event_as_it_comes);
-    tcase_add_test(live, tail_waits_for_a_session_that_is_not_there_yet);
+    tcase_add_test(live, tail_prints_history_and_then_each_new_event);
+    tcase_add_test(live, tail_waits_for_a_missing_session);
     tcase_add_test(live, tail_prints_several_sessions_by_time_and_type);
-    tcase_add_test(live, tail_keeps_its_place_under_a_name);
+    tcase_add_test(live, a_tail_with_a_cursor_continues_where_it_stopped);
     return suite;
 }

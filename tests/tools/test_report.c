@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report: what sessions did and cost, in four forms with the same numbers. */
+/* report: calls and costs of sessions, in four formats with the same numbers. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -41,7 +41,7 @@ static void setup(void)
 
 #define ASSERT_OUT(text) ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in %s", text, cli.out)
 
-START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
+START_TEST(a_report_shows_calls_failures_and_costs)
 {
     CLI(&cli, NULL, "report", ID);
     cli_assert_done(&cli);
@@ -63,7 +63,7 @@ START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
 }
 END_TEST
 
-START_TEST(a_report_of_a_session_is_that_of_its_sub_agents_too)
+START_TEST(a_report_of_a_session_includes_its_sub_agents)
 {
     CLI(&cli, work, "append", ID ".agent-1");
     CLI(&cli, "1\n", "append", ID "-2", "--type", "n");
@@ -73,7 +73,7 @@ START_TEST(a_report_of_a_session_is_that_of_its_sub_agents_too)
 }
 END_TEST
 
-START_TEST(programs_get_the_values_and_ids_whole)
+START_TEST(with_json_a_report_prints_whole_values_and_ids)
 {
     CLI(&cli, NULL, "report", ID, "--json");
     cli_assert_done(&cli);
@@ -91,7 +91,7 @@ START_TEST(programs_get_the_values_and_ids_whole)
 }
 END_TEST
 
-START_TEST(markdown_and_svg_have_the_same_numbers_and_nothing_breaks_them)
+START_TEST(markdown_and_svg_show_the_same_numbers_and_escape_names)
 {
     CLI(&cli, NULL, "report", ID, "--format", "markdown");
     cli_assert_done(&cli);
@@ -115,9 +115,9 @@ Suite *suite_report(void)
 {
     Suite *suite = suite_create("report");
     TCase *all = suite_case(suite, "all", setup, cli_teardown);
-    tcase_add_test(all, a_report_says_what_was_done_what_failed_and_what_it_cost);
-    tcase_add_test(all, a_report_of_a_session_is_that_of_its_sub_agents_too);
-    tcase_add_test(all, programs_get_the_values_and_ids_whole);
-    tcase_add_test(all, markdown_and_svg_have_the_same_numbers_and_nothing_breaks_them);
+    tcase_add_test(all, a_report_shows_calls_failures_and_costs);
+    tcase_add_test(all, a_report_of_a_session_includes_its_sub_agents);
+    tcase_add_test(all, with_json_a_report_prints_whole_values_and_ids);
+    tcase_add_test(all, markdown_and_svg_show_the_same_numbers_and_escape_names);
     return suite;
 }

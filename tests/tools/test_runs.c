@@ -39,7 +39,7 @@ static void ask(const char *sql)
     DONE(&cli, "sql", "--format", "csv", sql);
 }
 
-START_TEST(status_times_and_order_come_from_the_manifest_and_the_branch)
+START_TEST(status_times_and_order_of_a_run_are_taken_from_manifest_and_branch)
 {
     make_run("r1",
              "{\n \"kind\": \"flow\", \"status\": \"success\",\r\n"
@@ -127,7 +127,7 @@ START_TEST(a_second_import_of_runs_adds_what_is_new)
 }
 END_TEST
 
-START_TEST(a_file_that_is_no_json_is_kept_and_said_to_be_unreadable)
+START_TEST(a_file_that_is_not_json_is_kept_and_marked_unreadable)
 {
     make_run("r1", "{\"status\": nothing");
     put("runs/r1/branches/b1.json", "[1,");
@@ -140,8 +140,8 @@ START_TEST(a_file_that_is_no_json_is_kept_and_said_to_be_unreadable)
 }
 END_TEST
 
-/* What a power cut leaves. */
-START_TEST(bytes_behind_a_zero_byte_are_kept)
+/* As after a power cut. */
+START_TEST(bytes_after_a_zero_byte_are_kept)
 {
     static const char branch[] = "{\"id\":\0\0\"behind\"}";
     make_run("r1", "{}");
@@ -176,7 +176,7 @@ START_TEST(a_long_text_of_a_branch_becomes_an_artifact_and_the_others_are_import
 }
 END_TEST
 
-START_TEST(what_is_no_run_is_refused)
+START_TEST(a_directory_without_runs_is_refused)
 {
     mkdir(tmpdir_path(&cli.dir, "runs"), 0700);
     CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "runs"));
@@ -191,12 +191,12 @@ Suite *suite_runs(void)
 {
     Suite *suite = suite_create("runs");
     TCase *tcase = suite_case(suite, "runs", cli_setup, cli_teardown);
-    tcase_add_test(tcase, status_times_and_order_come_from_the_manifest_and_the_branch);
+    tcase_add_test(tcase, status_times_and_order_of_a_run_are_taken_from_manifest_and_branch);
     tcase_add_test(tcase, words_and_exit_codes_become_one_of_six_statuses);
     tcase_add_test(tcase, a_second_import_of_runs_adds_what_is_new);
-    tcase_add_test(tcase, a_file_that_is_no_json_is_kept_and_said_to_be_unreadable);
-    tcase_add_test(tcase, bytes_behind_a_zero_byte_are_kept);
+    tcase_add_test(tcase, a_file_that_is_not_json_is_kept_and_marked_unreadable);
+    tcase_add_test(tcase, bytes_after_a_zero_byte_are_kept);
     tcase_add_test(tcase, a_long_text_of_a_branch_becomes_an_artifact_and_the_others_are_imported);
-    tcase_add_test(tcase, what_is_no_run_is_refused);
+    tcase_add_test(tcase, a_directory_without_runs_is_refused);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal schema: what SQL can ask for. */
+/* annal schema: the tables and columns for SQL. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -27,14 +27,14 @@ START_TEST(the_tables_of_the_index_and_of_packs_are_listed_with_their_columns)
     CLI(&cli, NULL, "pack", "enable", "teams");
     CLI(&cli, NULL, "schema", "--json");
     ASSERT_OUT("{\"table\":\"state.teams\",\"kind\":\"table\",\"columns\":[{\"name\":\"id\",");
-    /* A view of that pack over tables of another one, which is off. */
+    /* A view of that pack over tables of a disabled pack. */
     ASSERT_OUT("{\"table\":\"state.run_list\",\"kind\":\"view\",\"columns\":[]}");
     CLI(&cli, NULL, "schema");
     ASSERT_OUT("usage_by_day            view     day, sessions, requests, ");
 }
 END_TEST
 
-START_TEST(the_columns_of_one_table_are_rows)
+START_TEST(schema_prints_a_row_for_each_column_of_a_table)
 {
     DONE(&cli, "schema", "usage_by_model", "--json");
     ck_assert_ptr_eq(strstr(cli.out, "{\"column\":\"model\",\"type\":"), cli.out);
@@ -48,7 +48,7 @@ START_TEST(the_columns_of_one_table_are_rows)
 }
 END_TEST
 
-START_TEST(what_people_type_in_the_shell_of_sqlite_works_in_sql)
+START_TEST(sql_accepts_dot_tables_and_dot_schema)
 {
     CLI(&cli, NULL, "sql", ".tables");
     ASSERT_OUT("usage_by_day ");
@@ -64,7 +64,7 @@ Suite *suite_schema(void)
     Suite *suite = suite_create("schema");
     TCase *all = suite_case(suite, "all", set_up, cli_teardown);
     tcase_add_test(all, the_tables_of_the_index_and_of_packs_are_listed_with_their_columns);
-    tcase_add_test(all, the_columns_of_one_table_are_rows);
-    tcase_add_test(all, what_people_type_in_the_shell_of_sqlite_works_in_sql);
+    tcase_add_test(all, schema_prints_a_row_for_each_column_of_a_table);
+    tcase_add_test(all, sql_accepts_dot_tables_and_dot_schema);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores that several users share: modes, and journals that one of them may not read. */
+/* Stores that several users share: modes, and journals that a user may not read. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -30,7 +30,7 @@ static unsigned mode_of(const char *name)
     return (unsigned)info.st_mode & 07777;
 }
 
-START_TEST(new_files_are_for_the_group_that_may_write_the_directory_of_the_store)
+START_TEST(new_files_belong_to_the_group_that_may_write_the_store)
 {
     static const struct {
         mode_t store;
@@ -60,7 +60,7 @@ START_TEST(new_files_are_for_the_group_that_may_write_the_directory_of_the_store
 }
 END_TEST
 
-/* Each with status 1 and the answer, and the session is named. */
+/* Each ends with status 1, prints the answer, and names the forbidden session. */
 static const struct {
     const char *words[5];
     const char *answer;
@@ -101,8 +101,8 @@ static void ask_all(const char *how)
     cli.as_nobody = false;
 }
 
-/* Also if it was indexed while it could be read. */
-START_TEST(a_session_that_may_not_be_read_is_named_and_the_others_are_answered)
+/* Also a session that was indexed while it was readable. */
+START_TEST(a_forbidden_session_is_reported_and_the_others_are_answered)
 {
     char command[400];
     if (geteuid() != 0) {
@@ -131,7 +131,8 @@ START_TEST(a_session_that_may_not_be_read_is_named_and_the_others_are_answered)
 }
 END_TEST
 
-/* In a child process: a namespace in which /proc is empty. 77: it may not be made. */
+/* In a child process: run a verb in a namespace with an empty /proc. Returns 77 if the namespace is
+ * forbidden. */
 static int without_proc(const char *answer, const char *verb, const char *operand)
 {
     int fd = open(answer, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -148,7 +149,7 @@ static int without_proc(const char *answer, const char *verb, const char *operan
     return fflush(NULL) == 0 ? exit_status : 75;
 }
 
-START_TEST(without_proc_readers_read)
+START_TEST(without_proc_readers_answer)
 {
     static const char *const words[][3] = {{"query", NULL, "harbour"},
                                            {"ls", NULL, "seen"},
@@ -180,8 +181,8 @@ Suite *suite_shared(void)
 {
     Suite *suite = suite_create("shared");
     TCase *tests = suite_case(suite, "shared", cli_setup, cli_teardown);
-    tcase_add_test(tests, new_files_are_for_the_group_that_may_write_the_directory_of_the_store);
-    tcase_add_test(tests, a_session_that_may_not_be_read_is_named_and_the_others_are_answered);
-    tcase_add_test(tests, without_proc_readers_read);
+    tcase_add_test(tests, new_files_belong_to_the_group_that_may_write_the_store);
+    tcase_add_test(tests, a_forbidden_session_is_reported_and_the_others_are_answered);
+    tcase_add_test(tests, without_proc_readers_answer);
     return suite;
 }

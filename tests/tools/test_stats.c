@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number behind "name": on the line of --json that has it. */
+/* Find the number after "name": in the output of --json. */
 static long long field(const char *name)
 {
     char key[80];
@@ -17,7 +17,7 @@ static long long field(const char *name)
     return strtoll(at + strlen(key), NULL, 10);
 }
 
-START_TEST(stats_measures_what_all_processes_wrote_with_units_in_the_names)
+START_TEST(stats_sums_the_writes_of_all_processes_with_units_in_the_names)
 {
     CLI(&cli, "1\n2\n3\n", "append", "s1", "--type", "n");
     CLI(&cli, "4\n", "append", "s2", "--type", "n");
@@ -25,7 +25,7 @@ START_TEST(stats_measures_what_all_processes_wrote_with_units_in_the_names)
     cli_assert_done(&cli);
     ck_assert_int_eq(field("appended_events"), 4);
     ck_assert_int_eq(field("payload_bytes"), 4);
-    /* A busy machine may write the lines of the first command in up to three groups. */
+    /* On a busy machine, the first command may write its lines in up to three groups. */
     const long long groups = field("groups");
     ck_assert(groups >= 2 && groups <= 4);
     ck_assert_int_eq(field("group_events_count"), groups);
@@ -48,7 +48,7 @@ START_TEST(stats_for_people_is_plain_text_off_a_terminal)
 }
 END_TEST
 
-START_TEST(a_store_without_metrics_is_counted_all_the_same)
+START_TEST(stats_counts_a_store_without_metrics)
 {
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/locks/metrics")), 0);
@@ -59,7 +59,7 @@ START_TEST(a_store_without_metrics_is_counted_all_the_same)
 }
 END_TEST
 
-START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
+START_TEST(stats_reports_a_missing_database_and_does_not_create_it)
 {
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
     unlink(tmpdir_path(&cli.dir, "store/sessions.db"));
@@ -75,7 +75,7 @@ START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
 }
 END_TEST
 
-START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
+START_TEST(stats_prints_sizes_rows_statuses_and_settings_of_each_database)
 {
     CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
     CLI(&cli, NULL, "pack", "enable", "lionagi");
@@ -97,7 +97,7 @@ START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
 }
 END_TEST
 
-START_TEST(all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
+START_TEST(all_modes_of_a_checkpoint_print_busy_log_and_checkpointed)
 {
     static const char *const modes[] = {"TRUNCATE", "PASSIVE", "RESTART", "FULL"};
     CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
@@ -123,11 +123,11 @@ Suite *suite_stats(void)
 {
     Suite *suite = suite_create("stats");
     TCase *metrics = suite_case(suite, "metrics", cli_setup, cli_teardown);
-    tcase_add_test(metrics, stats_measures_what_all_processes_wrote_with_units_in_the_names);
+    tcase_add_test(metrics, stats_sums_the_writes_of_all_processes_with_units_in_the_names);
     tcase_add_test(metrics, stats_for_people_is_plain_text_off_a_terminal);
-    tcase_add_test(metrics, a_store_without_metrics_is_counted_all_the_same);
-    tcase_add_test(metrics, stats_says_that_a_database_is_missing_and_does_not_make_it);
-    tcase_add_test(metrics, stats_tells_sizes_rows_statuses_and_settings_of_each_database);
-    tcase_add_test(metrics, all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed);
+    tcase_add_test(metrics, stats_counts_a_store_without_metrics);
+    tcase_add_test(metrics, stats_reports_a_missing_database_and_does_not_create_it);
+    tcase_add_test(metrics, stats_prints_sizes_rows_statuses_and_settings_of_each_database);
+    tcase_add_test(metrics, all_modes_of_a_checkpoint_print_busy_log_and_checkpointed);
     return suite;
 }

@@ -36,7 +36,7 @@ static void stop_with_all_locks(void)
     stopped_start_locked(&stopped, list);
 }
 
-START_TEST(readers_need_no_lock_to_answer_from_what_is_there)
+START_TEST(readers_answer_from_existing_files_without_a_lock)
 {
     stop_with_all_locks();
     int64_t begun_us = stopped_now_us();
@@ -50,7 +50,7 @@ START_TEST(readers_need_no_lock_to_answer_from_what_is_there)
 }
 END_TEST
 
-START_TEST(an_append_that_cannot_be_is_refused_in_time_and_names_the_process)
+START_TEST(a_blocked_append_is_refused_in_time_and_names_the_process)
 {
     stop_with_all_locks();
     int64_t begun_us = stopped_now_us();
@@ -59,7 +59,7 @@ START_TEST(an_append_that_cannot_be_is_refused_in_time_and_names_the_process)
     int64_t took_us = stopped_now_us() - begun_us;
     cli_assert_refused(&cli, 1, stopped.who);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"refused\":"));
-    ck_assert_int_ge(took_us, 900000); /* a tenth is left for the work */
+    ck_assert_int_ge(took_us, 900000); /* a tenth remains for the work */
 }
 END_TEST
 
@@ -83,8 +83,8 @@ Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
     TCase *cases = suite_case(suite, "stops", set_up, tear_down);
-    tcase_add_test(cases, readers_need_no_lock_to_answer_from_what_is_there);
-    tcase_add_test(cases, an_append_that_cannot_be_is_refused_in_time_and_names_the_process);
+    tcase_add_test(cases, readers_answer_from_existing_files_without_a_lock);
+    tcase_add_test(cases, a_blocked_append_is_refused_in_time_and_names_the_process);
     tcase_add_test(cases, an_index_that_has_no_session_yet_is_not_taken_for_an_empty_store);
     return suite;
 }

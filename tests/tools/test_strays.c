@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's
- * way. */
+/* Journals that a user copied or renamed within events/: annal reports them, keeps them, and works
+ * without them. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -44,7 +44,7 @@ static void put_artifact(void)
     DONE(&cli, "artifact", "put", "orig", file);
 }
 
-/* How many lines of stderr there are, and that each of these words is in one. */
+/* Count the lines of stderr, and assert that they contain this word. */
 static unsigned lines_with(const char *word)
 {
     unsigned count = 0;
@@ -54,11 +54,11 @@ static unsigned lines_with(const char *word)
     return count;
 }
 
-/* What does not ask for all sessions need not look at the strays. */
+/* A verb that does not read all sessions need not report strays. */
 static const struct {
     const char *words[8];
-    bool quiet;  /* it looks at no journal */
-    bool varies; /* what it prints: sizes and times */
+    bool quiet;  /* the verb reports no strays */
+    bool varies; /* the output contains sizes and times */
 } questions[] = {
     {.words = {"ls", "--json"}},
     {.words = {"sql", "SELECT session_id, seq, data FROM events ORDER BY 1, 2"}},
@@ -106,7 +106,7 @@ static void ask(const char *const *question, unsigned round)
     cli_run(&cli, NULL, words);
 }
 
-START_TEST(every_question_is_answered_as_without_them_and_names_them_once)
+START_TEST(every_verb_answers_as_without_strays_and_reports_them_once)
 {
     set_up();
     static const char *const packs[] = {"lionagi", "prose", "agentweaver", "memory"};
@@ -144,7 +144,7 @@ START_TEST(every_question_is_answered_as_without_them_and_names_them_once)
 }
 END_TEST
 
-/* By doctor and verify, with exit status 1. */
+/* Assert that doctor and verify report it, with exit status 1. */
 static void assert_named(const char *name)
 {
     static const char *const verbs[][3] = {
@@ -157,7 +157,7 @@ static void assert_named(const char *name)
     }
 }
 
-START_TEST(doctor_and_verify_name_each_kind_and_nothing_touches_them)
+START_TEST(doctor_and_verify_report_each_kind_of_stray_and_no_verb_changes_one)
 {
     set_up();
     static const char *const names[] = {"copy.jsonl", "orig (copy).jsonl", "-orig.jsonl",
@@ -181,7 +181,7 @@ START_TEST(doctor_and_verify_name_each_kind_and_nothing_touches_them)
 }
 END_TEST
 
-START_TEST(a_renamed_journal_takes_only_its_own_session_away)
+START_TEST(a_renamed_journal_removes_only_its_own_session)
 {
     set_up();
     CLI(&cli, NULL, "ls");
@@ -198,7 +198,7 @@ START_TEST(a_renamed_journal_takes_only_its_own_session_away)
 }
 END_TEST
 
-START_TEST(a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_history)
+START_TEST(a_renamed_parent_removes_shared_events_from_its_own_fork_only)
 {
     set_up();
     CLI(&cli, NULL, "fork", "orig", "--at", "2", "child");
@@ -221,7 +221,7 @@ START_TEST(a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_hi
 }
 END_TEST
 
-START_TEST(a_copy_over_a_session_that_was_indexed_takes_its_rows_away)
+START_TEST(a_copy_over_an_indexed_session_removes_its_rows)
 {
     set_up();
     CLI(&cli, "{\"n\":1}\n", "append", "third", "--type", "n");
@@ -237,7 +237,7 @@ START_TEST(a_copy_over_a_session_that_was_indexed_takes_its_rows_away)
 }
 END_TEST
 
-START_TEST(a_second_journal_in_the_other_format_is_named_too)
+START_TEST(a_second_journal_in_the_other_format_is_reported)
 {
     set_up();
     copy_journal("orig.jsonl", "kept");
@@ -256,7 +256,7 @@ START_TEST(a_second_journal_in_the_other_format_is_named_too)
 }
 END_TEST
 
-START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
+START_TEST(a_copy_beside_a_journal_of_the_other_format_changes_no_answer)
 {
     set_up();
     DONE(&cli, "convert", "other", "--format", "msgpack");
@@ -281,8 +281,8 @@ START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
 }
 END_TEST
 
-/* The snapshots that others left are looked for behind an append, and forks before a deletion. */
-START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
+/* An append looks for snapshots of other processes, and a deletion looks for forks. */
+START_TEST(a_verb_whose_answer_is_complete_does_not_report_strays)
 {
     set_up();
     copy_journal("orig.jsonl", "orig (copy).jsonl");
@@ -315,7 +315,7 @@ START_TEST(a_sweep_keeps_what_a_renamed_journal_names)
 }
 END_TEST
 
-START_TEST(of_many_the_first_are_named_and_doctor_names_all)
+START_TEST(verbs_report_the_first_of_many_strays_and_doctor_reports_all)
 {
     set_up();
     char name[32];
@@ -330,7 +330,7 @@ START_TEST(of_many_the_first_are_named_and_doctor_names_all)
 }
 END_TEST
 
-START_TEST(what_names_a_stray_itself_is_refused_with_the_same_sentence)
+START_TEST(a_verb_given_a_stray_is_refused_with_the_same_sentence)
 {
     set_up();
     copy_journal("orig.jsonl", "copy.jsonl");
@@ -360,17 +360,16 @@ Suite *suite_strays(void)
 {
     Suite *suite = suite_create("strays");
     TCase *tests = suite_case(suite, "strays", cli_setup, cli_teardown);
-    tcase_add_test(tests, every_question_is_answered_as_without_them_and_names_them_once);
-    tcase_add_test(tests, doctor_and_verify_name_each_kind_and_nothing_touches_them);
-    tcase_add_test(tests, a_renamed_journal_takes_only_its_own_session_away);
-    tcase_add_test(tests,
-                   a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_history);
-    tcase_add_test(tests, a_copy_over_a_session_that_was_indexed_takes_its_rows_away);
-    tcase_add_test(tests, a_second_journal_in_the_other_format_is_named_too);
-    tcase_add_test(tests, a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it);
+    tcase_add_test(tests, every_verb_answers_as_without_strays_and_reports_them_once);
+    tcase_add_test(tests, doctor_and_verify_report_each_kind_of_stray_and_no_verb_changes_one);
+    tcase_add_test(tests, a_renamed_journal_removes_only_its_own_session);
+    tcase_add_test(tests, a_renamed_parent_removes_shared_events_from_its_own_fork_only);
+    tcase_add_test(tests, a_copy_over_an_indexed_session_removes_its_rows);
+    tcase_add_test(tests, a_second_journal_in_the_other_format_is_reported);
+    tcase_add_test(tests, a_copy_beside_a_journal_of_the_other_format_changes_no_answer);
     tcase_add_test(tests, a_sweep_keeps_what_a_renamed_journal_names);
-    tcase_add_test(tests, what_leaves_nothing_out_of_its_answer_says_nothing_of_them);
-    tcase_add_test(tests, of_many_the_first_are_named_and_doctor_names_all);
-    tcase_add_test(tests, what_names_a_stray_itself_is_refused_with_the_same_sentence);
+    tcase_add_test(tests, a_verb_whose_answer_is_complete_does_not_report_strays);
+    tcase_add_test(tests, verbs_report_the_first_of_many_strays_and_doctor_reports_all);
+    tcase_add_test(tests, a_verb_given_a_stray_is_refused_with_the_same_sentence);
     return suite;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each page of each database of a store is damaged, one after the other. No answer is wrong: it is
- * the one from before, or the question is refused and the next one is right. verify names the page.
+ * Damage each page of each database of a store, one after the other. No answer is wrong: a question
+ * gives the same answer as before, or is refused, and the next gives it. verify reports the page.
  */
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -31,7 +31,7 @@ static const char pack_text[] =
     "-- forget\n"
     "DELETE FROM notes WHERE session = :session;\n";
 
-/* They ask something of every table and of every index. */
+/* Together they read every table and every index. */
 static const struct {
     const char *words[5];
 } questions[] = {
@@ -60,7 +60,7 @@ static const char *file_of(const char *name)
     return tmpdir_path(&cli.dir, inside);
 }
 
-/* Enough that tables have inner pages, and values overflow pages. */
+/* Enough events for tables with inner pages and values with overflow pages. */
 static void fill(void)
 {
     char long_text[6000] = "";
@@ -128,7 +128,7 @@ static void damage(struct random *random, char *bytes, size_t len, size_t page, 
     }
 }
 
-/* Into the same file, so that what belongs to it stays. */
+/* Write into the same file, so that its wal and its locks still belong to it. */
 static void overwrite(const char *name, const char *bytes, size_t len)
 {
     FILE *file = fopen(file_of(name), "r+");
@@ -151,7 +151,7 @@ static void ck_answer(size_t question, const char *where)
                   questions[question].words[0], cli.exit_status, cli.err, cli.out);
 }
 
-/* If the page is in use. */
+/* Run verify: returns whether it reports the database, as it must if the page is in use. */
 static bool verify_names(const char *name, const char *where)
 {
     CLI(&cli, NULL, "verify");
@@ -161,7 +161,7 @@ static bool verify_names(const char *name, const char *where)
     return named;
 }
 
-/* Over the pages each question is the first one after some damage. */
+/* Over all pages, each question is the first after a damage once. */
 static unsigned sweep(struct random *random, const char *name, enum kind kind, size_t step)
 {
     unsigned named = 0;
@@ -184,7 +184,7 @@ static unsigned sweep(struct random *random, const char *name, enum kind kind, s
     }
 }
 
-START_TEST(no_damaged_page_of_a_database_makes_an_answer_wrong)
+START_TEST(no_damaged_page_of_a_database_gives_a_wrong_answer)
 {
     struct random random = random_init(35);
     unsigned named = 0;
@@ -198,7 +198,7 @@ START_TEST(no_damaged_page_of_a_database_makes_an_answer_wrong)
 }
 END_TEST
 
-START_TEST(what_another_program_writes_into_the_index_is_damage)
+START_TEST(a_row_that_another_program_wrote_into_the_index_is_damage)
 {
     char command[400];
     if (system("command -v sqlite3 >/dev/null") != 0) {
@@ -221,7 +221,7 @@ Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
     TCase *tests = suite_case(suite, "sweep", cli_setup, cli_teardown);
-    tcase_add_test(tests, no_damaged_page_of_a_database_makes_an_answer_wrong);
-    tcase_add_test(tests, what_another_program_writes_into_the_index_is_damage);
+    tcase_add_test(tests, no_damaged_page_of_a_database_gives_a_wrong_answer);
+    tcase_add_test(tests, a_row_that_another_program_wrote_into_the_index_is_damage);
     return suite;
 }

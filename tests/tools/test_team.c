@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A store that runs both packs of state.db. */
+/* A store with both packs of state.db enabled. */
 static void init(void)
 {
     CLI(&cli, "{}\n", "append", "first", "--type", "n");
@@ -46,7 +46,7 @@ static int count_of(const char *text, const char *part)
 
 /* ---- Teams ---- */
 
-START_TEST(a_message_is_sent_received_once_and_shown)
+START_TEST(a_message_is_received_once_and_listed)
 {
     init();
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "alice", "--member",
@@ -75,7 +75,7 @@ START_TEST(a_message_is_sent_received_once_and_shown)
 }
 END_TEST
 
-START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing)
+START_TEST(strangers_may_send_with_a_warning_and_a_nameless_reader_marks_nothing)
 {
     init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
@@ -98,7 +98,7 @@ START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_
 }
 END_TEST
 
-START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance)
+START_TEST(a_team_is_selected_by_id_by_a_unique_prefix_or_by_name)
 {
     init();
     CLI(&cli, NULL, "team", "create", "one", "--id", "ab1");
@@ -125,7 +125,7 @@ START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance
 }
 END_TEST
 
-START_TEST(a_message_about_a_session_stands_in_one_timeline_with_it)
+START_TEST(a_message_about_a_session_is_in_the_timeline_of_the_session)
 {
     init();
     CLI(&cli, NULL, "lionagi", "session", "run-1");
@@ -187,7 +187,7 @@ static void read_all(int file, char *out, size_t size)
     close(file);
 }
 
-START_TEST(an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever)
+START_TEST(an_inbox_without_a_member_is_wrong_usage)
 {
     init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
@@ -197,7 +197,7 @@ START_TEST(an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever)
 }
 END_TEST
 
-START_TEST(of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
+START_TEST(concurrent_readers_of_an_inbox_receive_each_message_once)
 {
     static const char *const words[] = {"team", "inbox", "t1", "--as", "bob", "--json", NULL};
     static char out[16384];
@@ -250,7 +250,7 @@ static const char *write_team(const char *read_by, const char *more)
     return path;
 }
 
-START_TEST(importing_a_team_twice_gives_it_once)
+START_TEST(a_second_import_of_a_team_adds_nothing)
 {
     init();
     const char *path = write_team("{\"alice\":\"2026-05-21T15:06:00+00:00\"}", "");
@@ -344,7 +344,7 @@ START_TEST(a_team_is_not_exported_through_a_link)
 }
 END_TEST
 
-START_TEST(a_file_that_is_no_team_costs_only_itself)
+START_TEST(a_file_that_is_not_a_team_is_skipped_and_the_others_are_imported)
 {
     static const struct {
         const char *name, *text;
@@ -375,7 +375,7 @@ START_TEST(a_file_that_is_no_team_costs_only_itself)
 }
 END_TEST
 
-START_TEST(a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary)
+START_TEST(an_imported_long_message_has_its_first_200_characters_as_summary)
 {
     char text[900];
     init();
@@ -395,7 +395,7 @@ START_TEST(a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary)
 }
 END_TEST
 
-START_TEST(messages_of_the_same_id_in_two_files_are_two)
+START_TEST(messages_with_the_same_id_in_two_files_stay_two)
 {
     init();
     const char *path = write_team("{}", ""), *other = tmpdir_path(&cli.dir, "other.json");
@@ -414,7 +414,7 @@ END_TEST
 
 /* ---- Runs ---- */
 
-/* A process that waits to be killed. */
+/* Start a process that waits to be killed. */
 static pid_t start_process(char pid[20])
 {
     pid_t child = fork();
@@ -434,7 +434,7 @@ static void end_process(pid_t child)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 
-START_TEST(a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began)
+START_TEST(a_session_starts_when_it_is_created_unless_started_sets_the_time)
 {
     init();
     CLI(&cli, NULL, "lionagi", "session", "now");
@@ -452,7 +452,7 @@ START_TEST(a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_bega
 }
 END_TEST
 
-/* A session of this kind that was heard last so long ago. */
+/* Append a session of this kind with a last event of this age. */
 static void start_session(const char *session, const char *kind, const char *age, const char *pid)
 {
     CLI(&cli, NULL, "lionagi", "session", session, "--kind", kind, "--created", age, "--started",
@@ -460,7 +460,7 @@ static void start_session(const char *session, const char *kind, const char *age
     cli_assert_done(&cli);
 }
 
-START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
+START_TEST(only_a_stale_session_whose_process_is_dead_is_ended)
 {
     char pid[20], own[20];
     init();
@@ -499,7 +499,7 @@ START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
 }
 END_TEST
 
-START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
+START_TEST(stale_hours_can_raise_the_threshold_of_a_kind_and_never_lower_it)
 {
     char pid[20];
     init();
@@ -520,7 +520,7 @@ START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
 }
 END_TEST
 
-START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
+START_TEST(a_stale_session_that_another_process_took_over_is_not_ended)
 {
     char pid[20], own[20];
     init();
@@ -538,7 +538,7 @@ START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
 }
 END_TEST
 
-START_TEST(a_session_that_a_living_process_holds_is_not_ended)
+START_TEST(a_stale_session_that_a_living_process_owns_is_not_ended)
 {
     static const char *const words[] = {"append", "s", "--type", "note.added", NULL};
     char pid[20], answer[100];
@@ -561,7 +561,7 @@ START_TEST(a_session_that_a_living_process_holds_is_not_ended)
 }
 END_TEST
 
-START_TEST(a_process_of_another_boot_is_dead)
+START_TEST(a_process_of_an_earlier_boot_counts_as_dead)
 {
     init();
     CLI(&cli,
@@ -575,7 +575,7 @@ START_TEST(a_process_of_another_boot_is_dead)
 }
 END_TEST
 
-START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
+START_TEST(without_its_packs_doctor_names_the_packs_to_enable)
 {
     CLI(&cli, "{}\n", "append", "first", "--type", "n");
     CLI(&cli, NULL, "pack", "enable", "lionagi");
@@ -587,7 +587,7 @@ START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
 }
 END_TEST
 
-/* The directory of a session's artifacts, with this file in it; NULL: no file. */
+/* Create a directory of a session's artifacts, with this file; NULL: without a file. */
 static const char *make_artifacts(const char *name, const char *file, const char *text)
 {
     char path[300];
@@ -613,7 +613,7 @@ static void start_running(const char *own)
     CLI(&cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
 }
 
-/* However short their silence. */
+/* Sessions of a dead process, silent for a short time only. */
 static void start_dead(const char *pid)
 {
     start_session("dead-nothing", "agent", "20m", pid);
@@ -643,7 +643,7 @@ static void start_and_end(const char *pid)
     cli_assert_done(&cli);
 }
 
-/* Sessions without a status, and some that go on, though the tables have no status of it. */
+/* Sessions without a status, and sessions with a status that the tables do not know. */
 static void start_otherwise(const char *own, const char *pid)
 {
     static const char *const sessions[] = {"idle-alive", "idle-dead", "paused"};
@@ -663,7 +663,7 @@ static void start_otherwise(const char *own, const char *pid)
     cli_assert_done(&cli);
 }
 
-START_TEST(run_health_has_six_levels)
+START_TEST(run_health_is_one_of_six_levels)
 {
     static const struct {
         const char *session, *health;
@@ -703,7 +703,7 @@ START_TEST(run_health_has_six_levels)
 }
 END_TEST
 
-START_TEST(the_worst_of_several_runs_decides_how_a_team_is)
+START_TEST(the_worst_of_its_runs_decides_the_health_of_a_team)
 {
     char own[20], pid[20];
     init();
@@ -773,33 +773,32 @@ Suite *suite_team(void)
 {
     Suite *suite = suite_create("team");
     TCase *teams = suite_case(suite, "teams", cli_setup, cli_teardown);
-    tcase_add_test(teams, a_message_is_sent_received_once_and_shown);
-    tcase_add_test(teams,
-                   who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
-    tcase_add_test(teams, a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance);
-    tcase_add_test(teams, an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever);
-    tcase_add_test(teams, of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
-    tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
+    tcase_add_test(teams, a_message_is_received_once_and_listed);
+    tcase_add_test(teams, strangers_may_send_with_a_warning_and_a_nameless_reader_marks_nothing);
+    tcase_add_test(teams, a_team_is_selected_by_id_by_a_unique_prefix_or_by_name);
+    tcase_add_test(teams, an_inbox_without_a_member_is_wrong_usage);
+    tcase_add_test(teams, concurrent_readers_of_an_inbox_receive_each_message_once);
+    tcase_add_test(teams, a_message_about_a_session_is_in_the_timeline_of_the_session);
     tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
 
     TCase *files = suite_case(suite, "files", cli_setup, cli_teardown);
-    tcase_add_test(files, importing_a_team_twice_gives_it_once);
-    tcase_add_test(files, a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary);
+    tcase_add_test(files, a_second_import_of_a_team_adds_nothing);
+    tcase_add_test(files, an_imported_long_message_has_its_first_200_characters_as_summary);
     tcase_add_test(files, a_team_is_not_exported_through_a_link);
     tcase_add_test(files, exported_teams_import_to_the_same_rows);
-    tcase_add_test(files, a_file_that_is_no_team_costs_only_itself);
-    tcase_add_test(files, messages_of_the_same_id_in_two_files_are_two);
+    tcase_add_test(files, a_file_that_is_not_a_team_is_skipped_and_the_others_are_imported);
+    tcase_add_test(files, messages_with_the_same_id_in_two_files_stay_two);
 
     TCase *runs = suite_case(suite, "runs", cli_setup, cli_teardown);
-    tcase_add_test(runs, a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began);
-    tcase_add_test(runs, only_what_is_stale_with_its_process_proven_dead_is_ended);
-    tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
-    tcase_add_test(runs, a_session_that_was_taken_up_by_another_process_is_not_ended);
-    tcase_add_test(runs, a_session_that_a_living_process_holds_is_not_ended);
-    tcase_add_test(runs, a_process_of_another_boot_is_dead);
-    tcase_add_test(runs, without_the_packs_the_doctor_says_which_to_switch_on);
-    tcase_add_test(runs, run_health_has_six_levels);
-    tcase_add_test(runs, the_worst_of_several_runs_decides_how_a_team_is);
+    tcase_add_test(runs, a_session_starts_when_it_is_created_unless_started_sets_the_time);
+    tcase_add_test(runs, only_a_stale_session_whose_process_is_dead_is_ended);
+    tcase_add_test(runs, stale_hours_can_raise_the_threshold_of_a_kind_and_never_lower_it);
+    tcase_add_test(runs, a_stale_session_that_another_process_took_over_is_not_ended);
+    tcase_add_test(runs, a_stale_session_that_a_living_process_owns_is_not_ended);
+    tcase_add_test(runs, a_process_of_an_earlier_boot_counts_as_dead);
+    tcase_add_test(runs, without_its_packs_doctor_names_the_packs_to_enable);
+    tcase_add_test(runs, run_health_is_one_of_six_levels);
+    tcase_add_test(runs, the_worst_of_its_runs_decides_the_health_of_a_team);
     tcase_add_test(runs, runs_and_dashboard_show_status_and_health_side_by_side);
     return suite;
 }

@@ -12,7 +12,7 @@
 
 #define SESSIONS 12
 
-/* So many sessions, and the journals of those named in damaged have a wrong byte. */
+/* Append SESSIONS sessions; damage a byte of the journals that damaged lists. */
 static void sessions_init(const char *damaged)
 {
     char name[8];
@@ -30,12 +30,12 @@ static void sessions_init(const char *damaged)
     }
 }
 
-START_TEST(findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs)
+START_TEST(findings_are_in_the_order_of_sessions_with_any_number_of_jobs)
 {
     static const char *const jobs[] = {"--jobs=1", "--jobs=2", "--jobs=16"};
     char *first = NULL;
     sessions_init("s00 s03 s07 s11");
-    CLI(&cli, NULL, "ls"); /* makes an index */
+    CLI(&cli, NULL, "ls"); /* creates an index */
     for (int i = 0; i < 3; i++) {
         CLI(&cli, NULL, "verify", jobs[i]);
         ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -63,8 +63,8 @@ START_TEST(findings_come_in_the_order_of_the_sessions_whatever_the_number_of_job
 }
 END_TEST
 
-/* More than is kept of one session before its turn, and more than one page of index rows. */
-START_TEST(a_session_full_of_damage_is_told_whole)
+/* More findings than are buffered for a session, and more index rows than a page holds. */
+START_TEST(verify_lists_every_damaged_event_of_a_session)
 {
     enum { EVENTS = 900 };
     size_t len, found = 0;
@@ -90,8 +90,8 @@ START_TEST(a_session_full_of_damage_is_told_whole)
 }
 END_TEST
 
-/* Whole lines, so that the journal is sound; and the index follows it. */
-START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness)
+/* Cut whole lines, so that the journal is sound; the index follows it. */
+START_TEST(a_snapshot_proves_that_lines_were_cut_from_the_end)
 {
     size_t len;
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
@@ -114,7 +114,7 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
 }
 END_TEST
 
-START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
+START_TEST(a_damaged_line_before_a_snapshot_is_not_reported_as_cut)
 {
     size_t len;
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
@@ -132,7 +132,7 @@ START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
 }
 END_TEST
 
-START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
+START_TEST(a_damaged_commit_log_is_a_finding_and_an_open_log_is_not)
 {
     int input, output;
     char ack[40];
@@ -161,7 +161,7 @@ START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified)
+START_TEST(an_unreadable_session_is_a_storage_failure_and_the_others_are_verified)
 {
     char name[8];
     sessions_init("s05");
@@ -176,7 +176,7 @@ START_TEST(what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified)
 }
 END_TEST
 
-/* SQLite 3.40 reports NULL in columns of such tables, and there is none. */
+/* SQLite 3.40 reports NULL in columns of such tables that contain no NULL. */
 START_TEST(a_table_whose_key_is_not_its_first_columns_is_not_damaged)
 {
     static const char pack[] =
@@ -209,13 +209,12 @@ Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
     TCase *command = suite_case(suite, "command", cli_setup, cli_teardown);
-    tcase_add_test(command, findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs);
-    tcase_add_test(command, a_session_full_of_damage_is_told_whole);
-    tcase_add_test(command,
-                   that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness);
-    tcase_add_test(command, a_damaged_line_that_a_snapshot_was_made_after_was_not_cut);
-    tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none);
+    tcase_add_test(command, findings_are_in_the_order_of_sessions_with_any_number_of_jobs);
+    tcase_add_test(command, verify_lists_every_damaged_event_of_a_session);
+    tcase_add_test(command, a_snapshot_proves_that_lines_were_cut_from_the_end);
+    tcase_add_test(command, a_damaged_line_before_a_snapshot_is_not_reported_as_cut);
+    tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_an_open_log_is_not);
     tcase_add_test(command, a_table_whose_key_is_not_its_first_columns_is_not_damaged);
-    tcase_add_test(command, what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified);
+    tcase_add_test(command, an_unreadable_session_is_a_storage_failure_and_the_others_are_verified);
     return suite;
 }
