@@ -111,7 +111,7 @@ void fixture_append_session(struct fixture *fixture, const char *session)
                           1767684240000000 + (int64_t)i * 1000000);
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 static size_t capacity_for(size_t len)
 {

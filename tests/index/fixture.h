@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store with events in it, and the short ways of asking that the tests of this folder share. */
+/* A store with events, and short forms of queries for the tests of this folder. */
 #ifndef TESTS_INDEX_FIXTURE_H
 #define TESTS_INDEX_FIXTURE_H
 
@@ -21,12 +21,12 @@ struct fixture {
 void fixture_init(struct fixture *fixture);
 void fixture_done(struct fixture *fixture);
 
-/* That of the test that runs: suite_case(suite, name, fixture_setup, fixture_teardown). */
+/* Fixture of the running test: suite_case(suite, name, fixture_setup, fixture_teardown). */
 extern struct fixture f;
 void fixture_setup(void);
 void fixture_teardown(void);
 
-/* Open a store that was closed, and its index. */
+/* Open a closed store and its index. */
 void fixture_open(struct fixture *fixture);
 
 /* Close the index and open it again. */
@@ -38,20 +38,20 @@ void fixture_append(struct fixture *fixture, const char *session, const char *ty
 void fixture_append_at(struct fixture *fixture, const char *session, const char *type,
                        const char *data, int64_t ts_us);
 
-/* count events of the types a.one, a.two and b.one in turn, a second apart from ts_us on. */
+/* Append count events of the types a.one, a.two and b.one in turn, a second apart from ts_us on. */
 void fixture_append_many(struct fixture *fixture, const char *session, unsigned count,
                          int64_t ts_us);
 
-/* A small session as an agent leaves it: created, two turns with tokens, ended. 8 events. */
+/* Append a small session of 8 events, as an agent does: created, two turns with tokens, ended. */
 void fixture_append_session(struct fixture *fixture, const char *session);
 
 /*
- * The rows of a SELECT through annal_sql(): columns separated by |, rows by newlines. A failure
- * fails the test. free() it.
+ * Run a SELECT through annal_sql() and return its rows: columns separated by |, rows by newlines.
+ * A failure fails the test. free() it.
  */
 char *fixture_sql(struct fixture *fixture, const char *sql);
 
-/* That fixture_sql(sql) gives rows. */
+/* Assert that fixture_sql(sql) gives rows. */
 #define ck_sql(f, sql, rows)                                                                       \
     do {                                                                                           \
         char *got_ = fixture_sql(f, sql);                                                          \
@@ -59,10 +59,10 @@ char *fixture_sql(struct fixture *fixture, const char *sql);
         free(got_);                                                                                \
     } while (0)
 
-/* Every row of every table of the index that says something about journals, in order. free() it. */
+/* Dump every row of the tables of the index that describe journals, in order. free() it. */
 char *fixture_dump(struct fixture *fixture);
 
-/* Text that grows, for callbacks: arg is a struct text. */
+/* Growing text, for callbacks: arg is a struct text. */
 struct text {
     char *ptr;
     size_t len;

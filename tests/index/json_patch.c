@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value: '{' and '[' have children, everything else is its text. */
+/* A value: '{' and '[' have children, any other value is its text. */
 struct node {
     char kind;
     char *text; /* of a leaf; strings with their quotes */
-    char *name; /* in an object: the member's, with its quotes */
+    char *name; /* name of an object's member, with its quotes */
     struct node **children;
     size_t count;
 };
@@ -107,7 +107,7 @@ static void print(const struct node *node, FILE *out)
 
 /* ---- Applying ---- */
 
-/* Which child a token of a pointer names; count behind the last one. */
+/* Index of the child that a token of a pointer names; after the last child, count. */
 static size_t find(const struct node *node, const char *token)
 {
     if (node->kind == '[') {

@@ -28,7 +28,7 @@ static void ck_refused(const char *sql, const char *message)
         ck_assert_msg(strcmp(err.message, message) == 0, "%s: %s", sql, err.message);
 }
 
-/* What this SQLite has before we touch a connection. */
+/* The functions, pragmas and modules of this SQLite on a connection that annal has not changed. */
 static sqlite3_stmt *of_sqlite(sqlite3 **out_db, const char *sql)
 {
     sqlite3_stmt *stmt = NULL;
@@ -58,7 +58,7 @@ static bool is_harmless(const char *name, int flags)
     return (flags & SQLITE_INNOCUOUS) != 0 && (flags & SQLITE_DIRECTONLY) == 0;
 }
 
-START_TEST(each_function_of_this_sqlite_is_named_as_allowed_or_is_refused)
+START_TEST(each_function_of_this_sqlite_is_listed_as_allowed_or_refused)
 {
     sqlite3 *db;
     int refused = 0;
@@ -83,7 +83,7 @@ START_TEST(each_function_of_this_sqlite_is_named_as_allowed_or_is_refused)
 }
 END_TEST
 
-START_TEST(each_function_of_ours_is_allowed)
+START_TEST(each_function_of_annal_is_allowed)
 {
     sqlite3 *plain, *db = NULL;
     sqlite3_stmt *names = NULL,
@@ -129,7 +129,7 @@ START_TEST(each_pragma_of_this_sqlite_reads_the_schema_or_is_refused)
 }
 END_TEST
 
-START_TEST(each_virtual_table_of_this_sqlite_is_used_by_us_or_is_gone)
+START_TEST(each_virtual_table_of_this_sqlite_is_used_by_annal_or_disabled)
 {
     sqlite3 *db, *ours = NULL;
     sqlite3_stmt *stmt = of_sqlite(&db, "SELECT name FROM pragma_module_list");
@@ -152,7 +152,7 @@ START_TEST(each_virtual_table_of_this_sqlite_is_used_by_us_or_is_gone)
 }
 END_TEST
 
-START_TEST(no_connection_takes_a_pointer_by_fts3_tokenizer)
+START_TEST(no_connection_accepts_a_pointer_through_fts3_tokenizer)
 {
     const char *path = tmpdir_path(&f.dir, "hostile.db");
     sqlite3 *db;
@@ -177,7 +177,7 @@ START_TEST(no_connection_takes_a_pointer_by_fts3_tokenizer)
 }
 END_TEST
 
-START_TEST(a_statement_tells_no_address)
+START_TEST(no_statement_returns_an_address)
 {
     const annal_value address = {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("\1\2\3\4\5\6\7")};
     annal_error err = {0};
@@ -195,7 +195,7 @@ START_TEST(a_statement_tells_no_address)
 }
 END_TEST
 
-START_TEST(what_reads_the_schema_or_json_is_allowed)
+START_TEST(reading_the_schema_and_json_is_allowed)
 {
     ck_sql(&f, "SELECT name FROM pragma_table_info('sessions') WHERE cid = 0", "id\n");
     ck_sql(&f, "SELECT count(*) FROM json_each('[1,2]'), json_tree('[]')", "2\n");
@@ -212,12 +212,12 @@ Suite *suite_allowed(void)
 {
     Suite *suite = suite_create("allowed");
     TCase *tcase = suite_case(suite, "allowed", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, each_function_of_this_sqlite_is_named_as_allowed_or_is_refused);
-    tcase_add_test(tcase, each_function_of_ours_is_allowed);
+    tcase_add_test(tcase, each_function_of_this_sqlite_is_listed_as_allowed_or_refused);
+    tcase_add_test(tcase, each_function_of_annal_is_allowed);
     tcase_add_test(tcase, each_pragma_of_this_sqlite_reads_the_schema_or_is_refused);
-    tcase_add_test(tcase, each_virtual_table_of_this_sqlite_is_used_by_us_or_is_gone);
-    tcase_add_test(tcase, no_connection_takes_a_pointer_by_fts3_tokenizer);
-    tcase_add_test(tcase, a_statement_tells_no_address);
-    tcase_add_test(tcase, what_reads_the_schema_or_json_is_allowed);
+    tcase_add_test(tcase, each_virtual_table_of_this_sqlite_is_used_by_annal_or_disabled);
+    tcase_add_test(tcase, no_connection_accepts_a_pointer_through_fts3_tokenizer);
+    tcase_add_test(tcase, no_statement_returns_an_address);
+    tcase_add_test(tcase, reading_the_schema_and_json_is_allowed);
     return suite;
 }

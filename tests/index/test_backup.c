@@ -40,7 +40,7 @@ static annal_artifact_info put(const char *session, const char *text)
     return info;
 }
 
-/* Every event of every session of a store, in order; free() it. */
+/* Dump every event of every session of a store, in order; free() it. */
 static int dump_session(void *arg, annal_slice session, uint64_t bytes);
 
 struct dump {
@@ -125,7 +125,7 @@ START_TEST(a_restored_store_has_the_same_events_artifacts_and_packs)
 }
 END_TEST
 
-START_TEST(a_store_without_events_is_restored_as_one)
+START_TEST(a_store_without_events_is_restored)
 {
     ck_ok(annal_backup(f.index, backup, NULL, &result, err));
     ck_ok(annal_restore(backup, restored, NULL, &result, err));
@@ -133,7 +133,7 @@ START_TEST(a_store_without_events_is_restored_as_one)
 }
 END_TEST
 
-START_TEST(nothing_is_ever_overwritten)
+START_TEST(a_backup_and_a_restore_overwrite_no_file)
 {
     fixture_append_session(&f, "s1");
     mkdir(backup, 0700);
@@ -146,7 +146,7 @@ START_TEST(nothing_is_ever_overwritten)
 }
 END_TEST
 
-START_TEST(a_backup_that_broke_off_is_none)
+START_TEST(an_interrupted_backup_is_not_a_backup)
 {
     fixture_append_session(&f, "s1");
     ck_ok(annal_backup(f.index, backup, NULL, &result, err));
@@ -157,8 +157,8 @@ START_TEST(a_backup_that_broke_off_is_none)
 }
 END_TEST
 
-/* Every byte of every file of a small backup, also of its manifest. */
-START_TEST(every_flipped_byte_and_every_cut_of_a_backup_is_found)
+/* Flip every byte of every file of a small backup, also of its manifest. */
+START_TEST(every_flipped_byte_and_every_cut_of_a_backup_is_reported)
 {
     static const char *const names[] = {"backup/manifest", "backup/events/s1.jsonl"};
     fixture_append(&f, "s1", "a.b", "{\"n\":1}");
@@ -187,7 +187,7 @@ START_TEST(every_flipped_byte_and_every_cut_of_a_backup_is_found)
 }
 END_TEST
 
-START_TEST(a_manifest_cannot_lead_out_of_the_store)
+START_TEST(a_manifest_cannot_name_a_file_outside_of_the_store)
 {
     static const char *const paths[] = {"../x",           "/etc/x",    "events/../../x", "locks/x",
                                         "events/.gone/x", "events//x", "events/"};
@@ -247,7 +247,7 @@ static int stop_at_once(void *arg, uint64_t done, uint64_t total)
     return 1;
 }
 
-START_TEST(progress_can_stop_it)
+START_TEST(the_progress_callback_can_stop_a_backup)
 {
     const annal_backup_options options = {.progress = stop_at_once};
     fixture_append_session(&f, "s1");
@@ -256,8 +256,7 @@ START_TEST(progress_can_stop_it)
 }
 END_TEST
 
-/* A disk that refuses one call after another, for once and for good: a backup is whole, or it is
- * none. */
+/* A disk that refuses each call in turn, once or from then on. */
 static void fail_each_call(bool for_good)
 {
     bool failed = true;
@@ -297,7 +296,7 @@ static void fail_each_call(bool for_good)
     ck_assert_uint_gt(at, 30);
 }
 
-START_TEST(on_a_disk_that_fails_a_backup_is_whole_or_it_is_none)
+START_TEST(on_a_failing_disk_a_backup_is_whole_or_not_a_backup)
 {
     fixture_append_session(&f, "s1");
     put("s2", "large");
@@ -306,8 +305,8 @@ START_TEST(on_a_disk_that_fails_a_backup_is_whole_or_it_is_none)
 }
 END_TEST
 
-/* As above, for the way back. */
-START_TEST(on_a_disk_that_fails_a_store_is_restored_whole_or_not_at_all)
+/* The same for a restore. */
+START_TEST(on_a_failing_disk_a_store_is_restored_whole_or_not_at_all)
 {
     bool failed = true;
     unsigned at = 1;
@@ -404,7 +403,7 @@ static int verify_one(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-START_TEST(while_sessions_are_written_deleted_and_converted_every_backup_is_sound)
+START_TEST(every_backup_is_sound_while_sessions_are_written_deleted_and_converted)
 {
     int ready[2];
     char byte, name[32];
@@ -443,15 +442,15 @@ Suite *suite_backup(void)
     Suite *suite = suite_create("backup");
     TCase *tcase = suite_case(suite, "backup", setup, fixture_teardown);
     tcase_add_test(tcase, a_restored_store_has_the_same_events_artifacts_and_packs);
-    tcase_add_test(tcase, a_store_without_events_is_restored_as_one);
-    tcase_add_test(tcase, nothing_is_ever_overwritten);
-    tcase_add_test(tcase, a_backup_that_broke_off_is_none);
-    tcase_add_test(tcase, every_flipped_byte_and_every_cut_of_a_backup_is_found);
-    tcase_add_test(tcase, a_manifest_cannot_lead_out_of_the_store);
+    tcase_add_test(tcase, a_store_without_events_is_restored);
+    tcase_add_test(tcase, a_backup_and_a_restore_overwrite_no_file);
+    tcase_add_test(tcase, an_interrupted_backup_is_not_a_backup);
+    tcase_add_test(tcase, every_flipped_byte_and_every_cut_of_a_backup_is_reported);
+    tcase_add_test(tcase, a_manifest_cannot_name_a_file_outside_of_the_store);
     tcase_add_test(tcase, a_torn_end_is_left_out_and_damage_is_copied);
-    tcase_add_test(tcase, progress_can_stop_it);
-    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_backup_is_whole_or_it_is_none, 0, 2);
-    tcase_add_loop_test(tcase, on_a_disk_that_fails_a_store_is_restored_whole_or_not_at_all, 0, 2);
-    tcase_add_test(tcase, while_sessions_are_written_deleted_and_converted_every_backup_is_sound);
+    tcase_add_test(tcase, the_progress_callback_can_stop_a_backup);
+    tcase_add_loop_test(tcase, on_a_failing_disk_a_backup_is_whole_or_not_a_backup, 0, 2);
+    tcase_add_loop_test(tcase, on_a_failing_disk_a_store_is_restored_whole_or_not_at_all, 0, 2);
+    tcase_add_test(tcase, every_backup_is_sound_while_sessions_are_written_deleted_and_converted);
     return suite;
 }

@@ -27,7 +27,7 @@ static void fork_of(const char *parent, const char *child)
                              annal_slice_of(child), NULL, NULL, err));
 }
 
-/* Every session of the restored store is sound, with its ancestors; "id:last_seq " of each. */
+/* Assert that a restored session and its ancestors are sound; adds "id:last_seq " to text. */
 static int check_session(void *arg, annal_slice session, uint64_t bytes)
 {
     struct text *text = arg;
@@ -58,7 +58,7 @@ static void ck_restored(const char *expected)
     free(text.ptr);
 }
 
-START_TEST(forks_come_before_what_they_point_at)
+START_TEST(forks_are_copied_before_their_parents)
 {
     struct backup_order order = {0};
     fixture_append_many(&f, "a", 3, 1000000);
@@ -79,8 +79,7 @@ END_TEST
 
 static unsigned calls;
 
-/* While its first journal is copied, b is deleted, and made again as a fork of what a has
- * become. */
+/* While the first journal is copied, delete b, append to a, and create b again as a fork of a. */
 static int make_b_a_fork(void *arg, uint64_t done, uint64_t total)
 {
     (void)arg, (void)done, (void)total;
@@ -92,7 +91,7 @@ static int make_b_a_fork(void *arg, uint64_t done, uint64_t total)
     return 0;
 }
 
-START_TEST(what_became_a_fork_since_the_backup_began_is_left_out)
+START_TEST(a_session_that_became_a_fork_during_the_backup_is_left_out)
 {
     calls = 0;
     fixture_append_many(&f, "a", 3, 1000000);
@@ -107,14 +106,14 @@ END_TEST
 static int delete_both(void *arg, uint64_t done, uint64_t total)
 {
     (void)arg, (void)done, (void)total;
-    if (calls++ != 1) /* the fork is copied by now */
+    if (calls++ != 1) /* the fork is already copied */
         return 0;
     ck_ok(annal__session_delete(f.store, ANNAL_SLICE("f"), NULL, err));
     ck_ok(annal__session_delete(f.store, ANNAL_SLICE("p"), NULL, err));
     return 0;
 }
 
-START_TEST(a_fork_whose_parent_went_meanwhile_makes_no_backup)
+START_TEST(a_backup_fails_if_the_parent_of_a_fork_is_deleted_during_it)
 {
     calls = 0;
     fixture_append_many(&f, "p", 3, 1000000);
@@ -131,8 +130,8 @@ Suite *suite_backup_order(void)
 {
     Suite *suite = suite_create("backup_order");
     TCase *tcase = suite_case(suite, "order", setup, fixture_teardown);
-    tcase_add_test(tcase, forks_come_before_what_they_point_at);
-    tcase_add_test(tcase, what_became_a_fork_since_the_backup_began_is_left_out);
-    tcase_add_test(tcase, a_fork_whose_parent_went_meanwhile_makes_no_backup);
+    tcase_add_test(tcase, forks_are_copied_before_their_parents);
+    tcase_add_test(tcase, a_session_that_became_a_fork_during_the_backup_is_left_out);
+    tcase_add_test(tcase, a_backup_fails_if_the_parent_of_a_fork_is_deleted_during_it);
     return suite;
 }

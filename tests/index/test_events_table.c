@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table events asks of the index, and what it reads from journals. */
+/* The table events: its queries of the index, and its reads of journals. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -21,7 +21,7 @@ static ssize_t count_pread(void *arg, int fd, void *bytes, size_t len, uint64_t 
     return got;
 }
 
-/* The fixture on a store whose reads are counted. */
+/* Open the fixture on a store that counts reads. */
 static void reopen_counted(struct io *io)
 {
     *io = annal__system_io;
@@ -43,7 +43,7 @@ static unsigned count_rows(const char *rows)
     return lines;
 }
 
-/* Ask, and say how many rows came; *out_bytes is what was read for them. */
+/* Run a SELECT: returns the number of rows and sets *out_bytes to the bytes that it read. */
 static unsigned ask(const char *sql, uint64_t *out_bytes)
 {
     const annal_sql_options options = {.as_indexed = true};
@@ -57,7 +57,7 @@ static unsigned ask(const char *sql, uint64_t *out_bytes)
     return rows;
 }
 
-START_TEST(what_asks_for_no_data_reads_no_journal)
+START_TEST(a_select_without_data_reads_no_journal)
 {
     static const char *const asked[] = {
         "SELECT count(*) FROM events",
@@ -78,7 +78,7 @@ START_TEST(what_asks_for_no_data_reads_no_journal)
 }
 END_TEST
 
-START_TEST(only_the_events_of_the_answer_are_read)
+START_TEST(a_select_reads_only_the_events_of_its_answer)
 {
     static const struct {
         const char *sql;
@@ -106,14 +106,14 @@ START_TEST(only_the_events_of_the_answer_are_read)
         uint64_t bytes = 0;
         unsigned rows = ask(asked[i].sql, &bytes);
         ck_assert_msg(rows == asked[i].rows, "%s: %u rows", asked[i].sql, rows);
-        /* A line has about 120 bytes; a journal that is opened has its header read. */
+        /* A line has about 120 bytes; opening a journal reads its header. */
         ck_assert_msg(bytes > 0 && bytes <= rows * 256 + 2 * 4096, "%s: %llu bytes", asked[i].sql,
                       (unsigned long long)bytes);
     }
 }
 END_TEST
 
-START_TEST(the_plan_says_what_the_index_is_asked)
+START_TEST(the_query_plan_shows_the_constraints_passed_to_the_index)
 {
     static const struct {
         const char *sql;
@@ -127,7 +127,7 @@ START_TEST(the_plan_says_what_the_index_is_asked)
         {"SELECT seq FROM events WHERE type GLOB 'a*'", "type GLOB ?"},
         {"SELECT seq FROM events WHERE type IN ('a', 'b') LIMIT 9",
          "type IN (SELECT value FROM json_each(?1)) LIMIT ?2;"},
-        /* It says less than it was asked, or sorts by what it does not know: no limit. */
+        /* A condition that the index drops or an unknown order: without the limit. */
         {"SELECT seq FROM events WHERE id = 'i' AND seq = 4 LIMIT 9", " WHERE 1 AND seq = ?1;"},
         {"SELECT seq FROM events WHERE type LIKE 'a%' LIMIT 9", "type LIKE ?1);"},
         {"SELECT seq FROM events WHERE seq = 1 ORDER BY data LIMIT 9", " WHERE 1 AND seq = ?1;"},
@@ -145,7 +145,7 @@ START_TEST(the_plan_says_what_the_index_is_asked)
 }
 END_TEST
 
-START_TEST(the_small_side_of_a_join_goes_first)
+START_TEST(a_join_starts_with_the_smaller_side)
 {
     static const struct {
         const char *sql;
@@ -178,9 +178,9 @@ Suite *suite_events_table(void)
 {
     Suite *suite = suite_create("events_table");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, what_asks_for_no_data_reads_no_journal);
-    tcase_add_test(all, only_the_events_of_the_answer_are_read);
-    tcase_add_test(all, the_plan_says_what_the_index_is_asked);
-    tcase_add_test(all, the_small_side_of_a_join_goes_first);
+    tcase_add_test(all, a_select_without_data_reads_no_journal);
+    tcase_add_test(all, a_select_reads_only_the_events_of_its_answer);
+    tcase_add_test(all, the_query_plan_shows_the_constraints_passed_to_the_index);
+    tcase_add_test(all, a_join_starts_with_the_smaller_side);
     return suite;
 }

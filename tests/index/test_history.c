@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks in the index: rows are of a session's own events, questions are about its one history. */
+/* Forks in the index: rows hold a session's own events, queries cover its whole history. */
 #include "index/sys/snapshot_rows.h"
 #include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
@@ -22,7 +22,7 @@ static void fork_at(const char *parent, uint64_t at_seq, const char *child)
                              NULL, err));
 }
 
-/* a has 6 events; b is a fork at 4 with two of its own; c one of b at 5, without any. */
+/* a has 6 events; b is a fork of a at 4 with two events; c is a fork of b at 5 without events. */
 static void three_sessions(void)
 {
     fixture_append_many(&f, "a", 6, START);
@@ -57,7 +57,7 @@ static void ck_answer(const char *expected, annal_filter filter)
     ck_assert_uint_eq(count, rows);
 }
 
-START_TEST(a_query_of_a_fork_is_about_its_one_history)
+START_TEST(a_query_of_a_fork_covers_its_whole_history)
 {
     const annal_slice b = ANNAL_SLICE("b"), c = ANNAL_SLICE("c");
     const annal_slice both[] = {ANNAL_SLICE("a"), ANNAL_SLICE("c")};
@@ -81,7 +81,7 @@ START_TEST(a_query_of_a_fork_is_about_its_one_history)
 }
 END_TEST
 
-START_TEST(no_event_of_a_fork_has_two_rows)
+START_TEST(each_event_of_a_fork_has_a_single_row)
 {
     fixture_append_session(&f, "a");
     fork_at("a", 5, "b");
@@ -99,7 +99,7 @@ START_TEST(no_event_of_a_fork_has_two_rows)
 }
 END_TEST
 
-START_TEST(the_tables_know_a_fork_before_its_first_event)
+START_TEST(the_tables_contain_a_fork_before_its_first_event)
 {
     annal_session_info info;
     char expected[200], created[ANNAL_TIME_BYTES];
@@ -117,7 +117,7 @@ START_TEST(the_tables_know_a_fork_before_its_first_event)
 }
 END_TEST
 
-START_TEST(the_tables_of_forks_are_those_of_a_rebuild)
+START_TEST(the_tables_of_forks_equal_a_rebuild)
 {
     three_sessions();
     fixture_append_many(&f, "c", 1, START + 99 * SECOND);
@@ -135,7 +135,7 @@ START_TEST(the_tables_of_forks_are_those_of_a_rebuild)
 }
 END_TEST
 
-START_TEST(a_query_of_a_fork_whose_parent_is_gone_says_so)
+START_TEST(a_query_of_a_fork_reports_a_missing_parent)
 {
     annal_error why = {0};
     annal_query *query = NULL;
@@ -151,9 +151,8 @@ START_TEST(a_query_of_a_fork_whose_parent_is_gone_says_so)
 END_TEST
 
 /*
- * A journal as hundreds of writers would have made it one after the other, without their syncs:
- * events first_seq and on, behind event first_seq - 1 of parent, whose h is fork_h. Gives the last
- * h.
+ * Write a journal without syncs, as successive writers would: events from first_seq on, after
+ * event first_seq - 1 of parent, whose h is fork_h. Returns the last h.
  */
 static uint64_t make_journal(const char *id, const char *parent, uint64_t fork_h,
                              uint64_t first_seq, unsigned count, int64_t ts_us)
@@ -180,7 +179,7 @@ static uint64_t make_journal(const char *id, const char *parent, uint64_t fork_h
     return h;
 }
 
-/* "s300:1 s300:2 " to the last, or back from it. */
+/* "s300:1 s300:2 " to the last event, or backwards. */
 static char *numbered(const char *session, int last, bool down)
 {
     struct text text = {0};
@@ -192,11 +191,11 @@ static char *numbered(const char *session, int last, bool down)
     return text.ptr;
 }
 
-START_TEST(a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order)
+START_TEST(a_history_of_three_hundred_forks_is_read_whole_and_in_order)
 {
     char id[16], parent[16];
     uint64_t h = make_journal("s0", "", 0, 1, 1, START);
-    for (int i = 1; i <= 300; i++) { /* by seq, whatever the clock said */
+    for (int i = 1; i <= 300; i++) { /* by seq, with any time */
         snprintf(parent, sizeof parent, "s%d", i - 1);
         snprintf(id, sizeof id, "s%d", i);
         h = make_journal(id, parent, h, (uint64_t)i + 1, 1, START - i * SECOND);
@@ -216,7 +215,7 @@ START_TEST(a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order)
 }
 END_TEST
 
-START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
+START_TEST(a_query_may_cover_150_forks_of_a_session)
 {
     struct text text = {0};
     char ids[150][16];
@@ -227,7 +226,7 @@ START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
         sessions[i] = annal_slice_of(ids[i]);
         make_journal(ids[i], "p", h, 3, 1, START + 60 * SECOND);
     }
-    for (int seq = 1; seq <= 3; seq++) { /* by time, of one time by session */
+    for (int seq = 1; seq <= 3; seq++) { /* by time, with equal times by session */
         for (int i = 0; i < 150; i++) {
             char one[40];
             snprintf(one, sizeof one, "%.15s:%d ", ids[i], seq);
@@ -249,7 +248,7 @@ static int ignore_row(void *arg, const annal_row *row)
     return 0;
 }
 
-START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
+START_TEST(a_query_of_a_fork_reports_a_parent_with_another_history)
 {
     annal_error why = {0};
     annal_query *query = NULL;
@@ -265,7 +264,7 @@ START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
     ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "
                                   "session has another history there");
     ck_assert_int_eq(annal_query_count(f.index, &filter, &count, NULL, NULL), ANNAL_ERR_CORRUPT);
-    ck_sql(&f, "SELECT count(*) FROM snapshots", "1\n"); /* the index is not at fault */
+    ck_sql(&f, "SELECT count(*) FROM snapshots", "1\n"); /* the fault is not in the index */
     ck_answer("a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
     static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
     static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
@@ -281,13 +280,13 @@ Suite *suite_history(void)
 {
     Suite *suite = suite_create("history");
     TCase *tcase = suite_case(suite, "history", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, a_query_of_a_fork_is_about_its_one_history);
-    tcase_add_test(tcase, no_event_of_a_fork_has_two_rows);
-    tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);
-    tcase_add_test(tcase, the_tables_of_forks_are_those_of_a_rebuild);
-    tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_gone_says_so);
-    tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_another_one_says_so);
-    tcase_add_test(tcase, a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order);
-    tcase_add_test(tcase, a_hundred_and_fifty_forks_of_one_session_are_asked_together);
+    tcase_add_test(tcase, a_query_of_a_fork_covers_its_whole_history);
+    tcase_add_test(tcase, each_event_of_a_fork_has_a_single_row);
+    tcase_add_test(tcase, the_tables_contain_a_fork_before_its_first_event);
+    tcase_add_test(tcase, the_tables_of_forks_equal_a_rebuild);
+    tcase_add_test(tcase, a_query_of_a_fork_reports_a_missing_parent);
+    tcase_add_test(tcase, a_query_of_a_fork_reports_a_parent_with_another_history);
+    tcase_add_test(tcase, a_history_of_three_hundred_forks_is_read_whole_and_in_order);
+    tcase_add_test(tcase, a_query_may_cover_150_forks_of_a_session);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running an importer: what it finds, and what is refused. The importers themselves:
+/* Running an importer: its tables and functions, and refusals. The importers themselves:
  * tests/tools. */
 #include "index/sys/import.h"
 #include "tests/support/runner.h"
@@ -55,7 +55,7 @@ static void assert_no_import(const char *sql, const char *why)
     ck_assert_ptr_null(import);
 }
 
-START_TEST(what_is_no_importer_is_refused)
+START_TEST(sql_that_is_not_an_importer_is_refused)
 {
     assert_no_import("", "no SELECT");
     assert_no_import("-- once\nSELECT 1;\n", "no SELECT");
@@ -65,7 +65,7 @@ START_TEST(what_is_no_importer_is_refused)
 }
 END_TEST
 
-START_TEST(an_importer_that_detects_nothing_is_not_sure_of_a_log)
+START_TEST(an_importer_without_detection_has_confidence_zero)
 {
     annal_import *spare = NULL;
     annal_error err = {0};
@@ -104,7 +104,7 @@ START_TEST(blank_and_repeated_lines_are_skipped_and_counted)
 }
 END_TEST
 
-START_TEST(the_json_of_a_line_is_found_by_its_row)
+START_TEST(the_json_of_a_line_is_selected_by_its_row)
 {
     annal_import *import =
         open_import("-- batch\n"
@@ -137,7 +137,7 @@ START_TEST(a_line_that_gives_no_event_is_an_error)
 }
 END_TEST
 
-START_TEST(json_that_would_be_too_deep_in_an_event_comes_as_text)
+START_TEST(json_too_deep_for_an_event_is_kept_as_text)
 {
     annal_import *import = open_import("-- batch\n" EVENTS);
     struct seen seen = {0};
@@ -151,7 +151,7 @@ START_TEST(json_that_would_be_too_deep_in_an_event_comes_as_text)
 }
 END_TEST
 
-START_TEST(an_event_without_time_is_not_given_that_of_the_import)
+START_TEST(an_event_without_time_does_not_get_the_time_of_the_import)
 {
     annal_import *import = open_import("-- batch\n" EVENTS);
     struct seen seen = {0};
@@ -161,7 +161,7 @@ START_TEST(an_event_without_time_is_not_given_that_of_the_import)
 }
 END_TEST
 
-START_TEST(an_importer_finds_its_source_and_its_functions)
+START_TEST(an_importer_reads_the_table_source_and_calls_its_functions)
 {
     annal_import *import = open_import("-- batch\nSELECT 's', 5, 'a', NULL, NULL, json_fields("
                                        "'stem', (SELECT json_text(stem) FROM source), 'none', "
@@ -177,7 +177,7 @@ START_TEST(an_importer_finds_its_source_and_its_functions)
 }
 END_TEST
 
-START_TEST(ids_are_remembered_by_session)
+START_TEST(ids_are_remembered_per_session)
 {
     annal_import *import = open_import("-- batch\n" EVENTS);
     bool known = true;
@@ -193,7 +193,7 @@ START_TEST(ids_are_remembered_by_session)
 }
 END_TEST
 
-START_TEST(a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported)
+START_TEST(a_line_on_which_a_trigger_fails_is_kept_and_the_next_line_is_imported)
 {
     annal_import *import = open_import(
         "-- once\nCREATE TABLE out (n, hash, data);\n"
@@ -220,7 +220,7 @@ static annal_status see_id(void *arg, const annal_import_event *event, annal_err
     return annal_draft_check(&event->draft, err) < 0 ? ANNAL_ERR_INVALID : see(arg, event, err);
 }
 
-START_TEST(an_id_that_no_event_may_have_is_replaced_by_its_hash)
+START_TEST(an_invalid_event_id_is_replaced_by_its_hash)
 {
     annal_import *import =
         open_import("-- batch\nSELECT 's', 0, 'a.b', json ->> '$.id', NULL, json, n FROM lines");
@@ -236,16 +236,16 @@ Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", NULL, NULL);
-    tcase_add_test(import, what_is_no_importer_is_refused);
-    tcase_add_test(import, an_importer_that_detects_nothing_is_not_sure_of_a_log);
-    tcase_add_test(import, a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported);
-    tcase_add_test(import, an_id_that_no_event_may_have_is_replaced_by_its_hash);
+    tcase_add_test(import, sql_that_is_not_an_importer_is_refused);
+    tcase_add_test(import, an_importer_without_detection_has_confidence_zero);
+    tcase_add_test(import, a_line_on_which_a_trigger_fails_is_kept_and_the_next_line_is_imported);
+    tcase_add_test(import, an_invalid_event_id_is_replaced_by_its_hash);
     tcase_add_test(import, blank_and_repeated_lines_are_skipped_and_counted);
-    tcase_add_test(import, the_json_of_a_line_is_found_by_its_row);
+    tcase_add_test(import, the_json_of_a_line_is_selected_by_its_row);
     tcase_add_test(import, a_line_that_gives_no_event_is_an_error);
-    tcase_add_test(import, json_that_would_be_too_deep_in_an_event_comes_as_text);
-    tcase_add_test(import, an_event_without_time_is_not_given_that_of_the_import);
-    tcase_add_test(import, an_importer_finds_its_source_and_its_functions);
-    tcase_add_test(import, ids_are_remembered_by_session);
+    tcase_add_test(import, json_too_deep_for_an_event_is_kept_as_text);
+    tcase_add_test(import, an_event_without_time_does_not_get_the_time_of_the_import);
+    tcase_add_test(import, an_importer_reads_the_table_source_and_calls_its_functions);
+    tcase_add_test(import, ids_are_remembered_per_session);
     return suite;
 }

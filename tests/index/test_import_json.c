@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON in importers is what SQLite makes of it. */
+/* JSON functions of importers give the values of SQLite. */
 #include "index/import/import_json.h"
 
 #include "journal/base/buf.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* ?1 is the text, ?2 and ?3 are paths. The columns id and parent of json_each() differ between
- * versions of SQLite, and no importer asks for them. */
+ * versions of SQLite, and no importer uses them. */
 static const char *const questions[] = {
     "SELECT quote(?1 -> ?2)",
     "SELECT typeof(?1 ->> ?2) || quote(?1 ->> ?2)",
@@ -94,7 +94,7 @@ static void check(const char *text, bool as_line)
     }
 }
 
-START_TEST(a_value_is_what_sqlite_says)
+START_TEST(json_functions_return_the_values_of_sqlite)
 {
     static const char *const texts[] = {
         "{}",
@@ -125,7 +125,7 @@ START_TEST(a_value_is_what_sqlite_says)
 }
 END_TEST
 
-START_TEST(what_is_no_json_fails_as_in_sqlite)
+START_TEST(invalid_json_fails_as_in_sqlite)
 {
     check("", false);
     check("{\"a\":1", false);
@@ -160,7 +160,7 @@ static void put_value(struct buf *out, struct random *random, int depth)
     ck_assert_int_eq(annal__buf_printf(out, kind == 2 ? "]" : "}"), ANNAL_OK);
 }
 
-START_TEST(random_values_are_what_sqlite_says)
+START_TEST(json_functions_return_the_values_of_sqlite_for_random_json)
 {
     struct random random = random_init(0);
     struct buf text = {0};
@@ -173,8 +173,8 @@ START_TEST(random_values_are_what_sqlite_says)
 }
 END_TEST
 
-/* The tokens of a text are counted; one with more than the limit is SQLite's. */
-START_TEST(a_text_of_very_many_values_is_read_too)
+/* Texts with more tokens than the limit are read by SQLite. */
+START_TEST(a_text_with_more_values_than_the_limit_is_read)
 {
     struct buf text = {0};
     ck_assert_int_eq(annal__buf_printf(&text, "{\"b\":[0"), ANNAL_OK);
@@ -194,9 +194,9 @@ Suite *suite_import_json(void)
 {
     Suite *suite = suite_create("import_json");
     TCase *tcase = suite_case(suite, "import_json", set_up, tear_down);
-    tcase_add_test(tcase, a_value_is_what_sqlite_says);
-    tcase_add_test(tcase, what_is_no_json_fails_as_in_sqlite);
-    tcase_add_test(tcase, random_values_are_what_sqlite_says);
-    tcase_add_test(tcase, a_text_of_very_many_values_is_read_too);
+    tcase_add_test(tcase, json_functions_return_the_values_of_sqlite);
+    tcase_add_test(tcase, invalid_json_fails_as_in_sqlite);
+    tcase_add_test(tcase, json_functions_return_the_values_of_sqlite_for_random_json);
+    tcase_add_test(tcase, a_text_with_more_values_than_the_limit_is_read);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two locks over one file, as two processes have them. */
+/* Two locks on one file, as in two processes. */
 #include "index/db/index_lock.h"
 #include "journal/sys/seam.h"
 #include "tests/index/fixture.h"
@@ -29,14 +29,14 @@ static void tear_down(struct two *two)
     fixture_done(&two->f);
 }
 
-/* Somebody waits so long for it, in vain; 0: only tries. */
+/* Wait for the lock for wait_ms, in vain; 0: only try it. */
 static void ck_busy(struct index_lock *lock, const struct two *two, uint32_t wait_ms)
 {
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
     ck_assert_int_eq(annal__index_lock_take(lock, two->f.path, deadline_us, NULL), ANNAL_ERR_BUSY);
 }
 
-START_TEST(a_holder_sees_that_another_process_wants_the_lock)
+START_TEST(the_owner_of_the_lock_sees_that_another_process_wants_it)
 {
     struct two two;
     set_up(&two);
@@ -45,14 +45,14 @@ START_TEST(a_holder_sees_that_another_process_wants_the_lock)
     ck_assert(!annal__index_lock_is_wanted(&two.one, begun_us));
     ck_busy(&two.other, &two, WAIT_MS);
     ck_assert(annal__index_lock_is_wanted(&two.one, begun_us));
-    /* That was before the next slice. */
+    /* The wish was expressed before the next slice began. */
     ck_assert(!annal__index_lock_is_wanted(&two.one, annal__deadline_after(1)));
     annal__index_lock_give(&two.one);
     tear_down(&two);
 }
 END_TEST
 
-START_TEST(who_only_tries_the_lock_does_not_want_it)
+START_TEST(a_process_that_only_tries_the_lock_does_not_want_it)
 {
     struct two two;
     set_up(&two);
@@ -68,7 +68,7 @@ START_TEST(who_only_tries_the_lock_does_not_want_it)
 }
 END_TEST
 
-START_TEST(a_note_is_read_without_the_lock_and_a_word_beside_it_is_none)
+START_TEST(a_note_is_read_without_the_lock_until_it_is_wiped)
 {
     struct two two;
     struct lock_note note = {.packs = 7}, got;
@@ -92,8 +92,8 @@ Suite *suite_index_lock(void)
 {
     Suite *suite = suite_create("index_lock");
     TCase *tcase = suite_case(suite, "lock", NULL, NULL);
-    tcase_add_test(tcase, a_holder_sees_that_another_process_wants_the_lock);
-    tcase_add_test(tcase, who_only_tries_the_lock_does_not_want_it);
-    tcase_add_test(tcase, a_note_is_read_without_the_lock_and_a_word_beside_it_is_none);
+    tcase_add_test(tcase, the_owner_of_the_lock_sees_that_another_process_wants_it);
+    tcase_add_test(tcase, a_process_that_only_tries_the_lock_does_not_want_it);
+    tcase_add_test(tcase, a_note_is_read_without_the_lock_until_it_is_wiped);
     return suite;
 }

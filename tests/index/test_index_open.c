@@ -45,7 +45,7 @@ static void run(sqlite3 *db, const char *sql)
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
 }
 
-START_TEST(the_tables_stand_as_the_seed_prints_them)
+START_TEST(the_tables_have_the_columns_of_the_specification)
 {
     ck_sql(&f, "SELECT name FROM pragma_table_info('sessions') WHERE cid < 14",
            "id\nflow_id\nagent_id\nprovider\nmodel\nstatus\ncreated_at\nupdated_at\n"
@@ -65,7 +65,7 @@ START_TEST(the_tables_stand_as_the_seed_prints_them)
 }
 END_TEST
 
-START_TEST(rows_with_the_printed_columns_alone_can_be_inserted)
+START_TEST(rows_with_only_the_specified_columns_can_be_inserted)
 {
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     sqlite3 *db = stranger(db_path());
@@ -79,14 +79,14 @@ START_TEST(rows_with_the_printed_columns_alone_can_be_inserted)
 }
 END_TEST
 
-START_TEST(a_deleted_index_comes_back_the_same)
+START_TEST(a_deleted_index_is_rebuilt_unchanged)
 {
     fixture_append_session(&f, "s1");
     fixture_append_many(&f, "s2", 100, 1767684240000000);
     char *before = fixture_dump(&f);
     for (int i = 0; i < 3; i++) {
         if (i < 2)
-            remove_index(); /* while it is open */
+            remove_index(); /* while the index is open */
         else
             unlink(db_path()); /* and without its WAL */
         char *after = fixture_dump(&f);
@@ -100,7 +100,7 @@ START_TEST(a_deleted_index_comes_back_the_same)
 }
 END_TEST
 
-START_TEST(an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one)
+START_TEST(an_index_deleted_after_the_catch_up_does_not_look_empty)
 {
     struct text text = {0};
     const annal_sql_options as_indexed = {.as_indexed = true};
@@ -114,7 +114,7 @@ START_TEST(an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one)
 }
 END_TEST
 
-START_TEST(a_query_that_is_under_way_survives_the_deletion)
+START_TEST(an_open_query_survives_the_deletion_of_the_index)
 {
     annal_query *query = NULL;
     annal_slice session;
@@ -140,7 +140,7 @@ struct deleter {
     unsigned deleted;
 };
 
-/* What `rm sessions.db*` does, slowly, at a random moment of each answer. */
+/* Act as a slow `rm sessions.db*` at a random moment of each answer. */
 static void *delete_for_ever(void *arg)
 {
     struct deleter *deleter = arg;
@@ -161,7 +161,7 @@ static void *delete_for_ever(void *arg)
     return NULL;
 }
 
-START_TEST(whenever_it_is_deleted_every_answer_is_whole)
+START_TEST(every_answer_is_whole_whenever_the_index_is_deleted)
 {
     struct deleter deleter = {0};
     pthread_t thread;
@@ -185,7 +185,7 @@ START_TEST(whenever_it_is_deleted_every_answer_is_whole)
 }
 END_TEST
 
-/* ---- A sessions.db that cannot be had ---- */
+/* ---- An unusable sessions.db ---- */
 
 static void note_warning(void *arg, annal_log_level level, const char *message)
 {
@@ -193,7 +193,7 @@ static void note_warning(void *arg, annal_log_level level, const char *message)
         text_add(arg, message, strlen(message));
 }
 
-/* The store again, with a log. */
+/* Open the store again, with a log. */
 static void reopen_with_log(struct text *log)
 {
     const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = log};
@@ -204,7 +204,7 @@ static void reopen_with_log(struct text *log)
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
 }
 
-/* No file of this process may grow beyond bytes: as a disk that is full. */
+/* Limit the size of files of this process, as a full disk does. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
@@ -214,7 +214,7 @@ static void limit_files(rlim_t bytes)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-START_TEST(a_full_disk_is_answered_from_memory_and_keeps_no_empty_index)
+START_TEST(on_a_full_disk_questions_are_answered_from_memory_without_an_empty_index)
 {
     struct text log = {0};
     struct stat file;
@@ -235,25 +235,25 @@ START_TEST(a_full_disk_is_answered_from_memory_and_keeps_no_empty_index)
 }
 END_TEST
 
-START_TEST(an_index_that_cannot_grow_is_answered_from_memory)
+START_TEST(questions_over_an_index_that_cannot_grow_are_answered_from_memory)
 {
     fixture_append_session(&f, "s1");
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     fixture_append_many(&f, "s2", 2000, 1767684240000000);
-    fixture_reopen(&f, NULL); /* its WAL is empty now */
+    fixture_reopen(&f, NULL); /* empties its WAL */
     limit_files(8192);
     char *counted = fixture_sql(&f, "SELECT COUNT(*) FROM event_index");
     annal_error err = {0};
     annal_status rebuilt = annal_index_rebuild(f.index, NULL, &err);
     limit_files(RLIM_INFINITY);
     ck_assert_str_eq(counted, "2008\n");
-    ck_assert_int_eq(rebuilt, ANNAL_ERR_IO); /* what writes it says so */
+    ck_assert_int_eq(rebuilt, ANNAL_ERR_IO); /* only the writer fails */
     free(counted);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2008\n");
 }
 END_TEST
 
-START_TEST(a_directory_in_the_place_of_the_index_is_named_and_left_alone)
+START_TEST(a_directory_in_place_of_the_index_is_reported_and_kept)
 {
     struct text log = {0};
     fixture_append_session(&f, "s1");
@@ -277,7 +277,7 @@ static void *delete_at_once(void *arg)
     return NULL;
 }
 
-START_TEST(an_index_deleted_faster_than_it_is_made_costs_no_answer)
+START_TEST(repeated_deletion_of_the_index_costs_no_answer)
 {
     struct deleter deleter = {0};
     pthread_t thread;
@@ -308,12 +308,12 @@ START_TEST(a_wal_deleted_after_the_catch_up_is_noticed)
     fixture_append_session(&f, "s1");
     fixture_reopen(&f, NULL);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-    fixture_reopen(&f, NULL); /* all of it is in sessions.db */
+    fixture_reopen(&f, NULL); /* moves all of it into sessions.db */
     fixture_append_session(&f, "s2");
     annal_index_close(f.index);
     f.index = NULL;
     pid_t child = fork();
-    if (child == 0) { /* another process indexes it, and leaves it in the WAL */
+    if (child == 0) { /* another process indexes it and leaves the rows in the WAL */
         annal_store *store = NULL;
         annal_index *index = NULL;
         const annal_store_options options = {.no_keeper = true};
@@ -344,7 +344,7 @@ struct worker {
     unsigned failed;
 };
 
-/* Appends to its own session and asks about it, over an index object that all share. */
+/* Append to a session of its own and query it, over an index object that all threads share. */
 static void *append_and_ask(void *arg)
 {
     struct worker *worker = arg;
@@ -381,7 +381,7 @@ START_TEST(many_threads_share_an_index)
 }
 END_TEST
 
-/* A second process: it indexes what there is, as often as it can, until it is killed. */
+/* In a second process: index all events, as often as possible, until it is killed. */
 static void index_until_killed(const char *path)
 {
     annal_store *store = NULL;
@@ -395,7 +395,7 @@ static void index_until_killed(const char *path)
             _exit(2);
 }
 
-START_TEST(a_process_that_is_killed_while_it_indexes_leaves_nothing_behind)
+START_TEST(a_process_killed_while_it_indexes_leaves_a_sound_index)
 {
     struct random random = random_init(11);
     for (int round = 1; round <= 10; round++) {
@@ -417,7 +417,7 @@ START_TEST(a_process_that_is_killed_while_it_indexes_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(an_index_of_another_version_is_made_anew)
+START_TEST(an_index_of_another_version_is_rebuilt)
 {
     fixture_append_session(&f, "s1");
     char *before = fixture_dump(&f);
@@ -444,7 +444,7 @@ START_TEST(a_foreign_database_is_moved_aside_and_kept)
 }
 END_TEST
 
-START_TEST(a_file_that_is_no_database_is_moved_aside)
+START_TEST(a_file_that_is_not_a_database_is_moved_aside)
 {
     fixture_append_session(&f, "s1");
     char junk[5000];
@@ -458,7 +458,7 @@ START_TEST(a_file_that_is_no_database_is_moved_aside)
 }
 END_TEST
 
-START_TEST(a_damaged_index_is_made_anew)
+START_TEST(a_damaged_index_is_rebuilt)
 {
     fixture_append_many(&f, "s", 600, 1767684240000000);
     char *before = fixture_dump(&f);
@@ -467,7 +467,7 @@ START_TEST(a_damaged_index_is_made_anew)
     ck_assert_ptr_nonnull(file);
     fseek(file, 0, SEEK_END);
     long size = ftell(file);
-    for (long at = 4096; at < size; at += 4096) { /* every page but the first */
+    for (long at = 4096; at < size; at += 4096) { /* every page except the first */
         fseek(file, at, SEEK_SET);
         fputs("damaged page, no b-tree here", file);
     }
@@ -478,7 +478,7 @@ START_TEST(a_damaged_index_is_made_anew)
 }
 END_TEST
 
-START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
+START_TEST(readers_and_writers_wait_for_another_program_and_then_report_it)
 {
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
@@ -492,7 +492,7 @@ START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
     ck_assert_ptr_nonnull(strstr(err.message, "another program"));
     ck_assert_ptr_null(strstr(err.message, "database is locked"));
 
-    /* A reader answers from what is there, and says what is missing. */
+    /* A reader answers from the existing tables and reports the lag. */
     annal_lag lag = {0};
     struct text text = {0};
     const annal_sql_options options = {.timeout_ms = 60, .out_lag = &lag};
@@ -511,7 +511,7 @@ START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
 }
 END_TEST
 
-START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
+START_TEST(the_lock_is_free_while_another_program_locks_the_database)
 {
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
@@ -525,7 +525,7 @@ START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
 }
 END_TEST
 
-START_TEST(one_writer_of_the_index_at_a_time)
+START_TEST(only_one_process_writes_the_index_at_a_time)
 {
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
@@ -538,8 +538,8 @@ START_TEST(one_writer_of_the_index_at_a_time)
 }
 END_TEST
 
-/* Not only while it has a transaction open: the lock is what keeps the others off. */
-START_TEST(nobody_writes_the_index_while_another_process_has_its_lock)
+/* Also without an open transaction: the lock alone keeps other writers out. */
+START_TEST(no_process_writes_the_index_while_another_owns_its_lock)
 {
     annal_error err = {0};
     const annal_catch_up_options options = {.timeout_ms = 1};
@@ -576,7 +576,7 @@ START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
 }
 END_TEST
 
-/* What everybody sees in a store that is open for reading only. */
+/* Assert the answers of a store that is open for reading only. */
 static void look_read_only(const char *count)
 {
     const annal_store_options options = {.read_only = true, .no_keeper = true};
@@ -587,7 +587,7 @@ static void look_read_only(const char *count)
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", count);
 }
 
-START_TEST(a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it)
+START_TEST(a_read_only_store_is_answered_from_its_index_and_from_later_events)
 {
     annal_lag lag = {0};
     uint64_t count = 0;
@@ -601,14 +601,14 @@ START_TEST(a_read_only_store_is_answered_from_its_index_and_what_stands_behind_i
 }
 END_TEST
 
-START_TEST(a_read_only_store_without_index_is_answered_from_its_journals)
+START_TEST(a_read_only_store_without_an_index_is_answered_from_its_journals)
 {
     fixture_append_session(&f, "s1");
     look_read_only("8\n");
     struct stat file;
     ck_assert_int_eq(stat(db_path(), &file), -1);
     ck_sql(&f, "SELECT data ->> '$.tool' FROM events WHERE type = 'tool.called'", "shell\n");
-    ck_ok(annal_index_rebuild(f.index, NULL, err)); /* the one in memory */
+    ck_ok(annal_index_rebuild(f.index, NULL, err)); /* rebuilds the index in memory */
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
 }
 END_TEST
@@ -617,29 +617,29 @@ Suite *suite_index_open(void)
 {
     Suite *suite = suite_create("index_open");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
-    tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
-    tcase_add_test(all, a_deleted_index_comes_back_the_same);
-    tcase_add_test(all, an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one);
-    tcase_add_test(all, a_query_that_is_under_way_survives_the_deletion);
-    tcase_add_test(all, whenever_it_is_deleted_every_answer_is_whole);
+    tcase_add_test(all, the_tables_have_the_columns_of_the_specification);
+    tcase_add_test(all, rows_with_only_the_specified_columns_can_be_inserted);
+    tcase_add_test(all, a_deleted_index_is_rebuilt_unchanged);
+    tcase_add_test(all, an_index_deleted_after_the_catch_up_does_not_look_empty);
+    tcase_add_test(all, an_open_query_survives_the_deletion_of_the_index);
+    tcase_add_test(all, every_answer_is_whole_whenever_the_index_is_deleted);
     tcase_add_test(all, many_threads_share_an_index);
-    tcase_add_test(all, a_process_that_is_killed_while_it_indexes_leaves_nothing_behind);
-    tcase_add_test(all, an_index_of_another_version_is_made_anew);
+    tcase_add_test(all, a_process_killed_while_it_indexes_leaves_a_sound_index);
+    tcase_add_test(all, an_index_of_another_version_is_rebuilt);
     tcase_add_test(all, a_foreign_database_is_moved_aside_and_kept);
-    tcase_add_test(all, a_file_that_is_no_database_is_moved_aside);
-    tcase_add_test(all, a_damaged_index_is_made_anew);
-    tcase_add_test(all, readers_and_writers_wait_for_a_stranger_and_then_say_so);
-    tcase_add_test(all, the_lock_is_not_held_while_a_stranger_is_in_the_way);
-    tcase_add_test(all, one_writer_of_the_index_at_a_time);
-    tcase_add_test(all, nobody_writes_the_index_while_another_process_has_its_lock);
+    tcase_add_test(all, a_file_that_is_not_a_database_is_moved_aside);
+    tcase_add_test(all, a_damaged_index_is_rebuilt);
+    tcase_add_test(all, readers_and_writers_wait_for_another_program_and_then_report_it);
+    tcase_add_test(all, the_lock_is_free_while_another_program_locks_the_database);
+    tcase_add_test(all, only_one_process_writes_the_index_at_a_time);
+    tcase_add_test(all, no_process_writes_the_index_while_another_owns_its_lock);
     tcase_add_test(all, a_forked_child_leaves_the_index_of_its_parent_alone);
-    tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it);
-    tcase_add_test(all, a_read_only_store_without_index_is_answered_from_its_journals);
-    tcase_add_test(all, a_full_disk_is_answered_from_memory_and_keeps_no_empty_index);
-    tcase_add_test(all, an_index_that_cannot_grow_is_answered_from_memory);
-    tcase_add_test(all, a_directory_in_the_place_of_the_index_is_named_and_left_alone);
-    tcase_add_test(all, an_index_deleted_faster_than_it_is_made_costs_no_answer);
+    tcase_add_test(all, a_read_only_store_is_answered_from_its_index_and_from_later_events);
+    tcase_add_test(all, a_read_only_store_without_an_index_is_answered_from_its_journals);
+    tcase_add_test(all, on_a_full_disk_questions_are_answered_from_memory_without_an_empty_index);
+    tcase_add_test(all, questions_over_an_index_that_cannot_grow_are_answered_from_memory);
+    tcase_add_test(all, a_directory_in_place_of_the_index_is_reported_and_kept);
+    tcase_add_test(all, repeated_deletion_of_the_index_costs_no_answer);
     tcase_add_test(all, a_wal_deleted_after_the_catch_up_is_noticed);
     return suite;
 }

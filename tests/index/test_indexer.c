@@ -31,7 +31,7 @@ static const char *journal_path(const char *session)
     return tmpdir_path(&f.dir, name);
 }
 
-/* The index that is there equals one made anew. */
+/* Assert that the index equals a rebuild. */
 static void check_equals_rebuild(void)
 {
     char *before = fixture_dump(&f);
@@ -42,7 +42,7 @@ static void check_equals_rebuild(void)
     free(after);
 }
 
-START_TEST(every_event_gets_its_row_with_place_and_length)
+START_TEST(every_event_has_a_row_with_its_offset_and_length)
 {
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT seq, type FROM event_index WHERE session_id = 's1' ORDER BY seq",
@@ -95,7 +95,7 @@ START_TEST(catching_up_on_one_session_leaves_the_others)
 }
 END_TEST
 
-START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
+START_TEST(an_index_grown_step_by_step_equals_a_rebuild)
 {
     struct random random = random_init(20261120);
     for (int step = 0; step < 60; step++) {
@@ -157,7 +157,7 @@ START_TEST(a_full_disk_costs_no_answer)
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(
         sqlite3_exec(f.index->derived.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
-        SQLITE_OK); /* not one page more than there are */
+        SQLITE_OK); /* no further page */
     ck_ok(annal__derived_end(&f.index->derived, true, err));
     fixture_append_many(&f, "s2", 3000, START);
     struct text text = {0};
@@ -167,16 +167,16 @@ START_TEST(a_full_disk_costs_no_answer)
     ck_assert_str_eq(text.ptr, "3008\n");
     free(text.ptr);
     ck_assert_uint_eq(lag.bytes, 0);
-    fixture_reopen(&f, NULL); /* a new connection knows of no limit: there is room again */
+    fixture_reopen(&f, NULL); /* a new connection has no limit */
     ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
     ck_assert_uint_eq(count, 3008);
     check_equals_rebuild();
 }
 END_TEST
 
-START_TEST(a_transaction_that_is_full_goes_on_in_the_next)
+START_TEST(a_full_transaction_continues_in_the_next)
 {
-    fixture_append_many(&f, "s", 60000, START); /* more than one transaction takes */
+    fixture_append_many(&f, "s", 60000, START); /* more than a transaction holds */
     fixture_append_session(&f, "t");
     ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s|60000\nt|8\n");
     ck_sql(&f, "SELECT COUNT(*), MAX(seq) FROM event_index WHERE session_id = 's'",
@@ -205,7 +205,7 @@ static int stop_at_once(void *arg, const annal_index_progress *progress)
     return 1;
 }
 
-START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
+START_TEST(a_progress_callback_can_stop_indexing_and_indexed_rows_stay)
 {
     uint64_t done = 0;
     fixture_append_many(&f, "s", 60000, START);
@@ -219,7 +219,7 @@ START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
 }
 END_TEST
 
-START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
+START_TEST(a_replaced_journal_is_indexed_again_automatically)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
@@ -240,9 +240,9 @@ START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
 }
 END_TEST
 
-/* Nothing in another process's journal tells cached events from durable ones, so the index has
+/* The journal of another process does not distinguish cached from durable events, so the index has
  * both. */
-START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
+START_TEST(an_index_ahead_of_its_journal_after_a_power_cut_is_repaired)
 {
     static const uint8_t boot[16] = "another boot";
     const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
@@ -276,13 +276,14 @@ START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
 }
 END_TEST
 
-START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then)
+START_TEST(a_deleted_session_leaves_the_tables_and_a_new_one_is_indexed_afresh)
 {
     fixture_append_many(&f, "s", 5, 1000000);
     fixture_append_many(&f, "t", 2, 1000000);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
-    if (_i == 0) { /* and if nobody looked in between, its first events are others */
+    if (_i ==
+        0) { /* in the other round, the next catch-up finds a journal with other first events */
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
         ck_sql(&f, "SELECT session_id, count(*) FROM event_index GROUP BY 1", "t|2\n");
     }
@@ -293,7 +294,7 @@ START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then
 }
 END_TEST
 
-START_TEST(a_journal_that_is_gone_leaves_the_tables)
+START_TEST(a_session_without_its_journal_leaves_the_tables)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
@@ -363,12 +364,12 @@ START_TEST(damage_costs_its_line_and_is_kept_as_a_finding)
 }
 END_TEST
 
-START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
+START_TEST(events_are_indexed_even_if_a_handler_fails_on_their_payload)
 {
     struct findings findings = {0};
     fixture_append(&f, "s", "x.before", "{}");
     catch_up("");
-    /* A trigger makes a handler fail; no payload does. */
+    /* A trigger fails the handler; no payload can. */
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(sqlite3_exec(f.index->derived.db,
                                   "CREATE TEMP TRIGGER no AFTER INSERT ON main.turns BEGIN "
@@ -394,7 +395,7 @@ static int refuse_commit(void *count)
     return 1;
 }
 
-START_TEST(rows_that_could_not_be_committed_are_not_taken_for_indexed)
+START_TEST(rows_whose_commit_failed_are_indexed_again)
 {
     unsigned refused = 0;
     fixture_append(&f, "s", "x.before", "{}");
@@ -408,7 +409,7 @@ START_TEST(rows_that_could_not_be_committed_are_not_taken_for_indexed)
 }
 END_TEST
 
-START_TEST(a_journal_that_cannot_be_read_costs_nobody_else)
+START_TEST(an_unreadable_journal_costs_no_other_session)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s3");
@@ -428,7 +429,7 @@ static int note_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-START_TEST(a_journal_that_proves_nothing_costs_no_transaction_each_time)
+START_TEST(a_journal_without_a_valid_line_costs_no_further_transaction)
 {
     fixture_append_session(&f, "s1");
     FILE *file = fopen(journal_path("junk"), "w");
@@ -444,7 +445,7 @@ START_TEST(a_journal_that_proves_nothing_costs_no_transaction_each_time)
 }
 END_TEST
 
-START_TEST(the_lag_of_a_session_is_told)
+START_TEST(lag_each_reports_the_lag_of_a_session)
 {
     annal_index_lag lag = {0};
     fixture_append_session(&f, "s1");
@@ -490,7 +491,7 @@ static uint64_t indexed(void)
     return count;
 }
 
-START_TEST(an_index_that_follows_needs_no_reader)
+START_TEST(a_following_index_catches_up_without_a_reader)
 {
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
@@ -501,12 +502,12 @@ START_TEST(an_index_that_follows_needs_no_reader)
         usleep(10000);
     ck_assert_uint_eq(indexed(), 8);
     fixture_append_session(&f, "s2");
-    fixture_reopen(&f, NULL); /* closing runs the task a last time */
+    fixture_reopen(&f, NULL); /* closing the index runs the task a last time */
     ck_assert_uint_eq(indexed(), 16);
 }
 END_TEST
 
-START_TEST(a_task_that_finds_the_lock_taken_comes_again)
+START_TEST(a_task_that_finds_the_lock_taken_runs_again)
 {
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
@@ -521,7 +522,7 @@ START_TEST(a_task_that_finds_the_lock_taken_comes_again)
 }
 END_TEST
 
-START_TEST(a_task_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it)
+START_TEST(a_task_pauses_for_a_due_checkpoint_and_continues_after_it)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
@@ -540,30 +541,30 @@ Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, every_event_gets_its_row_with_place_and_length);
+    tcase_add_test(all, every_event_has_a_row_with_its_offset_and_length);
     tcase_add_test(all, sessions_and_turns_follow_the_events);
     tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);
     tcase_add_test(all, catching_up_on_one_session_leaves_the_others);
-    tcase_add_test(all, the_index_grown_step_by_step_equals_one_made_anew);
+    tcase_add_test(all, an_index_grown_step_by_step_equals_a_rebuild);
     tcase_add_test(all, the_state_of_a_session_equals_its_rows);
     tcase_add_test(all, a_full_disk_costs_no_answer);
-    tcase_add_test(all, a_transaction_that_is_full_goes_on_in_the_next);
+    tcase_add_test(all, a_full_transaction_continues_in_the_next);
     tcase_add_test(all, long_sessions_take_turns);
-    tcase_add_test(all, a_progress_callback_can_stop_and_what_was_done_stays);
-    tcase_add_test(all, a_journal_that_was_replaced_is_indexed_anew_by_itself);
-    tcase_add_test(all, an_index_that_is_ahead_of_what_a_power_cut_left_is_mended);
-    tcase_add_test(all, a_journal_that_is_gone_leaves_the_tables);
-    tcase_add_loop_test(all, a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then,
-                        0, 2);
+    tcase_add_test(all, a_progress_callback_can_stop_indexing_and_indexed_rows_stay);
+    tcase_add_test(all, a_replaced_journal_is_indexed_again_automatically);
+    tcase_add_test(all, an_index_ahead_of_its_journal_after_a_power_cut_is_repaired);
+    tcase_add_test(all, a_session_without_its_journal_leaves_the_tables);
+    tcase_add_loop_test(all, a_deleted_session_leaves_the_tables_and_a_new_one_is_indexed_afresh, 0,
+                        2);
     tcase_add_test(all, damage_costs_its_line_and_is_kept_as_a_finding);
-    tcase_add_test(all, payloads_that_a_handler_cannot_take_are_indexed_all_the_same);
-    tcase_add_test(all, a_journal_that_cannot_be_read_costs_nobody_else);
-    tcase_add_test(all, rows_that_could_not_be_committed_are_not_taken_for_indexed);
-    tcase_add_test(all, a_journal_that_proves_nothing_costs_no_transaction_each_time);
-    tcase_add_test(all, the_lag_of_a_session_is_told);
+    tcase_add_test(all, events_are_indexed_even_if_a_handler_fails_on_their_payload);
+    tcase_add_test(all, an_unreadable_journal_costs_no_other_session);
+    tcase_add_test(all, rows_whose_commit_failed_are_indexed_again);
+    tcase_add_test(all, a_journal_without_a_valid_line_costs_no_further_transaction);
+    tcase_add_test(all, lag_each_reports_the_lag_of_a_session);
     tcase_add_test(all, events_are_counted_by_type);
-    tcase_add_test(all, an_index_that_follows_needs_no_reader);
-    tcase_add_test(all, a_task_that_finds_the_lock_taken_comes_again);
-    tcase_add_test(all, a_task_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it);
+    tcase_add_test(all, a_following_index_catches_up_without_a_reader);
+    tcase_add_test(all, a_task_that_finds_the_lock_taken_runs_again);
+    tcase_add_test(all, a_task_pauses_for_a_due_checkpoint_and_continues_after_it);
     return suite;
 }

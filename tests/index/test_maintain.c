@@ -34,7 +34,7 @@ static struct seen checkpoint(annal_wal_mode mode)
     return seen;
 }
 
-START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
+START_TEST(a_checkpoint_empties_the_wal_and_reports_a_blocking_reader)
 {
     sqlite3 *reader = NULL;
     fixture_append_many(&f, "s1", 50, 1767684240000000);
@@ -60,7 +60,7 @@ START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
 }
 END_TEST
 
-START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
+START_TEST(maintenance_of_a_missing_database_does_not_create_it)
 {
     fixture_append_many(&f, "s1", 5, 1767684240000000);
     ck_assert_uint_eq(checkpoint(ANNAL_WAL_TRUNCATE).count, 0);
@@ -73,7 +73,7 @@ START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
 }
 END_TEST
 
-/* 2: what a statement would take back is not written to a file. */
+/* 2: the data for undoing a statement stays in memory. */
 static void ck_temp_store(void)
 {
     int64_t where = 0;
@@ -82,7 +82,7 @@ static void ck_temp_store(void)
     ck_assert_int_eq(where, 2);
 }
 
-START_TEST(vacuum_gives_back_what_deleted_rows_held)
+START_TEST(vacuum_frees_the_space_of_deleted_rows)
 {
     struct seen seen = {0};
     fixture_append_many(&f, "s1", 3000, 1767684240000000);
@@ -110,7 +110,7 @@ static int stop(void *arg, const char *database, annal_slice name, uint64_t rows
     return 7;
 }
 
-START_TEST(counting_ends_when_it_is_told_to)
+START_TEST(a_callback_can_stop_the_counting)
 {
     int calls = 0;
     fixture_append_session(&f, "s1");
@@ -125,9 +125,9 @@ Suite *suite_maintain(void)
 {
     Suite *suite = suite_create("maintain");
     TCase *tcase = suite_case(suite, "maintain", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way);
-    tcase_add_test(tcase, what_is_not_there_is_neither_made_nor_worked_on);
-    tcase_add_test(tcase, vacuum_gives_back_what_deleted_rows_held);
-    tcase_add_test(tcase, counting_ends_when_it_is_told_to);
+    tcase_add_test(tcase, a_checkpoint_empties_the_wal_and_reports_a_blocking_reader);
+    tcase_add_test(tcase, maintenance_of_a_missing_database_does_not_create_it);
+    tcase_add_test(tcase, vacuum_frees_the_space_of_deleted_rows);
+    tcase_add_test(tcase, a_callback_can_stop_the_counting);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users write into a writable database with the stock shell, and what becomes of it. */
+/* Rows and tables that users write into a writable database with the stock shell. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -28,7 +28,7 @@ static const char PACK[] =
 static struct notes {
     struct fixture f;
     annal_pack *pack;
-    const char *path; /* of the database */
+    const char *path; /* database file */
     sqlite3 *db;
     struct applier *applier;
     annal_position applied;
@@ -39,7 +39,7 @@ static void run(sqlite3 *db, const char *sql)
     ck_ok(annal__db_exec(db, sql, err));
 }
 
-/* As the filler of a database does: triggers off, tables made, outbox made. */
+/* Create the tables as the filler of a database does: triggers off, tables, outbox. */
 static void make_notes(sqlite3 *db)
 {
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -69,7 +69,7 @@ static void teardown(void)
     fixture_done(&notes.f);
 }
 
-/* Run SQL in the stock shell; what it says on stderr goes into *out_said (may be NULL). */
+/* Run SQL in the stock shell; sets *out_said to its stderr (may be NULL). */
 static int shell(const char *sql)
 {
     const char *script = tmpdir_path(&notes.f.dir, "script.sql");
@@ -98,7 +98,7 @@ static void ck_shell_fails(const char *sql, const char *text)
     free(said);
 }
 
-/* What follows the position in the journal, into the tables. */
+/* Apply the events after the position to the tables. */
 static void apply_rest(sqlite3 *db, struct applier *applier, annal_position *position)
 {
     annal_cursor *cursor = NULL;
@@ -119,7 +119,7 @@ static void apply_rest(sqlite3 *db, struct applier *applier, annal_position *pos
     annal_cursor_close(cursor);
 }
 
-/* A catch-up as the engine does it; true when the tables were made anew for it. */
+/* Catch up as the engine does; returns whether it had to rebuild the tables. */
 static bool catch_up(void)
 {
     struct outbox_drained drained;
@@ -143,7 +143,7 @@ static bool catch_up(void)
     return drained.anew;
 }
 
-/* Every row of every table that is not ours, and the user's schema, in an order of their own. */
+/* Dump every row of the tables of packs and users, and the users' schema, in a fixed order. */
 static char *dump(sqlite3 *db)
 {
     struct text text = {0};
@@ -173,7 +173,7 @@ static char *dump(sqlite3 *db)
     return text.ptr;
 }
 
-/* The tables equal what the journal alone gives, in a file and in memory. */
+/* Assert that the tables equal a rebuild from the journal, in a file and in memory. */
 static void ck_rebuild(void)
 {
     sqlite3 *db = NULL;
@@ -241,7 +241,7 @@ START_TEST(insert_or_replace_is_one_change_and_with_recursive_triggers_two)
 }
 END_TEST
 
-START_TEST(values_come_back_byte_for_byte)
+START_TEST(values_from_the_shell_are_restored_byte_for_byte)
 {
     ck_shell(
         "INSERT INTO notes (text, extra) VALUES"
@@ -256,7 +256,7 @@ START_TEST(values_come_back_byte_for_byte)
 }
 END_TEST
 
-START_TEST(a_user_s_transaction_that_is_rolled_back_leaves_no_trace)
+START_TEST(a_users_transaction_that_is_rolled_back_creates_no_event)
 {
     ck_shell("BEGIN; INSERT INTO notes (text) VALUES ('no'); ROLLBACK;"
              "INSERT INTO notes (text) VALUES ('yes');");
@@ -266,7 +266,7 @@ START_TEST(a_user_s_transaction_that_is_rolled_back_leaves_no_trace)
 }
 END_TEST
 
-START_TEST(what_our_connection_writes_is_not_captured)
+START_TEST(writes_of_our_own_connection_are_not_captured)
 {
     fixture_append(&notes.f, SESSION, "note.added", "{\"id\":7,\"text\":\"event\"}");
     ck_assert(!catch_up());
@@ -279,8 +279,8 @@ START_TEST(what_our_connection_writes_is_not_captured)
 }
 END_TEST
 
-/* The user was first in the tables, the event in the journal. */
-START_TEST(an_event_that_came_between_is_applied_in_the_journal_s_order)
+/* The user's row was first in the tables, the event was first in the journal. */
+START_TEST(an_event_between_two_drains_is_applied_in_the_order_of_the_journal)
 {
     ck_shell("INSERT INTO names (name, value) VALUES ('a', 'user'), ('b', 'user')");
     fixture_append(&notes.f, SESSION, "name.set", "{\"name\":\"a\",\"value\":\"event\"}");
@@ -293,7 +293,7 @@ START_TEST(an_event_that_came_between_is_applied_in_the_journal_s_order)
 }
 END_TEST
 
-START_TEST(an_event_that_the_pack_does_not_take_is_in_nobody_s_way)
+START_TEST(an_event_that_the_pack_ignores_causes_no_rebuild)
 {
     ck_shell("INSERT INTO notes (text) VALUES ('row')");
     fixture_append(&notes.f, SESSION, "tool.called", "{}");
@@ -302,7 +302,7 @@ START_TEST(an_event_that_the_pack_does_not_take_is_in_nobody_s_way)
 }
 END_TEST
 
-START_TEST(a_crash_between_journal_and_tables_does_not_double)
+START_TEST(a_crash_between_journal_and_tables_repeats_no_change)
 {
     ck_shell("INSERT INTO notes (text) VALUES ('a'), ('b')");
     for (int i = 0; i < 3; i++) {
@@ -322,7 +322,7 @@ START_TEST(a_crash_between_journal_and_tables_does_not_double)
 }
 END_TEST
 
-START_TEST(more_changes_than_a_batch_takes_are_drained_in_order)
+START_TEST(more_changes_than_a_batch_holds_are_drained_in_order)
 {
     ck_shell("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1500)"
              "INSERT INTO notes (text) SELECT 'note ' || i FROM c;"
@@ -333,8 +333,8 @@ START_TEST(more_changes_than_a_batch_takes_are_drained_in_order)
 }
 END_TEST
 
-/* An older copy of the file in the place of the newer one, and written to since. */
-START_TEST(a_copy_put_back_loses_nothing_that_the_journal_has)
+/* An older copy of the file replaces the newer file, and users write to it. */
+START_TEST(a_restored_copy_of_the_database_loses_no_event_of_the_journal)
 {
     char command[1024];
     const char *copy = tmpdir_path(&notes.f.dir, "copy.db");
@@ -362,7 +362,7 @@ START_TEST(a_copy_put_back_loses_nothing_that_the_journal_has)
 }
 END_TEST
 
-START_TEST(a_user_s_table_is_adopted_with_its_rows)
+START_TEST(a_users_table_is_adopted_with_its_rows)
 {
     ck_shell("CREATE TABLE x_metrics (execution_id INTEGER REFERENCES notes(id), "
              "metric_name TEXT, metric_value REAL, recorded_at TEXT DEFAULT (datetime('now')));"
@@ -372,7 +372,7 @@ START_TEST(a_user_s_table_is_adopted_with_its_rows)
     ck_sql(&notes.f, "SELECT type FROM events",
            "sql.applied\nschema.extended\nsql.applied\nsql.applied\n");
     ck_rebuild();
-    /* Rows without a key, and the rowids change. */
+    /* Rows without a key, while VACUUM changes rowids. */
     ck_shell("INSERT INTO x_metrics (metric_value) VALUES (1), (2);"
              "DELETE FROM x_metrics WHERE metric_value = 1; VACUUM;"
              "UPDATE x_metrics SET metric_value = 3 WHERE metric_value = 2;"
@@ -423,7 +423,7 @@ START_TEST(columns_indexes_views_and_triggers_of_users_are_adopted)
 }
 END_TEST
 
-START_TEST(what_users_made_survives_tables_made_anew)
+START_TEST(tables_and_columns_of_users_survive_a_rebuild)
 {
     ck_shell("CREATE TABLE x_a (a); INSERT INTO x_a VALUES (1);"
              "ALTER TABLE notes ADD COLUMN more DEFAULT 4;"
@@ -441,7 +441,7 @@ START_TEST(what_users_made_survives_tables_made_anew)
 }
 END_TEST
 
-START_TEST(a_table_of_the_pack_that_was_dropped_is_made_anew)
+START_TEST(a_dropped_table_of_the_pack_is_rebuilt)
 {
     ck_shell("INSERT INTO notes (text) VALUES ('a'); INSERT INTO words VALUES ('w', 1)");
     catch_up();
@@ -454,7 +454,7 @@ START_TEST(a_table_of_the_pack_that_was_dropped_is_made_anew)
 }
 END_TEST
 
-START_TEST(rows_without_a_rowid_or_with_a_null_key_are_known)
+START_TEST(rows_without_a_rowid_or_with_a_null_key_are_identified)
 {
     ck_shell("INSERT INTO words VALUES ('a', 1), ('b', 2); UPDATE words SET word = 'c' "
              "WHERE word = 'a'; DELETE FROM words WHERE word = 'b';"
@@ -468,7 +468,7 @@ START_TEST(rows_without_a_rowid_or_with_a_null_key_are_known)
 }
 END_TEST
 
-START_TEST(what_another_trigger_makes_of_a_row_counts)
+START_TEST(a_row_changed_by_another_trigger_is_captured_as_changed)
 {
     ck_shell("CREATE TRIGGER x_t AFTER INSERT ON notes BEGIN "
              "UPDATE notes SET extra = 'by trigger' WHERE id = NEW.id; END;"
@@ -481,7 +481,7 @@ START_TEST(what_another_trigger_makes_of_a_row_counts)
 }
 END_TEST
 
-START_TEST(a_row_that_no_event_could_hold_is_refused)
+START_TEST(a_row_too_large_for_an_event_is_refused)
 {
     ck_shell_fails("INSERT INTO notes (text, extra) VALUES ('a', zeroblob(44 * 1024 * 1024))",
                    "a row of notes may hold 44 MiB");
@@ -498,7 +498,7 @@ START_TEST(a_row_that_no_event_could_hold_is_refused)
 }
 END_TEST
 
-START_TEST(a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up)
+START_TEST(an_earlier_row_too_large_for_an_event_does_not_block_its_table)
 {
     ck_shell("CREATE TABLE x_large (a); INSERT INTO x_large VALUES "
              "(zeroblob(46 * 1024 * 1024)), (1);");
@@ -515,7 +515,7 @@ START_TEST(a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_not
 }
 END_TEST
 
-START_TEST(events_that_say_nothing_of_use_are_findings_and_change_nothing)
+START_TEST(malformed_outbox_events_are_findings_and_change_nothing)
 {
     static const char *const wrong[][2] = {
         {"sql.applied", "{}"},
@@ -562,25 +562,24 @@ Suite *suite_outbox(void)
     TCase *writes = suite_case(suite, "writes", setup, teardown);
     tcase_add_test(writes, a_row_written_with_the_shell_becomes_an_event_once);
     tcase_add_test(writes, insert_or_replace_is_one_change_and_with_recursive_triggers_two);
-    tcase_add_test(writes, values_come_back_byte_for_byte);
-    tcase_add_test(writes, a_user_s_transaction_that_is_rolled_back_leaves_no_trace);
-    tcase_add_test(writes, what_our_connection_writes_is_not_captured);
-    tcase_add_test(writes, rows_without_a_rowid_or_with_a_null_key_are_known);
-    tcase_add_test(writes, what_another_trigger_makes_of_a_row_counts);
-    tcase_add_test(writes, a_row_that_no_event_could_hold_is_refused);
-    tcase_add_test(writes,
-                   a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up);
-    tcase_add_test(writes, events_that_say_nothing_of_use_are_findings_and_change_nothing);
+    tcase_add_test(writes, values_from_the_shell_are_restored_byte_for_byte);
+    tcase_add_test(writes, a_users_transaction_that_is_rolled_back_creates_no_event);
+    tcase_add_test(writes, writes_of_our_own_connection_are_not_captured);
+    tcase_add_test(writes, rows_without_a_rowid_or_with_a_null_key_are_identified);
+    tcase_add_test(writes, a_row_changed_by_another_trigger_is_captured_as_changed);
+    tcase_add_test(writes, a_row_too_large_for_an_event_is_refused);
+    tcase_add_test(writes, an_earlier_row_too_large_for_an_event_does_not_block_its_table);
+    tcase_add_test(writes, malformed_outbox_events_are_findings_and_change_nothing);
     TCase *order = suite_case(suite, "order", setup, teardown);
-    tcase_add_test(order, an_event_that_came_between_is_applied_in_the_journal_s_order);
-    tcase_add_test(order, an_event_that_the_pack_does_not_take_is_in_nobody_s_way);
-    tcase_add_test(order, a_crash_between_journal_and_tables_does_not_double);
-    tcase_add_test(order, more_changes_than_a_batch_takes_are_drained_in_order);
-    tcase_add_test(order, a_copy_put_back_loses_nothing_that_the_journal_has);
+    tcase_add_test(order, an_event_between_two_drains_is_applied_in_the_order_of_the_journal);
+    tcase_add_test(order, an_event_that_the_pack_ignores_causes_no_rebuild);
+    tcase_add_test(order, a_crash_between_journal_and_tables_repeats_no_change);
+    tcase_add_test(order, more_changes_than_a_batch_holds_are_drained_in_order);
+    tcase_add_test(order, a_restored_copy_of_the_database_loses_no_event_of_the_journal);
     TCase *schema = suite_case(suite, "schema", setup, teardown);
-    tcase_add_test(schema, a_user_s_table_is_adopted_with_its_rows);
+    tcase_add_test(schema, a_users_table_is_adopted_with_its_rows);
     tcase_add_test(schema, columns_indexes_views_and_triggers_of_users_are_adopted);
-    tcase_add_test(schema, what_users_made_survives_tables_made_anew);
-    tcase_add_test(schema, a_table_of_the_pack_that_was_dropped_is_made_anew);
+    tcase_add_test(schema, tables_and_columns_of_users_survive_a_rebuild);
+    tcase_add_test(schema, a_dropped_table_of_the_pack_is_rebuilt);
     return suite;
 }

@@ -12,7 +12,7 @@
 static const char HEAD[] = "-- pack p   version 3   database p.db\n"
                            "CREATE TABLE t (id TEXT PRIMARY KEY, n INTEGER NOT NULL);\n";
 
-/* Parse HEAD and body; the message of the failure, or "" when it is a pack. */
+/* Parse HEAD and body: returns the message of the failure, or "" for a valid pack. */
 static const char *parse(const char *body, annal_error *err)
 {
     struct text text = {0};
@@ -27,7 +27,7 @@ static const char *parse(const char *body, annal_error *err)
     return err->message;
 }
 
-START_TEST(the_header_line_names_pack_version_and_database)
+START_TEST(the_header_line_sets_pack_version_and_database)
 {
     annal_pack *pack = NULL;
     ck_ok(annal_pack_parse("p.sql", annal_slice_of(HEAD), &pack, err));
@@ -38,7 +38,7 @@ START_TEST(the_header_line_names_pack_version_and_database)
 }
 END_TEST
 
-START_TEST(a_file_without_the_header_line_is_no_pack)
+START_TEST(a_file_without_the_header_line_is_not_a_pack)
 {
     static const char *const bad[] = {"",
                                       "CREATE TABLE t (id TEXT);",
@@ -86,7 +86,7 @@ START_TEST(wrong_sql_is_refused_with_the_line_of_its_statement)
 }
 END_TEST
 
-START_TEST(a_handler_has_no_chance_and_changes_no_schema)
+START_TEST(a_handler_with_random_values_or_schema_changes_is_refused)
 {
     annal_error err;
     ck_assert_ptr_nonnull(
@@ -106,8 +106,8 @@ START_TEST(only_fields_and_the_envelope_can_be_bound)
 }
 END_TEST
 
-/* It is not checked where it is used. */
-START_TEST(the_core_pack_is_a_pack)
+/* The product does not check its own pack. */
+START_TEST(the_core_pack_parses)
 {
     annal_pack *pack = NULL;
     ck_ok(annal_pack_parse("core.sql", annal_slice_of(annal__builtin_pack("core")), &pack, err));
@@ -119,7 +119,7 @@ START_TEST(the_core_pack_is_a_pack)
 }
 END_TEST
 
-/* The text is cut without SQLite; a file that has something else is rebuilt (shape.h). */
+/* The text is split without SQLite; a file with other tables is rebuilt (shape.h). */
 START_TEST(the_text_of_a_built_in_pack_is_cut_as_sqlite_does)
 {
     const char *name;
@@ -148,14 +148,14 @@ Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
     TCase *all = suite_case(suite, "all", NULL, NULL);
-    tcase_add_test(all, the_header_line_names_pack_version_and_database);
-    tcase_add_test(all, a_file_without_the_header_line_is_no_pack);
+    tcase_add_test(all, the_header_line_sets_pack_version_and_database);
+    tcase_add_test(all, a_file_without_the_header_line_is_not_a_pack);
     tcase_add_test(all, a_section_may_name_several_types_and_a_guard);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
     tcase_add_test(all, wrong_sql_is_refused_with_the_line_of_its_statement);
-    tcase_add_test(all, a_handler_has_no_chance_and_changes_no_schema);
+    tcase_add_test(all, a_handler_with_random_values_or_schema_changes_is_refused);
     tcase_add_test(all, only_fields_and_the_envelope_can_be_bound);
-    tcase_add_test(all, the_core_pack_is_a_pack);
+    tcase_add_test(all, the_core_pack_parses);
     tcase_add_test(all, the_text_of_a_built_in_pack_is_cut_as_sqlite_does);
     return suite;
 }

@@ -33,7 +33,7 @@ static void tear_down(void)
     annal__db_close(db);
 }
 
-/* What SQLite says. */
+/* Value that SQLite extracts. */
 static char *expected(const char *data, const char *path)
 {
     sqlite3_stmt *stmt = NULL;
@@ -52,7 +52,7 @@ static void check(const char *data)
 {
     static const char *const paths[] = {"$.a",     "$.b",   "$.c",    "$.a.b",
                                         "$.a.b.c", "$.d.a", "$.key_9"};
-    char *copy = strdup(data); /* its end is the end of what may be read */
+    char *copy = strdup(data); /* a copy, so that a read after its end is an error */
     ck_assert_int_eq(annal__pack_fields_read(fields, (annal_slice){copy, strlen(data)}), SQLITE_OK);
     for (int i = 0; i < 7; i++) {
         annal__pack_fields_bind(fields, i, show, 1);
@@ -68,7 +68,7 @@ static void check(const char *data)
     free(copy);
 }
 
-START_TEST(a_field_is_what_sqlite_says)
+START_TEST(a_field_has_the_value_that_sqlite_extracts)
 {
     static const char *const data[] = {
         "{}",
@@ -143,7 +143,7 @@ static void put_value(struct buf *out, struct random *random, unsigned depth)
         put(out, simple[random_below(random, sizeof simple / sizeof *simple)]);
 }
 
-START_TEST(random_data_gives_what_sqlite_says)
+START_TEST(fields_of_random_data_have_the_values_that_sqlite_extracts)
 {
     struct random random = random_init(4);
     struct buf data = {0};
@@ -157,7 +157,7 @@ START_TEST(random_data_gives_what_sqlite_says)
 }
 END_TEST
 
-/* More fields than are walked for, and deeper ones. */
+/* More and deeper fields than a walk handles. */
 START_TEST(any_number_of_fields_of_any_depth_is_read)
 {
     struct buf names = {0}, data = {0};
@@ -187,7 +187,7 @@ START_TEST(any_number_of_fields_of_any_depth_is_read)
 }
 END_TEST
 
-START_TEST(a_section_without_fields_needs_none)
+START_TEST(a_section_without_fields_reads_no_data)
 {
     struct pack_fields *none = fields;
     ck_assert_int_eq(annal__pack_fields_new(db, (annal_slice){NULL, 0}, &none, NULL), ANNAL_OK);
@@ -202,9 +202,9 @@ Suite *suite_pack_fields(void)
 {
     Suite *suite = suite_create("pack_fields");
     TCase *tcase = suite_case(suite, "fields", set_up, tear_down);
-    tcase_add_test(tcase, a_field_is_what_sqlite_says);
-    tcase_add_test(tcase, random_data_gives_what_sqlite_says);
+    tcase_add_test(tcase, a_field_has_the_value_that_sqlite_extracts);
+    tcase_add_test(tcase, fields_of_random_data_have_the_values_that_sqlite_extracts);
     tcase_add_test(tcase, any_number_of_fields_of_any_depth_is_read);
-    tcase_add_test(tcase, a_section_without_fields_needs_none);
+    tcase_add_test(tcase, a_section_without_fields_reads_no_data);
     return suite;
 }

@@ -35,7 +35,7 @@ static void put_pack(const char *name, const char *text)
     write_file(name, text);
 }
 
-START_TEST(a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date)
+START_TEST(a_pack_dropped_into_the_store_is_filled_and_updated)
 {
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     put_pack("packs/notes.sql", notes);
@@ -48,7 +48,7 @@ START_TEST(a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date)
 }
 END_TEST
 
-START_TEST(a_pack_whose_file_changes_is_made_anew)
+START_TEST(a_pack_whose_file_changes_is_rebuilt)
 {
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     put_pack("packs/notes.sql", notes);
@@ -66,8 +66,8 @@ START_TEST(a_pack_whose_file_changes_is_made_anew)
 }
 END_TEST
 
-/* It has the rest of one session, and by now the tables hold nothing. */
-START_TEST(a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off)
+/* The plan covers the rest of a session; in the meantime the tables were emptied. */
+START_TEST(a_plan_older_than_the_emptied_tables_is_not_executed)
 {
     annal_index *other = NULL;
     struct pack_set *set = NULL;
@@ -94,7 +94,7 @@ START_TEST(a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off
 }
 END_TEST
 
-START_TEST(a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others)
+START_TEST(a_pack_narrowed_to_fewer_sessions_drops_the_rows_of_the_others)
 {
     fixture_append(&f, "a1", "note.added", "{\"text\":\"one\"}");
     fixture_append(&f, "b1", "note.added", "{\"text\":\"two\"}");
@@ -110,7 +110,7 @@ START_TEST(a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others)
 }
 END_TEST
 
-START_TEST(a_pack_that_is_wrong_costs_only_itself)
+START_TEST(a_wrong_pack_does_not_affect_the_others)
 {
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     put_pack("packs/notes.sql", notes);
@@ -125,7 +125,7 @@ START_TEST(a_pack_that_is_wrong_costs_only_itself)
 }
 END_TEST
 
-START_TEST(packs_of_one_database_stay_when_one_of_them_is_made_anew)
+START_TEST(packs_keep_their_tables_when_another_pack_of_their_database_is_rebuilt)
 {
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     put_pack("packs/notes.sql", notes);
@@ -144,7 +144,7 @@ START_TEST(packs_of_one_database_stay_when_one_of_them_is_made_anew)
 }
 END_TEST
 
-START_TEST(a_pack_database_that_is_deleted_comes_back)
+START_TEST(a_deleted_pack_database_is_rebuilt)
 {
     put_pack("packs/notes.sql", notes);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
@@ -159,12 +159,12 @@ START_TEST(a_pack_database_that_is_deleted_comes_back)
 }
 END_TEST
 
-START_TEST(packs_that_are_built_in_are_switched_on_and_off)
+START_TEST(builtin_packs_are_enabled_and_disabled)
 {
     annal_error why = {0};
     ck_ok(annal_pack_enable(f.store, "lionagi", NULL, err));
     ck_ok(annal_pack_enable(f.store, "teams", NULL, err));
-    ck_ok(annal_pack_enable(f.store, "teams", NULL, err)); /* once more: nothing new */
+    ck_ok(annal_pack_enable(f.store, "teams", NULL, err)); /* again: no new event */
     ck_sql(&f, "SELECT COUNT(*) FROM state.teams", "0\n");
     ck_sql(&f, "SELECT COUNT(*) FROM branches", "0\n");
     ck_ok(annal_pack_disable(f.store, "lionagi", err));
@@ -177,7 +177,7 @@ START_TEST(packs_that_are_built_in_are_switched_on_and_off)
 }
 END_TEST
 
-START_TEST(a_pack_stands_where_at_says)
+START_TEST(enable_with_at_puts_the_database_there)
 {
     const char *at = tmpdir_path(&f.dir, "elsewhere");
     ck_assert_int_eq(mkdir(at, 0700), 0);
@@ -199,7 +199,7 @@ static int text_info(void *arg, const annal_pack_info *info)
     return 0;
 }
 
-START_TEST(how_each_pack_stands_is_told)
+START_TEST(index_packs_reports_the_state_of_each_pack)
 {
     struct text text = {0};
     put_pack("packs/notes.sql", notes);
@@ -229,7 +229,7 @@ static const char runs[] =
     "-- on run.stepped\n"
     "INSERT INTO run VALUES (:session, 1) ON CONFLICT DO UPDATE SET n = n + 1;\n";
 
-/* No file of this process may grow beyond bytes: as a disk that is full. */
+/* Limit the size of files of this process, as a full disk does. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
@@ -239,7 +239,7 @@ static void limit_files(rlim_t bytes)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-START_TEST(a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on)
+START_TEST(a_rebuild_fails_on_a_full_disk_and_the_next_catch_up_finishes_it)
 {
     annal_error why = {0};
     char *data = malloc(3u << 20);
@@ -280,7 +280,7 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
 }
 END_TEST
 
-/* How many files this process has open whose path contains part. */
+/* Count the open files of this process whose path contains part. */
 static unsigned open_files(const char *part)
 {
     unsigned count = 0;
@@ -293,8 +293,8 @@ static unsigned open_files(const char *part)
     return count;
 }
 
-/* Else a thousand runs were more than a process may have open. */
-START_TEST(databases_of_sessions_that_were_caught_up_keep_no_file_open)
+/* Otherwise a thousand runs would exceed the limit of open files. */
+START_TEST(databases_of_sessions_are_closed_after_the_catch_up)
 {
     const annal_catch_up_options all = {.every_database = true};
     put_pack("packs/runs.sql", runs);
@@ -307,7 +307,7 @@ START_TEST(databases_of_sessions_that_were_caught_up_keep_no_file_open)
 }
 END_TEST
 
-START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
+START_TEST(packs_catch_up_with_earlier_events_and_follow_new_events)
 {
     sqlite3 *db = NULL;
     fixture_append(&f, "s1", "note.added", "{\"text\":\"before\"}");
@@ -336,7 +336,7 @@ START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
 }
 END_TEST
 
-/* A row that no event made: it is there as long as the table is not made anew. */
+/* Insert a row without an event: it exists until the table is rebuilt. */
 static void put_mark(void)
 {
     sqlite3 *db = NULL;
@@ -347,7 +347,7 @@ static void put_mark(void)
     sqlite3_close(db);
 }
 
-/* What somebody does with the stock shell, from opening it to leaving it. */
+/* Run SQL as a user of the stock shell does, on a connection of its own. */
 static void write_as_a_user(const char *database, const char *sql)
 {
     sqlite3 *db = NULL;
@@ -408,11 +408,11 @@ START_TEST(columns_indexes_and_views_that_are_new_are_added_in_place)
          true}, /* another default */
         {"CREATE TABLE notes (session TEXT, seq INTEGER, text TEXT, mood TEXT DEFAULT 'wild',\n"
          "  n INTEGER NOT NULL DEFAULT 7, PRIMARY KEY (session, seq));",
-         true}, /* things are gone */
+         true}, /* a table is dropped */
         {"CREATE TABLE notes (session TEXT, seq INTEGER, text TEXT, mood TEXT DEFAULT 'wild',\n"
          "  n INTEGER NOT NULL DEFAULT 7, PRIMARY KEY (session, seq));\n"
          "CREATE TABLE kinds (a); INSERT INTO kinds VALUES (1);",
-         true}, /* rows that the pack brings along */
+         true}, /* rows of the pack itself */
         {"CREATE TABLE notes (session TEXT, seq INTEGER, text TEXT, mood TEXT DEFAULT 'wild',\n"
          "  n INTEGER NOT NULL DEFAULT 7, PRIMARY KEY (session, seq));\n"
          "CREATE TABLE kinds (a); INSERT INTO kinds VALUES (1);"
@@ -422,7 +422,7 @@ START_TEST(columns_indexes_and_views_that_are_new_are_added_in_place)
          "'wild',\n  n INTEGER NOT NULL DEFAULT 7, PRIMARY KEY (session, seq));\n"
          "CREATE TABLE kinds (a); INSERT INTO kinds VALUES (1);"
          "CREATE TRIGGER t AFTER INSERT ON notes BEGIN SELECT 1; END;",
-         true}, /* a column between old ones */
+         true}, /* a column between old columns */
     };
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -471,7 +471,7 @@ static int text_pack_finding(void *arg, const annal_pack_finding *finding)
     return 0;
 }
 
-START_TEST(tables_that_are_not_what_the_events_give_are_found)
+START_TEST(verify_reports_tables_that_differ_from_the_events)
 {
     struct text text = {0};
     put_pack("packs/notes.sql", notes);
@@ -502,23 +502,23 @@ Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
     TCase *tcase = suite_case(suite, "packs", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date);
-    tcase_add_test(tcase, a_pack_whose_file_changes_is_made_anew);
-    tcase_add_test(tcase, a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others);
-    tcase_add_test(tcase, a_pack_that_is_wrong_costs_only_itself);
-    tcase_add_test(tcase, packs_of_one_database_stay_when_one_of_them_is_made_anew);
-    tcase_add_test(tcase, a_pack_database_that_is_deleted_comes_back);
-    tcase_add_test(tcase, packs_that_are_built_in_are_switched_on_and_off);
-    tcase_add_test(tcase, a_pack_stands_where_at_says);
-    tcase_add_test(tcase, how_each_pack_stands_is_told);
-    tcase_add_test(tcase, a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on);
+    tcase_add_test(tcase, a_pack_dropped_into_the_store_is_filled_and_updated);
+    tcase_add_test(tcase, a_pack_whose_file_changes_is_rebuilt);
+    tcase_add_test(tcase, a_pack_narrowed_to_fewer_sessions_drops_the_rows_of_the_others);
+    tcase_add_test(tcase, a_wrong_pack_does_not_affect_the_others);
+    tcase_add_test(tcase, packs_keep_their_tables_when_another_pack_of_their_database_is_rebuilt);
+    tcase_add_test(tcase, a_deleted_pack_database_is_rebuilt);
+    tcase_add_test(tcase, builtin_packs_are_enabled_and_disabled);
+    tcase_add_test(tcase, enable_with_at_puts_the_database_there);
+    tcase_add_test(tcase, index_packs_reports_the_state_of_each_pack);
+    tcase_add_test(tcase, a_rebuild_fails_on_a_full_disk_and_the_next_catch_up_finishes_it);
     tcase_add_test(tcase, a_pack_may_have_a_database_for_each_session);
-    tcase_add_test(tcase, databases_of_sessions_that_were_caught_up_keep_no_file_open);
-    tcase_add_test(tcase, packs_follow_what_is_appended_and_are_brought_up_to_what_was);
+    tcase_add_test(tcase, databases_of_sessions_are_closed_after_the_catch_up);
+    tcase_add_test(tcase, packs_catch_up_with_earlier_events_and_follow_new_events);
     tcase_add_test(tcase, a_database_that_a_user_puts_into_wal_mode_loses_nothing);
     tcase_add_test(tcase, columns_indexes_and_views_that_are_new_are_added_in_place);
-    tcase_add_test(tcase, a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off);
+    tcase_add_test(tcase, a_plan_older_than_the_emptied_tables_is_not_executed);
     tcase_add_test(tcase, tables_of_a_newer_version_of_a_pack_are_left_alone);
-    tcase_add_test(tcase, tables_that_are_not_what_the_events_give_are_found);
+    tcase_add_test(tcase, verify_reports_tables_that_differ_from_the_events);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite waits for other programs as long as the store may, and each moment is counted once. */
+/* SQLite waits for other programs as long as the store may; each moment counts once. */
 #include "index/db/patience.h"
 #include "index/sys/import.h"
 
@@ -63,7 +63,7 @@ static void lock_all_and_stop(void *arg)
         raise(SIGSTOP);
 }
 
-START_TEST(statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may)
+START_TEST(several_statements_beside_a_stopped_program_share_the_wait_of_the_store)
 {
     make("CREATE TABLE t (a)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
@@ -83,7 +83,7 @@ START_TEST(statements_beside_a_stopped_program_wait_together_as_long_as_the_stor
 }
 END_TEST
 
-START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
+START_TEST(without_a_shared_limit_each_wait_has_its_own_limit)
 {
     make("CREATE TABLE t (a)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
@@ -99,7 +99,7 @@ START_TEST(each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all)
 }
 END_TEST
 
-START_TEST(a_thread_with_less_time_waits_no_longer_than_that)
+START_TEST(a_thread_with_a_smaller_limit_waits_no_longer_than_its_limit)
 {
     struct patience_limit all, part;
     make("CREATE TABLE t (a)");
@@ -124,7 +124,7 @@ START_TEST(a_thread_with_less_time_waits_no_longer_than_that)
 }
 END_TEST
 
-START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer)
+START_TEST(the_limit_applies_to_a_program_stopped_while_it_creates_a_wal_index)
 {
     make("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
     stopped_start_making_wal_index(&stopped, tmpdir_path(&dir, "some.db-shm"));
@@ -142,7 +142,7 @@ START_TEST(a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited
 }
 END_TEST
 
-/* As VFSs that encrypt or trace are: it finds what it needs behind its sqlite3_vfs. */
+/* Like a VFS that encrypts or traces: its own data follows its sqlite3_vfs. */
 static struct wrapper {
     sqlite3_vfs vfs;
     sqlite3_vfs *real;
@@ -159,7 +159,7 @@ static int open_wrapped(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, 
     return wrapper.real->xOpen(wrapper.real, name, file, flags, out);
 }
 
-START_TEST(a_usual_vfs_of_the_program_is_used_as_it_is)
+START_TEST(a_default_vfs_of_the_program_is_used_unchanged)
 {
     annal__patience_done(&patience);
     wrapper = (struct wrapper){.real = sqlite3_vfs_find("unix")};
@@ -188,7 +188,7 @@ static annal_status count_row(void *arg, annal_slice json, annal_error *err)
     return ANNAL_OK;
 }
 
-START_TEST(a_log_of_another_program_is_waited_for_as_long_as_was_asked)
+START_TEST(an_import_waits_for_a_locked_log_up_to_its_limit)
 {
     int rows = 0;
     const annal_slice importer = ANNAL_SLICE("-- rows\nSELECT a FROM t;\n");
@@ -209,13 +209,11 @@ Suite *suite_patience(void)
 {
     Suite *suite = suite_create("patience");
     TCase *cases = suite_case(suite, "patience", set_up, tear_down);
-    tcase_add_test(cases,
-                   statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may);
-    tcase_add_test(cases, a_thread_with_less_time_waits_no_longer_than_that);
-    tcase_add_test(cases, each_wait_is_no_longer_than_it_may_be_without_a_limit_for_all);
-    tcase_add_test(
-        cases, a_program_that_is_stopped_while_it_makes_the_index_of_a_wal_is_waited_for_no_longer);
-    tcase_add_test(cases, a_usual_vfs_of_the_program_is_used_as_it_is);
-    tcase_add_test(cases, a_log_of_another_program_is_waited_for_as_long_as_was_asked);
+    tcase_add_test(cases, several_statements_beside_a_stopped_program_share_the_wait_of_the_store);
+    tcase_add_test(cases, a_thread_with_a_smaller_limit_waits_no_longer_than_its_limit);
+    tcase_add_test(cases, without_a_shared_limit_each_wait_has_its_own_limit);
+    tcase_add_test(cases, the_limit_applies_to_a_program_stopped_while_it_creates_a_wal_index);
+    tcase_add_test(cases, a_default_vfs_of_the_program_is_used_unchanged);
+    tcase_add_test(cases, an_import_waits_for_a_locked_log_up_to_its_limit);
     return suite;
 }

@@ -44,7 +44,7 @@ START_TEST(a_section_sees_the_tables_of_its_pack_and_no_others)
 }
 END_TEST
 
-START_TEST(what_sqlite_keeps_for_itself_is_not_for_packs)
+START_TEST(a_pack_may_not_write_internal_tables_of_sqlite)
 {
     static const char counted[] = "CREATE TABLE c (x INTEGER PRIMARY KEY AUTOINCREMENT);\n"
                                   "-- on a\nINSERT INTO c DEFAULT VALUES;\n";
@@ -55,7 +55,7 @@ START_TEST(what_sqlite_keeps_for_itself_is_not_for_packs)
 }
 END_TEST
 
-START_TEST(a_section_reads_and_writes_rows_and_nothing_else)
+START_TEST(a_section_may_only_read_and_write_rows)
 {
     static const char *const wrong[] = {
         "PRAGMA user_version = 1;",
@@ -85,7 +85,7 @@ START_TEST(a_section_reads_and_writes_rows_and_nothing_else)
 }
 END_TEST
 
-START_TEST(what_makes_tables_makes_no_more_than_that)
+START_TEST(only_create_and_insert_are_allowed_when_a_pack_creates_its_tables)
 {
     static const char making[] =
         "what makes tables is CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT";
@@ -121,7 +121,7 @@ START_TEST(what_makes_tables_makes_no_more_than_that)
 }
 END_TEST
 
-START_TEST(what_is_run_while_tables_are_made_has_no_clock_and_no_dice)
+START_TEST(creating_tables_may_use_neither_clock_nor_random_values)
 {
     static const char clock[] =
         "p.sql:6: a handler has no clock, so not 'now', 'localtime' or 'utc'";
@@ -138,7 +138,7 @@ START_TEST(what_is_run_while_tables_are_made_has_no_clock_and_no_dice)
 }
 END_TEST
 
-START_TEST(a_trigger_of_a_pack_does_what_its_sections_may)
+START_TEST(a_trigger_of_a_pack_has_the_rights_of_a_section)
 {
     ck_parse("CREATE TRIGGER g AFTER DELETE ON t BEGIN\n  DELETE FROM sqlite_schema; END;\n"
              "-- on a\nDELETE FROM t;\n",
@@ -149,7 +149,7 @@ START_TEST(a_trigger_of_a_pack_does_what_its_sections_may)
 }
 END_TEST
 
-START_TEST(a_pack_that_names_a_clock_or_dice_is_refused)
+START_TEST(a_pack_that_uses_a_clock_or_random_values_is_refused)
 {
     static const char *const calls[] = {"random()",     "randomblob(4)",       "CURRENT_TIMESTAMP",
                                         "current_date", "last_insert_rowid()", "total_changes()",
@@ -186,7 +186,7 @@ START_TEST(a_message_names_the_line_of_the_mistake_within_its_statement)
 }
 END_TEST
 
-/* ---- While events are applied ---- */
+/* ---- During the application of events ---- */
 
 static annal_state *state_of(const char *body, annal_pack **out_pack)
 {
@@ -245,7 +245,7 @@ START_TEST(a_payload_that_asks_for_the_time_is_a_finding)
 }
 END_TEST
 
-START_TEST(the_bytes_of_now_are_now)
+START_TEST(a_blob_with_the_bytes_of_now_is_refused_as_now)
 {
     annal_pack *pack = NULL;
     annal_state *state =
@@ -257,7 +257,7 @@ START_TEST(the_bytes_of_now_are_now)
 }
 END_TEST
 
-START_TEST(a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a_finding)
+START_TEST(an_event_that_relies_on_the_time_as_default_of_a_column_is_a_finding)
 {
     annal_pack *pack = NULL;
     annal_state *state = state_of("-- on a\nINSERT INTO d (n) VALUES ($n);\n", &pack);
@@ -274,7 +274,7 @@ START_TEST(a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a
 }
 END_TEST
 
-START_TEST(date_functions_say_what_those_of_sqlite_say)
+START_TEST(date_functions_return_the_values_of_sqlite)
 {
     annal_pack *pack = NULL;
     annal_state *state = state_of("", &pack);
@@ -298,17 +298,16 @@ Suite *suite_permit(void)
     Suite *suite = suite_create("permit");
     TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, a_section_sees_the_tables_of_its_pack_and_no_others);
-    tcase_add_test(all, what_sqlite_keeps_for_itself_is_not_for_packs);
-    tcase_add_test(all, a_section_reads_and_writes_rows_and_nothing_else);
-    tcase_add_test(all, what_makes_tables_makes_no_more_than_that);
-    tcase_add_test(all, what_is_run_while_tables_are_made_has_no_clock_and_no_dice);
-    tcase_add_test(all, a_trigger_of_a_pack_does_what_its_sections_may);
-    tcase_add_test(all, a_pack_that_names_a_clock_or_dice_is_refused);
+    tcase_add_test(all, a_pack_may_not_write_internal_tables_of_sqlite);
+    tcase_add_test(all, a_section_may_only_read_and_write_rows);
+    tcase_add_test(all, only_create_and_insert_are_allowed_when_a_pack_creates_its_tables);
+    tcase_add_test(all, creating_tables_may_use_neither_clock_nor_random_values);
+    tcase_add_test(all, a_trigger_of_a_pack_has_the_rights_of_a_section);
+    tcase_add_test(all, a_pack_that_uses_a_clock_or_random_values_is_refused);
     tcase_add_test(all, a_message_names_the_line_of_the_mistake_within_its_statement);
-    tcase_add_test(all, the_bytes_of_now_are_now);
+    tcase_add_test(all, a_blob_with_the_bytes_of_now_is_refused_as_now);
     tcase_add_test(all, a_payload_that_asks_for_the_time_is_a_finding);
-    tcase_add_test(all,
-                   a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a_finding);
-    tcase_add_test(all, date_functions_say_what_those_of_sqlite_say);
+    tcase_add_test(all, an_event_that_relies_on_the_time_as_default_of_a_column_is_a_finding);
+    tcase_add_test(all, date_functions_return_the_values_of_sqlite);
     return suite;
 }

@@ -11,7 +11,7 @@
 #define SECOND 1000000LL
 #define START  (1767684240 * SECOND)
 
-/* "session:seq " of every event of a filter. free() it. */
+/* List every event of a filter as "session:seq ". free() it. */
 static char *answer(const annal_filter *filter)
 {
     struct text text = {0};
@@ -32,7 +32,7 @@ static char *answer(const annal_filter *filter)
     return text.ptr;
 }
 
-/* What annal_query_next() gives, damage with a "!". */
+/* Assert the events of annal_query_next(); "!" marks damage. */
 #define ck_told(f, expected, ...)                                                                  \
     do {                                                                                           \
         const annal_filter filter_ = {__VA_ARGS__};                                                \
@@ -41,7 +41,7 @@ static char *answer(const annal_filter *filter)
         free(got_);                                                                                \
     } while (0)
 
-/* That, and that annal_query_count() agrees. */
+/* The same, and assert that annal_query_count() agrees. */
 #define ck_answer(f, expected, ...)                                                                \
     do {                                                                                           \
         const annal_filter asked_ = {__VA_ARGS__};                                                 \
@@ -53,14 +53,14 @@ static char *answer(const annal_filter *filter)
         ck_assert_uint_eq(count_, words_);                                                         \
     } while (0)
 
-/* Two sessions of six events, the second half a second behind the first. */
+/* Two sessions of six events each, the second half a second later. */
 static void two_sessions(void)
 {
     fixture_append_many(&f, "x", 6, START);
     fixture_append_many(&f, "y", 6, START + SECOND / 2);
 }
 
-START_TEST(one_session_comes_by_seq)
+START_TEST(events_of_a_single_session_are_ordered_by_seq)
 {
     const annal_slice x = ANNAL_SLICE("x");
     two_sessions();
@@ -72,7 +72,7 @@ START_TEST(one_session_comes_by_seq)
 }
 END_TEST
 
-START_TEST(several_sessions_come_by_time)
+START_TEST(events_of_several_sessions_are_ordered_by_time)
 {
     const annal_slice both[] = {ANNAL_SLICE("y"), ANNAL_SLICE("x")};
     two_sessions();
@@ -83,7 +83,7 @@ START_TEST(several_sessions_come_by_time)
 }
 END_TEST
 
-START_TEST(types_are_names_or_patterns)
+START_TEST(a_filter_of_types_accepts_names_and_patterns)
 {
     const annal_slice x = ANNAL_SLICE("x");
     const annal_slice one[] = {ANNAL_SLICE("a.two")};
@@ -107,7 +107,7 @@ START_TEST(since_is_included_and_until_is_not)
 }
 END_TEST
 
-START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
+START_TEST(an_answer_contains_every_event_appended_before_the_query)
 {
     const annal_slice s = ANNAL_SLICE("s");
     for (int i = 1; i <= 20; i++) {
@@ -120,7 +120,7 @@ START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
 }
 END_TEST
 
-START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
+START_TEST(events_that_cannot_be_indexed_now_are_read_from_the_journals)
 {
     const annal_slice x = ANNAL_SLICE("x");
     const annal_slice two[] = {ANNAL_SLICE("a.two")};
@@ -146,7 +146,7 @@ START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
 }
 END_TEST
 
-START_TEST(events_come_from_the_journal_byte_for_byte)
+START_TEST(a_query_returns_events_byte_for_byte)
 {
     annal_query *query = NULL;
     annal_slice session;
@@ -165,7 +165,7 @@ START_TEST(events_come_from_the_journal_byte_for_byte)
 }
 END_TEST
 
-START_TEST(a_line_that_was_damaged_later_is_told_and_the_next_one_given)
+START_TEST(a_query_reports_a_line_damaged_after_indexing_and_returns_the_next_line)
 {
     const annal_slice x = ANNAL_SLICE("x");
     fixture_append_many(&f, "x", 3, START);
@@ -182,7 +182,7 @@ START_TEST(a_line_that_was_damaged_later_is_told_and_the_next_one_given)
 }
 END_TEST
 
-START_TEST(damage_is_told_the_same_way_when_the_index_is_younger_than_it)
+START_TEST(damage_older_than_the_index_is_reported_as_damage_newer_than_it)
 {
     const annal_slice x = ANNAL_SLICE("x");
     fixture_append_many(&f, "x", 6, START);
@@ -218,8 +218,8 @@ static void damage(const char *session, int seq)
     free(journal);
 }
 
-/* A range is read from the journal, and with as_indexed by a SELECT. */
-START_TEST(a_range_of_one_session_is_told_as_a_select_tells_it)
+/* A query reads a range from the journal and, with as_indexed, by a SELECT. */
+START_TEST(a_range_read_from_the_journal_equals_the_same_range_of_a_select)
 {
     static const char *const names[] = {"x", "y", "z", "nobody"};
     fixture_append_many(&f, "x", 8, START);
@@ -264,7 +264,7 @@ START_TEST(a_wrong_filter_is_refused)
 }
 END_TEST
 
-/* How SQLite means to run a SELECT. */
+/* The plan of SQLite for a SELECT. */
 static char *plan(const char *select)
 {
     char sql[500];
@@ -272,8 +272,8 @@ static char *plan(const char *select)
     return fixture_sql(&f, sql);
 }
 
-/* The expression is asked about the event itself, limits count what it leaves. */
-START_TEST(an_expression_is_asked_about_each_event)
+/* The expression sees the event itself; limits count the events that it keeps. */
+START_TEST(an_expression_filters_each_event)
 {
     const annal_slice t = ANNAL_SLICE("t");
     fixture_append_at(&f, "t", "tool.called", "{\"tool\":\"bash\",\"n\":1}", START);
@@ -296,8 +296,8 @@ START_TEST(an_expression_is_asked_about_each_event)
 }
 END_TEST
 
-/* As many types as are merged, and more: the same answer. */
-START_TEST(events_of_all_types_come_by_time_without_being_sorted)
+/* With as many types as a query merges, and with more. */
+START_TEST(events_of_all_types_are_merged_by_time_without_a_sort)
 {
     fixture_append_at(&f, "s", "b.two", "{}", START + 2);
     fixture_append_at(&f, "t", "a.one", "{}", START + 1);
@@ -341,7 +341,7 @@ START_TEST(a_wrong_expression_is_refused)
 }
 END_TEST
 
-START_TEST(in_order_of_commits_no_clock_turns_a_session_around)
+START_TEST(the_order_of_commits_keeps_the_order_of_a_session_if_its_clock_goes_back)
 {
     const annal_slice both[] = {ANNAL_SLICE("s"), ANNAL_SLICE("t")};
     fixture_append_at(&f, "s", "a.one", "{}", START + 5);
@@ -375,8 +375,8 @@ static int put_group(void *arg, annal_slice key, uint64_t events)
         free(text_.ptr);                                                                           \
     } while (0)
 
-/* The same from the counters, from the rows, and from the events themselves. */
-START_TEST(groups_count_alike_however_they_are_found)
+/* From the counters, from the rows, and from the events themselves. */
+START_TEST(counters_rows_and_events_give_the_same_counts_of_groups)
 {
     const annal_slice one = ANNAL_SLICE("*.one"), all = ANNAL_SLICE("1"), s = ANNAL_SLICE("s");
     for (int i = 0; i < 5; i++)
@@ -384,7 +384,7 @@ START_TEST(groups_count_alike_however_they_are_found)
                           START + i * 86400 * SECOND);
     fixture_append_at(&f, "t", "b.one", "{\"n\":2}", START);
     for (int from = 0; from < 3; from++) {
-        const uint64_t rows = from == 1 ? 1 : 0; /* a filter that counters do not know */
+        const uint64_t rows = from == 1 ? 1 : 0; /* a filter that counters do not support */
         const annal_slice where = from == 2 ? all : (annal_slice){0};
         ck_groups(&f, "a.one=3 a.two=2 b.one=1 ", ANNAL_GROUP_TYPE, .from_seq = rows,
                   .where = where);
@@ -401,7 +401,7 @@ START_TEST(groups_count_alike_however_they_are_found)
 }
 END_TEST
 
-START_TEST(no_question_is_answered_by_a_full_scan)
+START_TEST(no_query_needs_a_full_scan)
 {
     static const char *const selects[] = {
         "SELECT seq FROM event_index WHERE session_id = 's' ORDER BY seq",
@@ -438,22 +438,22 @@ Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, one_session_comes_by_seq);
-    tcase_add_test(all, several_sessions_come_by_time);
-    tcase_add_test(all, types_are_names_or_patterns);
+    tcase_add_test(all, events_of_a_single_session_are_ordered_by_seq);
+    tcase_add_test(all, events_of_several_sessions_are_ordered_by_time);
+    tcase_add_test(all, a_filter_of_types_accepts_names_and_patterns);
     tcase_add_test(all, since_is_included_and_until_is_not);
-    tcase_add_test(all, an_answer_holds_everything_that_was_appended_before_the_question);
-    tcase_add_test(all, what_cannot_be_indexed_now_is_read_from_the_journals);
-    tcase_add_test(all, events_come_from_the_journal_byte_for_byte);
-    tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
-    tcase_add_test(all, damage_is_told_the_same_way_when_the_index_is_younger_than_it);
-    tcase_add_test(all, a_range_of_one_session_is_told_as_a_select_tells_it);
+    tcase_add_test(all, an_answer_contains_every_event_appended_before_the_query);
+    tcase_add_test(all, events_that_cannot_be_indexed_now_are_read_from_the_journals);
+    tcase_add_test(all, a_query_returns_events_byte_for_byte);
+    tcase_add_test(all, a_query_reports_a_line_damaged_after_indexing_and_returns_the_next_line);
+    tcase_add_test(all, damage_older_than_the_index_is_reported_as_damage_newer_than_it);
+    tcase_add_test(all, a_range_read_from_the_journal_equals_the_same_range_of_a_select);
     tcase_add_test(all, a_wrong_filter_is_refused);
-    tcase_add_test(all, an_expression_is_asked_about_each_event);
-    tcase_add_test(all, events_of_all_types_come_by_time_without_being_sorted);
+    tcase_add_test(all, an_expression_filters_each_event);
+    tcase_add_test(all, events_of_all_types_are_merged_by_time_without_a_sort);
     tcase_add_test(all, a_wrong_expression_is_refused);
-    tcase_add_test(all, in_order_of_commits_no_clock_turns_a_session_around);
-    tcase_add_test(all, groups_count_alike_however_they_are_found);
-    tcase_add_test(all, no_question_is_answered_by_a_full_scan);
+    tcase_add_test(all, the_order_of_commits_keeps_the_order_of_a_session_if_its_clock_goes_back);
+    tcase_add_test(all, counters_rows_and_events_give_the_same_counts_of_groups);
+    tcase_add_test(all, no_query_needs_a_full_scan);
     return suite;
 }

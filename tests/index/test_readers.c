@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that are kept for the next question. Numbers: the rules of index/db/readers.h. */
+/* Connections that are kept for the next query. Numbers: the rules of index/db/readers.h. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -24,7 +24,7 @@ static uint64_t count(void)
     return events;
 }
 
-/* By reading them; as_indexed asks the connection alone. */
+/* Count the events by reading them; as_indexed uses the connection alone. */
 static uint64_t count_by_reading(bool as_indexed)
 {
     annal_query *query = NULL;
@@ -38,7 +38,7 @@ static uint64_t count_by_reading(bool as_indexed)
     return events;
 }
 
-/* The only one that is kept; NULL: there is none. */
+/* The only kept connection, or NULL. */
 static const sqlite3 *kept(void)
 {
     const sqlite3 *found = NULL;
@@ -58,7 +58,7 @@ static void begin(void)
     ck_assert_uint_eq(count(), 10);
 }
 
-START_TEST(one_connection_answers_one_question_after_the_other)
+START_TEST(one_connection_answers_successive_queries)
 {
     begin();
     const sqlite3 *first = kept();
@@ -83,8 +83,8 @@ static void assert_owner(const char *origin, const char *session, const char *ow
     annal__record_owner_close(records);
 }
 
-/* Every log that is imported asks. */
-START_TEST(the_owner_of_a_record_is_found_on_the_connection_that_is_kept)
+/* Every imported log asks for it. */
+START_TEST(the_owner_of_a_record_is_looked_up_on_the_kept_connection)
 {
     static const char record[] = "{\"id\":\"m\",\"source\":{\"origin\":\"r\"}}";
     begin();
@@ -101,8 +101,8 @@ START_TEST(the_owner_of_a_record_is_found_on_the_connection_that_is_kept)
 }
 END_TEST
 
-/* Questions that are under way at the same time have a connection each, more than are kept too. */
-START_TEST(each_question_that_is_open_has_its_own)
+/* Simultaneous queries have a connection each, also if they are more than are kept. */
+START_TEST(each_open_query_has_its_own_connection)
 {
     annal_query *queries[READERS_MAX + 3];
     annal_slice session;
@@ -144,8 +144,8 @@ static void copy_over(const char *from, const char *to)
     close(out);
 }
 
-/* Rule 1: what stands there now is what counts. */
-START_TEST(files_that_are_others_by_now_are_opened_anew)
+/* Rule 1: the present file counts. */
+START_TEST(replaced_files_are_opened_again)
 {
     static const char *const gone[] = {"store/sessions.db", "store/sessions.db-wal",
                                        "store/sessions.db-shm"};
@@ -161,8 +161,8 @@ START_TEST(files_that_are_others_by_now_are_opened_anew)
 }
 END_TEST
 
-/* Rule 1: another file's bytes in the same one. */
-START_TEST(bytes_that_were_written_over_the_file_are_not_taken_for_its_own)
+/* Rule 1: the bytes of another file in the same file. */
+START_TEST(an_overwritten_file_is_noticed_and_read_again)
 {
     struct fixture other;
     uint64_t events = 0;
@@ -183,8 +183,8 @@ START_TEST(bytes_that_were_written_over_the_file_are_not_taken_for_its_own)
 }
 END_TEST
 
-/* Rule 2: a fork's parts and an expression are not there any more. */
-START_TEST(what_a_question_left_in_temp_is_gone)
+/* Rule 2: the temporary tables of forks and expressions are dropped. */
+START_TEST(temporary_tables_of_a_query_are_dropped)
 {
     const annal_slice fork = ANNAL_SLICE("fork");
     begin();
@@ -201,15 +201,15 @@ START_TEST(what_a_question_left_in_temp_is_gone)
         ck_ok(annal_query_count(f.index, &some, &events, NULL, err));
         ck_assert_uint_eq(events, 5);
         ck_ok(annal_query_open(f.index, &of_fork, &query, err));
-        ck_ok(annal_query_next(query, &session, &event, err)); /* and left half way */
+        ck_ok(annal_query_next(query, &session, &event, err)); /* closed half way */
         annal_query_close(query);
         ck_assert_uint_eq(count(), 10);
     }
 }
 END_TEST
 
-/* Who reads no more keeps no commit from being checkpointed. */
-START_TEST(a_connection_that_is_kept_is_in_nobodys_way)
+/* A closed query does not block a checkpoint. */
+START_TEST(a_kept_connection_blocks_no_checkpoint)
 {
     annal_query *query = NULL;
     annal_slice session;
@@ -231,8 +231,8 @@ START_TEST(a_connection_that_is_kept_is_in_nobodys_way)
 }
 END_TEST
 
-/* Rule 3. */
-START_TEST(a_child_of_fork_leaves_them_alone)
+/* Rule 3: only the process that opened it uses a connection. */
+START_TEST(a_child_process_does_not_use_kept_connections)
 {
     int result = -1;
     begin();
@@ -270,7 +270,7 @@ static void *ask_often(void *arg)
     return NULL;
 }
 
-START_TEST(threads_do_not_meet_in_one)
+START_TEST(threads_do_not_share_a_connection)
 {
     pthread_t threads[THREADS];
     begin();
@@ -288,14 +288,14 @@ Suite *suite_readers(void)
 {
     Suite *suite = suite_create("readers");
     TCase *readers = suite_case(suite, "readers", fixture_setup, fixture_teardown);
-    tcase_add_test(readers, one_connection_answers_one_question_after_the_other);
-    tcase_add_test(readers, the_owner_of_a_record_is_found_on_the_connection_that_is_kept);
-    tcase_add_test(readers, each_question_that_is_open_has_its_own);
-    tcase_add_test(readers, files_that_are_others_by_now_are_opened_anew);
-    tcase_add_test(readers, bytes_that_were_written_over_the_file_are_not_taken_for_its_own);
-    tcase_add_test(readers, what_a_question_left_in_temp_is_gone);
-    tcase_add_test(readers, a_connection_that_is_kept_is_in_nobodys_way);
-    tcase_add_test(readers, a_child_of_fork_leaves_them_alone);
-    tcase_add_test(readers, threads_do_not_meet_in_one);
+    tcase_add_test(readers, one_connection_answers_successive_queries);
+    tcase_add_test(readers, the_owner_of_a_record_is_looked_up_on_the_kept_connection);
+    tcase_add_test(readers, each_open_query_has_its_own_connection);
+    tcase_add_test(readers, replaced_files_are_opened_again);
+    tcase_add_test(readers, an_overwritten_file_is_noticed_and_read_again);
+    tcase_add_test(readers, temporary_tables_of_a_query_are_dropped);
+    tcase_add_test(readers, a_kept_connection_blocks_no_checkpoint);
+    tcase_add_test(readers, a_child_process_does_not_use_kept_connections);
+    tcase_add_test(readers, threads_do_not_share_a_connection);
     return suite;
 }

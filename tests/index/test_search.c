@@ -30,7 +30,7 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     return 0;
 }
 
-/* "session:seq role/tool snippet" of every hit, newest first. free() it. */
+/* List every hit as "session:seq role/tool snippet", newest first. free() it. */
 static char *found(annal_search_options options)
 {
     struct text text = {0};
@@ -55,7 +55,7 @@ static char *found(annal_search_options options)
 /* One word or phrase. */
 #define WORD(text) .words = (const annal_slice[]){{text, sizeof text - 1}}, .word_count = 1
 
-/* A user asks, the assistant calls a tool, which answers. */
+/* Append a session: a user asks, the assistant calls a tool, the tool answers. */
 static void talk(const char *session, int64_t from_us)
 {
     fixture_append_at(&f, session, "message.added",
@@ -75,7 +75,7 @@ static void talk(const char *session, int64_t from_us)
         from_us + 3 * SECOND);
 }
 
-START_TEST(words_are_found_where_they_were_said_and_where_tools_returned_them)
+START_TEST(words_of_messages_and_of_tool_results_are_found)
 {
     talk("s", START);
     ck_found(&f,
@@ -96,7 +96,7 @@ START_TEST(words_are_found_where_they_were_said_and_where_tools_returned_them)
 }
 END_TEST
 
-START_TEST(filters_narrow_what_is_found)
+START_TEST(filters_narrow_the_hits)
 {
     const annal_slice t = ANNAL_SLICE("t"), called = ANNAL_SLICE("tool.c*");
     talk("s", START);
@@ -115,7 +115,7 @@ START_TEST(filters_narrow_what_is_found)
 }
 END_TEST
 
-START_TEST(a_search_knows_what_was_appended_before_it)
+START_TEST(a_search_covers_every_event_appended_before_it)
 {
     ck_found(&f, "", WORD("ebb"));
     fixture_append_at(&f, "s", "note", "{\"text\":\"ebb and flow\"}", START);
@@ -129,8 +129,8 @@ START_TEST(a_search_knows_what_was_appended_before_it)
 }
 END_TEST
 
-/* What a fork shares is the parent's event, found in the fork's history too. */
-START_TEST(a_fork_is_searched_with_what_it_shares)
+/* A shared event belongs to the parent; the history of the fork includes it. */
+START_TEST(a_search_of_a_fork_covers_shared_events)
 {
     const annal_slice fork = ANNAL_SLICE("fork"), s = ANNAL_SLICE("s");
     fixture_append_at(&f, "s", "note", "{\"text\":\"tide one\"}", START);
@@ -165,7 +165,7 @@ START_TEST(outputs_that_became_artifacts_are_searched)
 }
 END_TEST
 
-START_TEST(what_nobody_looks_for_is_left_out)
+START_TEST(images_names_of_members_and_sources_are_not_searched)
 {
     struct text hashes = {0};
     char image[2048] = "{\"image\":\"data:image/png;base64,needle/";
@@ -190,7 +190,7 @@ START_TEST(what_nobody_looks_for_is_left_out)
     fixture_append_at(&f, "s", "a", lines.ptr, START);
     free(lines.ptr);
     ck_found(&f, "", WORD("needle"));
-    /* But these are texts. */
+    /* Hashes are text. */
     text_add(&hashes, "{\"output\":\"", 11);
     for (int i = 0; i < 20; i++)
         text_add(&hashes, "6f1ed002ab5595859014ebf0951522d94ad0ffa3\\n", 42);
@@ -205,7 +205,7 @@ START_TEST(what_nobody_looks_for_is_left_out)
 }
 END_TEST
 
-START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_asked_for)
+START_TEST(messages_rank_before_bookkeeping_and_records_need_a_filter)
 {
     static const char kept[] = "{\"extra\":{\"branch\":\"needle needle needle\"}}";
     const annal_slice records = ANNAL_SLICE("import.*");
@@ -227,7 +227,7 @@ START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_as
 }
 END_TEST
 
-/* Each is found by every part of it that is listed, with the part marked. */
+/* Each listed part finds its text, and is marked in the snippet. */
 START_TEST(parts_of_two_letters_are_found_in_scripts_without_spaces)
 {
     static const struct {
@@ -296,7 +296,7 @@ START_TEST(a_text_is_found_in_any_normal_form_with_and_without_accents)
 }
 END_TEST
 
-/* Half a pair of surrogates is no letter, and hides none; nor do bytes that are no UTF-8. */
+/* Neither half a pair of surrogates nor bytes that are not UTF-8 are letters or hide letters. */
 START_TEST(words_after_escapes_and_halves_of_pairs_are_found)
 {
     fixture_append_at(&f, "s", "a", "{\"x\":\"heron \\ud83d\\nmole\\tpier \\udc00\\udc00egret\"}",
@@ -315,7 +315,7 @@ START_TEST(words_after_escapes_and_halves_of_pairs_are_found)
 }
 END_TEST
 
-/* As code has it: a backslash and a letter, and not a line break. */
+/* As in code: a backslash and a letter instead of a line break. */
 START_TEST(words_after_a_backslash_and_a_letter_are_found)
 {
     fixture_append_at(&f, "s", "a", "{\"x\":\"puts(\\\"heron\\\\nmole\\\\tpier\\\") C:\\\\new\"}",
@@ -347,7 +347,7 @@ START_TEST(a_long_row_of_marks_and_a_long_word_are_one_word_each)
 END_TEST
 
 /* FTS5's own snippet() takes minutes of processor time for this. */
-START_TEST(a_snippet_of_noise_takes_time_linear_in_what_it_shows)
+START_TEST(the_time_of_a_snippet_is_linear_in_its_text)
 {
     enum { REPEATED = 60000 };
     struct timespec begun, ended;
@@ -369,7 +369,7 @@ START_TEST(a_snippet_of_noise_takes_time_linear_in_what_it_shows)
 }
 END_TEST
 
-START_TEST(switched_off_it_is_gone_and_on_it_comes_back)
+START_TEST(switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it)
 {
     const annal_search_options ebb = {WORD("ebb")};
     annal_search_info info;
@@ -393,7 +393,7 @@ START_TEST(switched_off_it_is_gone_and_on_it_comes_back)
 }
 END_TEST
 
-/* Rows and words of search.db, however they came to be. free() it. */
+/* Dump the rows and words of search.db in a fixed order. free() it. */
 static char *words_of(void)
 {
     static const char sql[] =
@@ -422,8 +422,8 @@ static char *words_of(void)
     return text.ptr;
 }
 
-/* Also where a session was pruned, or deleted and begun anew. */
-START_TEST(search_equals_a_rebuild)
+/* Also after a session was pruned, or deleted and created again. */
+START_TEST(the_search_index_equals_a_rebuild)
 {
     for (int i = 0; i < 5; i++) {
         char name[8];
@@ -438,7 +438,7 @@ START_TEST(search_equals_a_rebuild)
     ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
     ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
     talk("s3", START + 100 * SECOND);
-    fixture_append_at(&f, "s3", "note", "{}", START); /* sizes tell journals apart */
+    fixture_append_at(&f, "s3", "note", "{}", START); /* journals differ by their size */
     ck_found(&f, "", WORD("nothing"));
     char *grown = words_of();
     ck_assert_ptr_null(strstr(grown, "|s2|"));
@@ -451,8 +451,8 @@ START_TEST(search_equals_a_rebuild)
 }
 END_TEST
 
-/* What the keeper does, once somebody has searched; before that there is nothing to keep. */
-START_TEST(the_keeper_keeps_it_from_the_first_search_on)
+/* The keeper updates the search index; before the first search, the index does not exist. */
+START_TEST(the_keeper_updates_the_search_index_after_the_first_search)
 {
     annal_search_info info;
     annal_index_close(f.index);
@@ -504,7 +504,7 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
 }
 END_TEST
 
-START_TEST(wrong_questions_are_refused_in_words)
+START_TEST(a_wrong_search_is_refused_with_a_reason)
 {
     const struct {
         annal_search_options options;
@@ -528,14 +528,14 @@ START_TEST(wrong_questions_are_refused_in_words)
         ck_assert_ptr_nonnull(strstr(why.message, wrong[i].says));
         ck_assert_ptr_null(text.ptr);
     }
-    /* Signs of FTS5's language are no language in words. */
+    /* Operators of FTS5 have no meaning in words. */
     ck_found(&f, "", WORD("water\" OR \"clock"));
     ck_found(&f, "", WORD("AND"));
     ck_found(&f, "", WORD("text : clock NOT"));
 }
 END_TEST
 
-START_TEST(a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew)
+START_TEST(an_overwritten_search_file_is_rebuilt)
 {
     talk("s", START);
     ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
@@ -553,25 +553,24 @@ Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, words_are_found_where_they_were_said_and_where_tools_returned_them);
-    tcase_add_test(all, filters_narrow_what_is_found);
-    tcase_add_test(all, a_search_knows_what_was_appended_before_it);
-    tcase_add_test(all, a_fork_is_searched_with_what_it_shares);
+    tcase_add_test(all, words_of_messages_and_of_tool_results_are_found);
+    tcase_add_test(all, filters_narrow_the_hits);
+    tcase_add_test(all, a_search_covers_every_event_appended_before_it);
+    tcase_add_test(all, a_search_of_a_fork_covers_shared_events);
     tcase_add_test(all, outputs_that_became_artifacts_are_searched);
-    tcase_add_test(all, what_nobody_looks_for_is_left_out);
-    tcase_add_test(all,
-                   what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_asked_for);
+    tcase_add_test(all, images_names_of_members_and_sources_are_not_searched);
+    tcase_add_test(all, messages_rank_before_bookkeeping_and_records_need_a_filter);
     tcase_add_test(all, parts_of_two_letters_are_found_in_scripts_without_spaces);
     tcase_add_test(all, a_text_is_found_in_any_normal_form_with_and_without_accents);
     tcase_add_test(all, words_after_escapes_and_halves_of_pairs_are_found);
     tcase_add_test(all, words_after_a_backslash_and_a_letter_are_found);
     tcase_add_test(all, a_long_row_of_marks_and_a_long_word_are_one_word_each);
-    tcase_add_test(all, a_snippet_of_noise_takes_time_linear_in_what_it_shows);
-    tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);
-    tcase_add_test(all, search_equals_a_rebuild);
-    tcase_add_test(all, the_keeper_keeps_it_from_the_first_search_on);
+    tcase_add_test(all, the_time_of_a_snippet_is_linear_in_its_text);
+    tcase_add_test(all, switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it);
+    tcase_add_test(all, the_search_index_equals_a_rebuild);
+    tcase_add_test(all, the_keeper_updates_the_search_index_after_the_first_search);
     tcase_add_test(all, words_of_a_deleted_session_leave_the_file);
-    tcase_add_test(all, wrong_questions_are_refused_in_words);
-    tcase_add_test(all, a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew);
+    tcase_add_test(all, a_wrong_search_is_refused_with_a_reason);
+    tcase_add_test(all, an_overwritten_search_file_is_rebuilt);
     return suite;
 }

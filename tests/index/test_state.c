@@ -47,7 +47,7 @@ static char *sql(annal_state *state, const char *select)
         free(got_);                                                                                \
     } while (0)
 
-START_TEST(a_session_is_a_session_without_session_created)
+START_TEST(a_session_without_session_created_has_a_row)
 {
     annal_state *state = core_state();
     apply(state, 1, "tool.called", "{}");
@@ -72,7 +72,7 @@ START_TEST(session_created_fills_the_row)
 }
 END_TEST
 
-START_TEST(session_updated_takes_columns_flat_or_under_set_and_is_no_activity)
+START_TEST(session_updated_accepts_columns_flat_or_under_set_and_is_not_activity)
 {
     annal_state *state = core_state();
     apply(state, 1, "session.created", "{\"model\":\"m\"}");
@@ -165,7 +165,7 @@ START_TEST(money_is_added_in_millionths)
 }
 END_TEST
 
-START_TEST(a_turn_without_names_is_the_newest_open_one)
+START_TEST(a_turn_event_without_an_id_refers_to_the_newest_open_turn)
 {
     annal_state *state = core_state();
     apply(state, 1, "turn.started", "{}");
@@ -177,7 +177,7 @@ START_TEST(a_turn_without_names_is_the_newest_open_one)
 }
 END_TEST
 
-START_TEST(any_payload_is_taken)
+START_TEST(any_payload_is_accepted)
 {
     static const char *const payloads[] = {
         "null",
@@ -211,7 +211,7 @@ static const char STRICT[] = "-- pack strict   version 1   database s.db\n"
                              "INSERT INTO a VALUES (:seq, $x);\n"
                              "INSERT INTO b VALUES (:seq, $x);\n";
 
-START_TEST(an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted)
+START_TEST(an_event_on_which_a_handler_fails_changes_nothing_and_is_counted)
 {
     annal_pack *pack = NULL;
     annal_state *state = NULL;
@@ -254,11 +254,11 @@ START_TEST(the_envelope_can_be_bound)
 }
 END_TEST
 
-START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
+START_TEST(a_reset_state_equals_a_new_state_of_another_session)
 {
     annal_state *state = core_state();
     char *first = json(state);
-    for (int i = 0; i < 2; i++) { /* with and without a transaction under way */
+    for (int i = 0; i < 2; i++) { /* with and without an open transaction */
         apply(state, 1, "session.created", "{\"model\":\"m\"}");
         apply(state, 2, "turn.started", "{\"turn_id\":\"t\"}");
         if (i == 0)
@@ -305,14 +305,14 @@ START_TEST(a_second_state_of_the_core_pack_has_the_same_pages_without_creating_t
         apply(state, 1, "session.created", "{\"model\":\"m\"}");
         apply(state, 2, "turn.started", "{\"turn_id\":\"t\"}");
         pages[i] = all_pages(state, &count[i]);
-        memset(pages[i] + 24, 0, 4); /* how often SQLite opened it to write */
+        memset(pages[i] + 24, 0, 4); /* SQLite's counter of changes */
         memset(pages[i] + 92, 0, 4);
         if (i > 0)
             ck_ok(annal__state_changed(state, count_page, &changed, err));
         annal_state_free(state);
     }
     ck_assert_uint_eq(count[0], count[1]);
-    ck_assert_uint_eq(changed, count[1]); /* a snapshot of it needs nothing else */
+    ck_assert_uint_eq(changed, count[1]); /* a snapshot contains only these pages */
     ck_assert_mem_eq(pages[0], pages[1], count[0] * ANNAL_STATE_PAGE_BYTES);
     free(pages[0]);
     free(pages[1]);
@@ -320,7 +320,7 @@ START_TEST(a_second_state_of_the_core_pack_has_the_same_pages_without_creating_t
 }
 END_TEST
 
-START_TEST(events_come_in_order)
+START_TEST(events_must_be_applied_in_order)
 {
     annal_state *state = core_state();
     apply(state, 2, "x", "{}");
@@ -370,23 +370,23 @@ Suite *suite_state(void)
 {
     Suite *suite = suite_create("state");
     TCase *core = suite_case(suite, "core pack", NULL, NULL);
-    tcase_add_test(core, a_session_is_a_session_without_session_created);
+    tcase_add_test(core, a_session_without_session_created_has_a_row);
     tcase_add_test(core, session_created_fills_the_row);
-    tcase_add_test(core, session_updated_takes_columns_flat_or_under_set_and_is_no_activity);
+    tcase_add_test(core, session_updated_accepts_columns_flat_or_under_set_and_is_not_activity);
     tcase_add_test(core, the_status_follows_the_session);
     tcase_add_test(core, a_turn_is_started_and_completed_with_its_tokens);
     tcase_add_test(core, a_turn_that_ended_is_not_counted_twice);
     tcase_add_test(core, usage_adds_up_in_the_session_and_in_the_turn_it_names);
     tcase_add_test(core, money_is_added_in_millionths);
-    tcase_add_test(core, a_turn_without_names_is_the_newest_open_one);
-    tcase_add_test(core, any_payload_is_taken);
+    tcase_add_test(core, a_turn_event_without_an_id_refers_to_the_newest_open_turn);
+    tcase_add_test(core, any_payload_is_accepted);
     TCase *state = suite_case(suite, "state", NULL, NULL);
-    tcase_add_test(state, an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted);
+    tcase_add_test(state, an_event_on_which_a_handler_fails_changes_nothing_and_is_counted);
     tcase_add_test(state, the_envelope_can_be_bound);
-    tcase_add_test(state, a_state_that_was_reset_is_a_new_one_of_another_session);
+    tcase_add_test(state, a_reset_state_equals_a_new_state_of_another_session);
     tcase_add_test(state,
                    a_second_state_of_the_core_pack_has_the_same_pages_without_creating_tables);
-    tcase_add_test(state, events_come_in_order);
+    tcase_add_test(state, events_must_be_applied_in_order);
     tcase_add_test(state, sql_over_a_state_only_reads);
     tcase_add_test(state, the_pack_version_changes_with_any_byte_of_a_pack);
     return suite;

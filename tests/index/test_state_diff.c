@@ -137,7 +137,7 @@ static void apply_random(annal_state *state, struct random *random)
     apply(state, types[random_below(random, sizeof types / sizeof *types)], data);
 }
 
-START_TEST(a_patch_makes_any_state_of_a_random_history_from_any_other)
+START_TEST(a_patch_turns_any_state_of_a_random_history_into_any_other)
 {
     struct random random = random_init(41);
     for (int round = 0; round < 30; round++) {
@@ -159,7 +159,7 @@ START_TEST(a_patch_makes_any_state_of_a_random_history_from_any_other)
 }
 END_TEST
 
-START_TEST(a_patch_names_what_changed_and_nothing_else)
+START_TEST(a_patch_contains_only_the_changes)
 {
     annal_state *before = state_new(), *after = state_new();
     apply(before, "odd.put", "{\"k\":\"x\",\"v\":1,\"r\":0.5,\"a\":1}");
@@ -207,7 +207,7 @@ static int print_change(void *arg, const annal_change *change)
     return 0;
 }
 
-START_TEST(each_row_that_differs_is_told_once_with_its_key_and_columns)
+START_TEST(each_differing_row_is_reported_once_with_its_key_and_columns)
 {
     annal_state *before = state_new(), *after = state_new();
     struct text text = {0};
@@ -239,7 +239,7 @@ static int stop(void *arg, const annal_change *change)
     return ANNAL_ERR_LIMIT;
 }
 
-START_TEST(whoever_has_seen_enough_stops)
+START_TEST(the_callback_can_stop_a_diff)
 {
     annal_state *before = state_new(), *after = state_new();
     unsigned calls = 0;
@@ -255,10 +255,10 @@ Suite *suite_state_diff(void)
 {
     Suite *suite = suite_create("state_diff");
     TCase *tc = suite_case(suite, "state_diff", setup, teardown);
-    tcase_add_test(tc, a_patch_makes_any_state_of_a_random_history_from_any_other);
-    tcase_add_test(tc, a_patch_names_what_changed_and_nothing_else);
+    tcase_add_test(tc, a_patch_turns_any_state_of_a_random_history_into_any_other);
+    tcase_add_test(tc, a_patch_contains_only_the_changes);
     tcase_add_test(tc, states_of_different_packs_are_refused);
-    tcase_add_test(tc, each_row_that_differs_is_told_once_with_its_key_and_columns);
-    tcase_add_test(tc, whoever_has_seen_enough_stops);
+    tcase_add_test(tc, each_differing_row_is_reported_once_with_its_key_and_columns);
+    tcase_add_test(tc, the_callback_can_stop_a_diff);
     return suite;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- A source that counts, and fails when it is told to ---- */
+/* ---- A source that counts reads, and fails on demand ---- */
 
 struct store {
     char (*pages)[ANNAL_STATE_PAGE_BYTES];
@@ -79,7 +79,7 @@ static int take_page(void *arg, uint64_t page)
     return 0;
 }
 
-/* Bring store, which holds what the source of state has, to what state is now. */
+/* Update store, the source of state, to the present state. */
 static uint64_t store_take(struct store *store, annal_state *state)
 {
     struct taking taking = {.store = store, .state = state};
@@ -95,7 +95,7 @@ static uint64_t store_take(struct store *store, annal_state *state)
 struct pair {
     struct state_pages *pages;
     sqlite3 *ours, *plain;
-    struct store store; /* what ours is over */
+    struct store store; /* source of ours */
 };
 
 static void pair_take(struct pair *pair)
@@ -119,7 +119,7 @@ static void pair_close(struct pair *pair)
     annal__state_vfs_free(pair->pages);
 }
 
-/* Both say the same, also when they say no. */
+/* Run SQL on both; they must agree, also about failures. */
 static void pair_do(struct pair *pair, const char *sql)
 {
     char *why = NULL;
@@ -169,7 +169,7 @@ static void random_statement(struct pair *pair, struct random *random)
         snprintf(sql, sizeof sql, "UPDATE %s SET y = y + 1, x = zeroblob(%d) WHERE id < %d", table,
                  bytes, id);
         break;
-    case 3: /* fails in the middle: the statement takes itself back */
+    case 3: /* fails in the middle: the statement is rolled back */
         snprintf(sql, sizeof sql, "UPDATE b SET y = id / 2 WHERE id < %d", id);
         break;
     case 4:
@@ -199,7 +199,7 @@ static void random_transaction(struct pair *pair, struct random *random)
 
 /* With few pages in SQLite's cache, so that dirty ones leave it before the transaction ends; and
  * with a file that is cut and grows again. */
-START_TEST(random_sql_over_a_source_is_as_in_memory)
+START_TEST(random_sql_gives_the_same_rows_over_a_source_and_in_memory)
 {
     struct random random = random_init((uint64_t)_i + 1);
     struct pair pair = {0};
@@ -293,7 +293,7 @@ static void ck_equal(annal_state *one, annal_state *other)
     ck_assert_mem_eq(first, second, sizeof first);
 }
 
-START_TEST(a_state_over_pages_equals_one_that_was_folded_straight)
+START_TEST(a_state_over_pages_equals_a_state_in_memory)
 {
     struct random random = random_init((uint64_t)_i + 1), events = random;
     annal_state *straight = core_state(), *state = core_state();
@@ -370,7 +370,7 @@ static void fold_turns(annal_state *state, uint64_t first, uint64_t last)
     }
 }
 
-START_TEST(of_a_large_state_only_what_is_needed_is_read_and_kept)
+START_TEST(a_large_state_reads_and_keeps_only_the_pages_that_it_needs)
 {
     annal_state *state = core_state();
     struct store store = {0};
@@ -401,7 +401,7 @@ START_TEST(of_a_large_state_only_what_is_needed_is_read_and_kept)
 }
 END_TEST
 
-START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
+START_TEST(between_two_rebases_a_state_keeps_only_changed_pages)
 {
     annal_state *state = core_state();
     struct store store = {0};
@@ -418,7 +418,7 @@ START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
 }
 END_TEST
 
-/* Which keeps in memory how each page was that it changed. */
+/* A transaction keeps the old content of each changed page in memory. */
 START_TEST(a_long_fold_does_not_keep_all_in_one_transaction)
 {
     annal_state *state = core_state(), *looked_at = core_state();
@@ -435,8 +435,8 @@ START_TEST(a_long_fold_does_not_keep_all_in_one_transaction)
 }
 END_TEST
 
-/* However often it is asked, and from pages too. */
-START_TEST(what_a_pack_cannot_settle_is_counted_until_it_can)
+/* Also after repeated queries, and from pages. */
+START_TEST(a_failed_settle_is_counted_until_it_succeeds)
 {
     static const char text[] = "-- pack p   version 1   database p.db\n"
                                "CREATE TABLE seen (n INTEGER CHECK (n <> 3));\n"
@@ -452,7 +452,7 @@ START_TEST(what_a_pack_cannot_settle_is_counted_until_it_can)
     ck_ok(annal_pack_parse("p.sql", annal_slice_of(text), &pack, err));
     const annal_pack *const packs[] = {pack};
     ck_ok(annal__state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
-    for (uint64_t seq = 1; seq <= 4; seq++) /* 3 is refused, and then what the others give */
+    for (uint64_t seq = 1; seq <= 4; seq++) /* event 3 is refused, then the settle fails */
         apply(state, seq, "a", "{}");
     ck_assert_uint_eq(annal__state_refused(state), 1);
     for (int i = 0; i < 2; i++) {
@@ -473,8 +473,8 @@ START_TEST(what_a_pack_cannot_settle_is_counted_until_it_can)
 }
 END_TEST
 
-/* Over a source, from which the pages that were not changed still come. */
-START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
+/* Over a source that still provides the unchanged pages. */
+START_TEST(pages_put_into_a_file_take_no_memory_and_stay_readable)
 {
     annal_state *straight = core_state(), *state = core_state();
     struct store store = {0};
@@ -501,7 +501,7 @@ START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
 }
 END_TEST
 
-START_TEST(pages_that_cannot_be_put_away_stay_in_memory)
+START_TEST(pages_that_cannot_be_put_into_a_file_stay_in_memory)
 {
     annal_state *straight = core_state(), *state = core_state();
     for (uint64_t seq = 1; seq < 2000; seq += 1000) {
@@ -516,8 +516,8 @@ START_TEST(pages_that_cannot_be_put_away_stay_in_memory)
 }
 END_TEST
 
-/* The n-th read fails, for every n; what the call says is what the source said. */
-START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
+/* The n-th read fails, for every n; the call returns the message of the source. */
+START_TEST(a_failed_read_of_a_page_fails_the_call_that_needs_it)
 {
     static const annal_status with[] = {ANNAL_ERR_CORRUPT, ANNAL_ERR_IO, ANNAL_ERR_NOMEM};
     annal_slice select = ANNAL_SLICE("SELECT COUNT(*), MAX(sequence) FROM turns");
@@ -542,7 +542,7 @@ START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
         if (status >= 0) {
             status = annal_state_sql(state, select, NULL, text_row, &text, &why);
             reading += status < 0;
-            if (status < 0) { /* the next one asks again */
+            if (status < 0) { /* the next call reads again */
                 ck_ok(annal_state_sql(state, select, NULL, text_row, &text, err));
                 ck_assert_str_eq(text.ptr, "1997|2000\n");
             }
@@ -569,7 +569,7 @@ START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
 }
 END_TEST
 
-START_TEST(pages_that_are_no_state_of_this_session_are_refused)
+START_TEST(pages_of_another_session_or_format_are_refused)
 {
     annal_state *state = core_state(), *opened = NULL;
     struct store store = {0};
@@ -597,7 +597,7 @@ START_TEST(pages_that_are_no_state_of_this_session_are_refused)
 }
 END_TEST
 
-START_TEST(a_rebase_onto_another_number_of_pages_is_refused)
+START_TEST(a_rebase_onto_a_source_with_another_number_of_pages_is_refused)
 {
     annal_state *state = core_state();
     struct store store = {0};
@@ -616,8 +616,8 @@ START_TEST(a_rebase_onto_another_number_of_pages_is_refused)
 }
 END_TEST
 
-/* The two sources have as many pages and transactions: SQLite itself sees no difference. */
-START_TEST(a_state_that_is_used_again_is_that_of_its_source)
+/* Both sources have equal numbers of pages and transactions: SQLite itself sees no difference. */
+START_TEST(a_reused_state_equals_its_new_source)
 {
     annal_pack *core = NULL;
     annal_state *used = NULL, *state = NULL;
@@ -657,7 +657,7 @@ START_TEST(a_state_that_is_used_again_is_that_of_its_source)
 }
 END_TEST
 
-/* The number of our open files that have no name. */
+/* Count our open files without a name. */
 static unsigned nameless_files(void)
 {
     unsigned count = 0;
@@ -671,7 +671,7 @@ static unsigned nameless_files(void)
     return count;
 }
 
-START_TEST(a_state_at_rest_keeps_no_file)
+START_TEST(a_resting_state_keeps_no_file_open)
 {
     annal_state *state = core_state();
     unsigned before = nameless_files();
@@ -684,7 +684,7 @@ START_TEST(a_state_at_rest_keeps_no_file)
 }
 END_TEST
 
-START_TEST(a_state_is_not_used_again_over_other_tables)
+START_TEST(a_state_is_not_reused_over_other_tables)
 {
     static const char text[] = "-- pack e   version 1   database e.db\n"
                                "CREATE TABLE e (seq);\n"
@@ -713,20 +713,20 @@ Suite *suite_state_vfs(void)
 {
     Suite *suite = suite_create("state_vfs");
     TCase *tcase = suite_case(suite, "pages", NULL, NULL);
-    tcase_add_loop_test(tcase, random_sql_over_a_source_is_as_in_memory, 0, 8);
-    tcase_add_loop_test(tcase, a_state_over_pages_equals_one_that_was_folded_straight, 0, 3);
-    tcase_add_test(tcase, what_a_pack_cannot_settle_is_counted_until_it_can);
+    tcase_add_loop_test(tcase, random_sql_gives_the_same_rows_over_a_source_and_in_memory, 0, 8);
+    tcase_add_loop_test(tcase, a_state_over_pages_equals_a_state_in_memory, 0, 3);
+    tcase_add_test(tcase, a_failed_settle_is_counted_until_it_succeeds);
     tcase_add_test(tcase, the_hash_of_a_state_is_the_sha256_of_its_json);
-    tcase_add_test(tcase, of_a_large_state_only_what_is_needed_is_read_and_kept);
-    tcase_add_test(tcase, folding_with_rebases_keeps_no_more_than_what_changed_between_them);
+    tcase_add_test(tcase, a_large_state_reads_and_keeps_only_the_pages_that_it_needs);
+    tcase_add_test(tcase, between_two_rebases_a_state_keeps_only_changed_pages);
     tcase_add_test(tcase, a_long_fold_does_not_keep_all_in_one_transaction);
-    tcase_add_test(tcase, pages_that_are_put_away_take_no_memory_and_are_there);
-    tcase_add_test(tcase, pages_that_cannot_be_put_away_stay_in_memory);
-    tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
-    tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
-    tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
-    tcase_add_test(tcase, a_state_that_is_used_again_is_that_of_its_source);
-    tcase_add_test(tcase, a_state_at_rest_keeps_no_file);
-    tcase_add_test(tcase, a_state_is_not_used_again_over_other_tables);
+    tcase_add_test(tcase, pages_put_into_a_file_take_no_memory_and_stay_readable);
+    tcase_add_test(tcase, pages_that_cannot_be_put_into_a_file_stay_in_memory);
+    tcase_add_test(tcase, a_failed_read_of_a_page_fails_the_call_that_needs_it);
+    tcase_add_test(tcase, pages_of_another_session_or_format_are_refused);
+    tcase_add_test(tcase, a_rebase_onto_a_source_with_another_number_of_pages_is_refused);
+    tcase_add_test(tcase, a_reused_state_equals_its_new_source);
+    tcase_add_test(tcase, a_resting_state_keeps_no_file_open);
+    tcase_add_test(tcase, a_state_is_not_reused_over_other_tables);
     return suite;
 }

@@ -7,7 +7,7 @@
 
 #define OF(list) " FROM (SELECT value AS x FROM json_each('" list "'))"
 
-START_TEST(percentiles_lie_on_a_line_between_two_values)
+START_TEST(percentiles_interpolate_between_two_values)
 {
     ck_sql(&f, "SELECT median(x)" OF("[3, 1, 2]"), "2\n");
     ck_sql(&f, "SELECT median(x)" OF("[4, 1, 2, 3]"), "2.5\n");
@@ -21,7 +21,7 @@ START_TEST(percentiles_lie_on_a_line_between_two_values)
 }
 END_TEST
 
-START_TEST(a_deviation_is_that_of_a_sample)
+START_TEST(stddev_is_the_deviation_of_a_sample)
 {
     ck_sql(&f, "SELECT stddev(x)" OF("[2, 4, 4, 4, 5, 5, 7, 9]"), "2.13809\n");
     ck_sql(&f, "SELECT stddev(x)" OF("[1000000000001, 1000000000002, 1000000000003]"), "1\n");
@@ -29,7 +29,7 @@ START_TEST(a_deviation_is_that_of_a_sample)
 }
 END_TEST
 
-START_TEST(nulls_are_left_out_and_nothing_gives_null)
+START_TEST(aggregates_skip_nulls_and_give_null_without_values)
 {
     ck_sql(&f, "SELECT median(x), percentile(x, 50), stddev(x)" OF("[null, 5, null, 7]"),
            "6|6|1.41421\n");
@@ -63,9 +63,9 @@ Suite *suite_statistics(void)
 {
     Suite *suite = suite_create("statistics");
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
-    tcase_add_test(all, percentiles_lie_on_a_line_between_two_values);
-    tcase_add_test(all, a_deviation_is_that_of_a_sample);
-    tcase_add_test(all, nulls_are_left_out_and_nothing_gives_null);
+    tcase_add_test(all, percentiles_interpolate_between_two_values);
+    tcase_add_test(all, stddev_is_the_deviation_of_a_sample);
+    tcase_add_test(all, aggregates_skip_nulls_and_give_null_without_values);
     tcase_add_test(all, text_and_wrong_percents_are_errors);
     return suite;
 }

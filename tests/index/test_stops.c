@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that is stopped while it writes the index: readers answer from what is there, in
+/* A process that is stopped while it writes the index: readers answer from the existing tables, in
  * time. */
 #include "index/index.h"
 #include "index/sys/snapshot_rows.h"
@@ -34,7 +34,7 @@ static void tear_down(void)
     fixture_teardown();
 }
 
-/* In the middle of a transaction of SQLite, as the sqlite3 shell would be. */
+/* Stop in the middle of a transaction of SQLite, like the sqlite3 shell. */
 static void begin_and_stop(void *arg)
 {
     sqlite3 *db = NULL;
@@ -43,7 +43,7 @@ static void begin_and_stop(void *arg)
         raise(SIGSTOP);
 }
 
-/* A reader answers what is there, within the limit, and says who is in the way. */
+/* Assert that a reader answers from the existing tables within the limit, and names the process. */
 static void ck_answers(void)
 {
     struct text text = {0};
@@ -62,7 +62,7 @@ static void ck_answers(void)
     free(text.ptr);
 }
 
-/* And who would wait for as long as it takes does so for its own work only. */
+/* Assert that a catch-up without a time limit gives up within the limit of the store. */
 static void ck_gives_up(void)
 {
     annal_error err = {0};
@@ -75,7 +75,7 @@ static void ck_gives_up(void)
     ck_in_time(begun_us, LIMIT_MS * 1000);
 }
 
-START_TEST(a_stopped_holder_of_locks_index_is_named_and_waited_for_within_the_limit)
+START_TEST(a_query_waits_for_a_stopped_owner_of_locks_index_up_to_its_limit_and_names_it)
 {
     annal_error err = {0};
     const annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT};
@@ -88,7 +88,7 @@ START_TEST(a_stopped_holder_of_locks_index_is_named_and_waited_for_within_the_li
 }
 END_TEST
 
-START_TEST(a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_within_the_limit)
+START_TEST(a_query_waits_for_a_stopped_writer_of_sessions_db_up_to_its_limit_and_names_it)
 {
     const char *db = tmpdir_path(&f.dir, "store/sessions.db");
     stopped_start(&stopped, begin_and_stop, (void *)db);
@@ -97,7 +97,7 @@ START_TEST(a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_wit
 }
 END_TEST
 
-START_TEST(without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_locks_index)
+START_TEST(without_sessions_db_the_journals_answer_beside_a_stopped_owner_of_locks_index)
 {
     struct text text = {0};
     annal_lag lag = {0};
@@ -125,7 +125,7 @@ static int keep_problem(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_named_in_time)
+START_TEST(a_query_names_in_time_a_process_stopped_while_it_creates_the_wal_index)
 {
     annal_error err = {0};
     struct text text = {0};
@@ -156,7 +156,7 @@ static int no_row(void *arg, const annal__snapshot_row *row)
     return 0;
 }
 
-START_TEST(who_has_no_time_does_not_wait_although_the_index_may)
+START_TEST(a_call_without_time_does_not_wait_although_the_index_may)
 {
     annal_error err = {0};
     sqlite3 *db = NULL;
@@ -190,13 +190,13 @@ Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
     TCase *cases = suite_case(suite, "stops", set_up, tear_down);
-    tcase_add_test(cases, a_stopped_holder_of_locks_index_is_named_and_waited_for_within_the_limit);
-    tcase_add_test(
-        cases, a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_within_the_limit);
     tcase_add_test(cases,
-                   without_sessions_db_the_journals_answer_beside_a_stopped_holder_of_locks_index);
+                   a_query_waits_for_a_stopped_owner_of_locks_index_up_to_its_limit_and_names_it);
     tcase_add_test(cases,
-                   a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_named_in_time);
-    tcase_add_test(cases, who_has_no_time_does_not_wait_although_the_index_may);
+                   a_query_waits_for_a_stopped_writer_of_sessions_db_up_to_its_limit_and_names_it);
+    tcase_add_test(cases,
+                   without_sessions_db_the_journals_answer_beside_a_stopped_owner_of_locks_index);
+    tcase_add_test(cases, a_query_names_in_time_a_process_stopped_while_it_creates_the_wal_index);
+    tcase_add_test(cases, a_call_without_time_does_not_wait_although_the_index_may);
     return suite;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The path of sqlite-vec's shared object, to compare with it. */
+/* Path of the shared object of sqlite-vec, for comparison. */
 #define VEC_ENV "ANNAL_TEST_VEC"
 
 static void ck_error(const char *sql, const char *message)
@@ -22,7 +22,7 @@ static void ck_error(const char *sql, const char *message)
                   err.message);
 }
 
-START_TEST(distances_are_those_of_the_vectors)
+START_TEST(distances_between_vectors_are_correct)
 {
     ck_sql(&f, "SELECT vec_distance_l2('[1, 2]', '[4,6]')", "5\n");
     ck_sql(&f, "SELECT vec_distance_l2(x'0000803f00000040', '[1,2]')", "0\n");
@@ -34,7 +34,7 @@ START_TEST(distances_are_those_of_the_vectors)
 }
 END_TEST
 
-START_TEST(what_is_no_vector_and_different_dimensions_are_errors)
+START_TEST(an_invalid_vector_and_different_dimensions_are_errors)
 {
     static const char *const wrong[] = {"'[1,a]'", "'[1,,2]'", "'[1,2'",  "'1,2'",    "'[1,2]x'",
                                         "'[01]'",  "'[1.]'",   "'[.5]'",  "'[1e99]'", "'[null]'",
@@ -73,7 +73,7 @@ static int keep_real(void *arg, const annal_row *row)
     return 0;
 }
 
-START_TEST(the_distances_agree_with_sqlite_vec_where_that_can_be_loaded)
+START_TEST(distances_equal_those_that_sqlite_vec_computes)
 {
     const char *path = getenv(VEC_ENV);
     struct random random = random_init(7);
@@ -105,7 +105,7 @@ START_TEST(the_distances_agree_with_sqlite_vec_where_that_can_be_loaded)
 }
 END_TEST
 
-START_TEST(an_extension_that_cannot_be_loaded_is_said)
+START_TEST(a_failure_to_load_an_extension_is_reported)
 {
     annal_error err = {0};
     ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"),
@@ -120,10 +120,10 @@ Suite *suite_vectors(void)
 {
     Suite *suite = suite_create("vectors");
     TCase *tcase = suite_case(suite, "vectors", fixture_setup, fixture_teardown);
-    tcase_add_test(tcase, distances_are_those_of_the_vectors);
-    tcase_add_test(tcase, what_is_no_vector_and_different_dimensions_are_errors);
+    tcase_add_test(tcase, distances_between_vectors_are_correct);
+    tcase_add_test(tcase, an_invalid_vector_and_different_dimensions_are_errors);
     tcase_add_test(tcase, an_array_of_numbers_becomes_float32_and_such_bytes_stay);
-    tcase_add_test(tcase, the_distances_agree_with_sqlite_vec_where_that_can_be_loaded);
-    tcase_add_test(tcase, an_extension_that_cannot_be_loaded_is_said);
+    tcase_add_test(tcase, distances_equal_those_that_sqlite_vec_computes);
+    tcase_add_test(tcase, a_failure_to_load_an_extension_is_reported);
     return suite;
 }

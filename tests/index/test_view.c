@@ -62,7 +62,7 @@ static int note_columns(void *arg, const annal_row *row)
     return 0;
 }
 
-START_TEST(columns_and_parameters)
+START_TEST(rows_have_their_column_names_and_parameters_are_bound)
 {
     struct text text = {0};
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = ANNAL_SLICE("t")},
@@ -86,10 +86,10 @@ static int stop_at_once(void *arg, const annal_row *row)
 {
     (void)row;
     ++*(int *)arg;
-    return ANNAL_ERR_CORRUPT; /* the caller's, and no word about the index */
+    return ANNAL_ERR_CORRUPT; /* the callback's own status, not the index's */
 }
 
-START_TEST(a_callback_can_stop)
+START_TEST(a_callback_can_stop_a_query)
 {
     int calls = 0;
     ck_assert_int_eq(
@@ -109,12 +109,12 @@ START_TEST(a_callback_can_stop)
     ck_ok(annal__view_open(f.index, &view, err));
     annal_position indexed;
     ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
-    ck_assert_uint_eq(indexed.seq, 9); /* what the callback answered is no word on the index */
+    ck_assert_uint_eq(indexed.seq, 9); /* the status of the callback does not condemn the index */
     annal__view_close(view);
 }
 END_TEST
 
-START_TEST(a_view_stays_as_it_was_when_it_was_opened)
+START_TEST(a_view_shows_the_rows_of_the_moment_it_was_opened)
 {
     annal__view *view = NULL;
     annal_position indexed;
@@ -140,7 +140,7 @@ START_TEST(a_view_stays_as_it_was_when_it_was_opened)
 }
 END_TEST
 
-START_TEST(events_has_every_event_with_its_payload)
+START_TEST(the_table_events_contains_every_event_with_its_payload)
 {
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
@@ -159,7 +159,7 @@ START_TEST(events_has_every_event_with_its_payload)
 }
 END_TEST
 
-START_TEST(events_answers_like_the_index_whatever_is_asked)
+START_TEST(the_table_events_gives_the_rows_of_the_index_for_any_condition)
 {
     static const char *const wheres[] = {
         "session_id = 's2'",
@@ -209,7 +209,7 @@ START_TEST(events_answers_like_the_index_whatever_is_asked)
 }
 END_TEST
 
-START_TEST(a_join_with_events_begins_at_the_few_sessions)
+START_TEST(a_join_with_events_starts_with_the_few_sessions)
 {
     fixture_append_session(&f, "s1");
     char *plan = fixture_sql(&f, "EXPLAIN QUERY PLAN SELECT e.data FROM events e JOIN sessions s "
@@ -228,7 +228,7 @@ static void note_warning(void *arg, annal_log_level level, const char *message)
     }
 }
 
-START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
+START_TEST(the_log_names_damaged_events_of_an_answer_indexed_before_or_after)
 {
     struct text log = {0};
     const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = &log};
@@ -276,7 +276,7 @@ static void ck_stopped(const char *sql, annal_limits limits, const char *says)
     ck_assert_str_eq(err.message, says);
 }
 
-START_TEST(a_select_without_end_or_bound_is_stopped_and_the_limit_is_named)
+START_TEST(an_endless_or_unbounded_select_is_stopped_and_the_message_names_the_limit)
 {
     ck_stopped(ENDLESS "SELECT count(*) FROM c", (annal_limits){.run_ms = 100},
                "SQL: it was stopped after 0.1 seconds");
@@ -292,7 +292,7 @@ START_TEST(a_select_without_end_or_bound_is_stopped_and_the_limit_is_named)
 }
 END_TEST
 
-/* A reader who takes his time is no SELECT that does. */
+/* A slow callback; the SELECT itself is fast. */
 static int take_time(void *arg, const annal_row *row)
 {
     (void)row;
@@ -301,7 +301,7 @@ static int take_time(void *arg, const annal_row *row)
     return 0;
 }
 
-START_TEST(what_the_callback_takes_does_not_count)
+START_TEST(the_time_of_the_callback_does_not_count)
 {
     int rows = 0;
     ck_ok(annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2), (3), (4), (5), (6)"),
@@ -310,7 +310,7 @@ START_TEST(what_the_callback_takes_does_not_count)
 }
 END_TEST
 
-START_TEST(an_expression_without_end_is_stopped_at_its_event)
+START_TEST(an_endless_expression_is_stopped_at_its_event)
 {
     annal_query *query = NULL;
     annal_error why = {0};
@@ -336,15 +336,15 @@ Suite *suite_view(void)
     TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, writing_is_refused_in_one_sentence);
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
-    tcase_add_test(all, a_select_without_end_or_bound_is_stopped_and_the_limit_is_named);
-    tcase_add_test(all, what_the_callback_takes_does_not_count);
-    tcase_add_test(all, an_expression_without_end_is_stopped_at_its_event);
-    tcase_add_test(all, columns_and_parameters);
-    tcase_add_test(all, a_callback_can_stop);
-    tcase_add_test(all, a_view_stays_as_it_was_when_it_was_opened);
-    tcase_add_test(all, events_has_every_event_with_its_payload);
-    tcase_add_test(all, events_answers_like_the_index_whatever_is_asked);
-    tcase_add_test(all, a_join_with_events_begins_at_the_few_sessions);
-    tcase_add_test(all, the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed);
+    tcase_add_test(all, an_endless_or_unbounded_select_is_stopped_and_the_message_names_the_limit);
+    tcase_add_test(all, the_time_of_the_callback_does_not_count);
+    tcase_add_test(all, an_endless_expression_is_stopped_at_its_event);
+    tcase_add_test(all, rows_have_their_column_names_and_parameters_are_bound);
+    tcase_add_test(all, a_callback_can_stop_a_query);
+    tcase_add_test(all, a_view_shows_the_rows_of_the_moment_it_was_opened);
+    tcase_add_test(all, the_table_events_contains_every_event_with_its_payload);
+    tcase_add_test(all, the_table_events_gives_the_rows_of_the_index_for_any_condition);
+    tcase_add_test(all, a_join_with_events_starts_with_the_few_sessions);
+    tcase_add_test(all, the_log_names_damaged_events_of_an_answer_indexed_before_or_after);
     return suite;
 }
