@@ -59,7 +59,7 @@ struct annal_index {
     struct core_rows rows;        /* under the lock of derived */
     const annal_decider *decider; /* or NULL */
     bool follows;
-    uint64_t changed_since; /* for the task; see annal__store_changed() */
+    uint64_t changed_since; /* for the task; see annal__session_list_changed() */
     bool behind;            /* whether the task left work; used by tasks only */
     struct shape shape;     /* of sessions.db */
     struct fallback fallback;

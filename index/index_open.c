@@ -111,7 +111,7 @@ annal_status annal__index_open_plain(annal_store *store, const annal_index_optio
     annal_status status = index_new(store, options->wait_ms, &index, err);
     if (status >= 0)
         index->decider = options->decider;
-    if (status >= 0 && annal__store_is_read_only(store)) {
+    if (status >= 0 && annal__session_list_is_read_only(store)) {
         status = annal__derived_open_read_only(&index->derived, err);
         if (status >= 0)
             status = annal__derived_open_read_only(&index->search.derived, err);

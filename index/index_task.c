@@ -150,7 +150,8 @@ annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;
     struct round round = {.index = index, .stop_us = annal__deadline_after(CHORE_MS)};
-    uint64_t now = annal__store_changed(index->store, index->changed_since, note_changed, &round);
+    uint64_t now =
+        annal__session_list_changed(index->store, index->changed_since, note_changed, &round);
     annal_status status = round.status;
     if (status < 0)
         annal__fail(err, status, "the list of sessions to index");

@@ -59,7 +59,7 @@ static annal_status set_unsynced(const struct work *work, size_t i, annal_error 
     struct session *session = work->dirty[i].session;
     errno = work->dirty[i].failed;
     annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
-    annal__session_set_late(work->store, session, LATE_SYNC, &failure);
+    annal__failure_set_late(work->store, session, LATE_SYNC, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
@@ -164,7 +164,7 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->checkpoint_lock);
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     status = annal__session_each(store, collect_dirty, &work, err);
     bool tried = status == ANNAL_OK;
     if (tried)
@@ -182,7 +182,7 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
             store->commit.released = epoch;
         int64_t epoch_us = store->commit.epoch_us[epoch % LOG_REGIONS];
         pthread_mutex_unlock(&store->commit.lock);
-        int64_t now_us = annal__now_us(store);
+        int64_t now_us = annal__store_now_us(store);
         annal__metrics_add(store, METRIC_CHECKPOINTS, 1);
         annal__metrics_record(store, HISTOGRAM_CHECKPOINT_US, (uint64_t)(now_us - begun_us));
         annal__metrics_record(store, HISTOGRAM_CHECKPOINT_LAG_US, (uint64_t)(now_us - epoch_us));

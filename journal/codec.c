@@ -17,7 +17,7 @@ const struct codec *annal__codec_of(unsigned format)
     return NULL;
 }
 
-bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
+bool annal__codec_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h)
 {
     uint64_t h = 0;
@@ -28,7 +28,7 @@ bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t 
     return true;
 }
 
-bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
+bool annal__codec_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
                         const char **out_fault)
 {
     annal_event event;
@@ -41,16 +41,16 @@ bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_even
     return shaped && fault == NULL;
 }
 
-bool annal__frame_first(const struct codec *codec, annal_slice bytes,
+bool annal__codec_first(const struct codec *codec, annal_slice bytes,
                         struct frame_header *out_header, uint64_t *out_h)
 {
     size_t length = bytes.len == 0 ? 0 : codec->measure(bytes, 0, true);
     annal_slice frame = {bytes.ptr, length};
-    return length > 0 && annal__frame_proves(codec, frame, 0, 0, out_h) &&
+    return length > 0 && annal__codec_proves(codec, frame, 0, 0, out_h) &&
            codec->parse_header(frame, out_header);
 }
 
-annal_status annal__frame_check_owner(const struct frame_header *header, annal_slice session,
+annal_status annal__codec_check_owner(const struct frame_header *header, annal_slice session,
                                       annal_error *err)
 {
     /* A newer version may say it in another way. */
@@ -63,7 +63,7 @@ annal_status annal__frame_check_owner(const struct frame_header *header, annal_s
                        ANNAL_FMT(session), ANNAL_FMT(header->session));
 }
 
-void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])
+void annal__codec_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])
 {
     annal__hex_text(file, FRAME_FILE_ID_BYTES, out);
 }

@@ -125,7 +125,7 @@ const struct codec *annal__codec_of(unsigned format);
 
 /* Whether a frame proves itself: it ends as a frame, and its h follows from the h of the previous
  * frame. */
-bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
+bool annal__codec_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h);
 
 /*
@@ -133,17 +133,17 @@ bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t 
  * may be NULL, names the invalid part, or is NULL if the frame does not even have the shape of an
  * event.
  */
-bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
+bool annal__codec_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
                         const char **out_fault);
 
 /* Read the header at the front of these bytes; false if none proves itself there. */
-bool annal__frame_first(const struct codec *codec, annal_slice bytes,
+bool annal__codec_first(const struct codec *codec, annal_slice bytes,
                         struct frame_header *out_header, uint64_t *out_h);
 
 /* ANNAL_ERR_CORRUPT unless the header belongs to this session's journal. */
-annal_status annal__frame_check_owner(const struct frame_header *header, annal_slice session,
+annal_status annal__codec_check_owner(const struct frame_header *header, annal_slice session,
                                       annal_error *err);
 
-void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33]);
+void annal__codec_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33]);
 
 #endif

@@ -209,7 +209,7 @@ static annal_status add_record(struct group *group, const struct group_record *r
     struct session *session = record->session;
     struct group_record *added = &group->records[group->count];
     *added = *record;
-    added->before = annal__session_tail(session);
+    added->before = annal__failure_session_tail(session);
     added->next = 0;
     added->first = session->last_group != group->number;
     if (!added->first)
@@ -256,7 +256,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     group->references++;
     atomic_fetch_add(&commit->unapplied_bytes, record->length);
     if (batch && group->first_us == 0) {
-        group->first_us = annal__now_us(store);
+        group->first_us = annal__store_now_us(store);
         ring = true;
     }
     *out_group = group;
@@ -320,7 +320,7 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
                               const struct buf *toc, const struct buf *payload, uint64_t released,
                               annal_error *err)
 {
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     annal_status status =
         annal__log_write_group(&store->slot.log, records, toc, payload, released, err);
     annal__metrics_synced(store, HISTOGRAM_SYNC_US, begun_us);
@@ -422,7 +422,7 @@ static uint64_t wish(annal_store *store, bool behind)
     const struct log *log = &store->slot.log;
     uint64_t region = log->regions[0].bytes;
     bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
-                 annal__now_us(store) - log->begun_us < REGION_QUICK_US;
+                 annal__store_now_us(store) - log->begun_us < REGION_QUICK_US;
     if (!behind && !quick)
         return 0;
     uint64_t larger = larger_region(store, region);
@@ -459,7 +459,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     pthread_mutex_lock(&store->commit.lock);
     store->commit.full = log->epoch;
     store->commit.wish_bytes = larger > log->regions[0].bytes ? larger : 0;
-    log->begun_us = annal__now_us(store);
+    log->begun_us = annal__store_now_us(store);
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
@@ -561,7 +561,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
          annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
-        annal__session_set_late(store, session, LATE_BYTES, &failure);
+        annal__failure_set_late(store, session, LATE_BYTES, &failure);
     do {
         struct group_record *record = &group->records[index];
         record->behind = session->late == LATE_BYTES;
@@ -645,7 +645,7 @@ static void tell_news(annal_store *store, const struct group *group, int64_t now
 static void apply_group(annal_store *store, struct group *group)
 {
     apply_records(store, group);
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     tell_news(store, group, now_us);
     annal__metrics_add(store, METRIC_EVENTS, group->events);
     annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
@@ -1057,7 +1057,7 @@ static annal_status wipe_log(annal_store *store, annal_error *err)
             log->wiped_group = log->group;
         return status;
     }
-    log->begun_us = annal__now_us(store);
+    log->begun_us = annal__store_now_us(store);
     pthread_mutex_lock(&store->commit.lock);
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);

@@ -67,7 +67,7 @@ static annal_status write_out(struct conversion *conversion, annal_error *err)
 {
     const struct io *io = conversion->change.store->io;
     struct buf *out = &conversion->out;
-    if (annal__write_all(io, conversion->fd, out->ptr, out->len, conversion->written) < 0)
+    if (annal__io_write_all(io, conversion->fd, out->ptr, out->len, conversion->written) < 0)
         return annal__fail_errno(err, "write %s", conversion->path.ptr);
     conversion->written += out->len;
     annal__buf_clear(out);
@@ -81,8 +81,8 @@ static annal_status translate(struct conversion *conversion, const annal_event *
     struct buf *data = &conversion->data;
     annal__buf_clear(data);
     annal_status status = conversion->to->format == ANNAL_FORMAT_MSGPACK
-                              ? annal__data_to_msgpack(event->data, data, err)
-                              : annal__data_to_json(event->data, data, err);
+                              ? annal__json_msgpack_from_json(event->data, data, err)
+                              : annal__json_msgpack_to_json(event->data, data, err);
     draft->data = annal__buf_slice(data);
     if (status == ANNAL_OK)
         status = annal_draft_check(draft, err);
@@ -173,7 +173,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
         return annal__fail_errno(err, "make an id for a journal");
     memcpy(header.replaces, old->file, sizeof header.replaces);
-    annal__frame_file_id_text(header.file, name + strlen(name));
+    annal__codec_file_id_text(header.file, name + strlen(name));
     annal_status status = annal__store_path(store, &conversion->path, "events", name, err);
     if (status < 0)
         return status;
@@ -195,7 +195,8 @@ static annal_status compare(const struct conversion *conversion, const annal_eve
                 old->ts_us == new->ts_us;
     annal_status status = ANNAL_OK;
     if (same)
-        status = annal__data_equal(old->format, old->data, new->format, new->data, &same, err);
+        status =
+            annal__json_msgpack_equal(old->format, old->data, new->format, new->data, &same, err);
     if (status == ANNAL_OK && !same)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "convert session '%s': event %" PRIu64
@@ -286,7 +287,7 @@ static annal_status convert(struct conversion *conversion, annal_error *err)
     struct change *change = &conversion->change;
     annal_status status = check_space(conversion, err);
     if (status == ANNAL_OK) /* first: it is what makes the sweep look for .new- files */
-        status = annal__change_put_tombstone(change, err);
+        status = annal__replace_put_tombstone(change, err);
     if (status == ANNAL_OK)
         status = begin_copy(conversion, err);
     if (status == ANNAL_OK)
@@ -312,7 +313,7 @@ static void conversion_done(struct conversion *conversion)
     annal__buf_done(&conversion->target);
     annal__buf_done(&conversion->out);
     annal__buf_done(&conversion->data);
-    annal__change_end(&conversion->change);
+    annal__replace_end(&conversion->change);
 }
 
 annal_status annal_session_convert(annal_store *store, annal_slice session,
@@ -327,16 +328,16 @@ annal_status annal_session_convert(annal_store *store, annal_slice session,
     if (conversion.to == NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "convert session '%.*s': no format was given",
                            ANNAL_FMT(session));
-    annal_status status = annal__change_begin(&conversion.change, store, session, true, err);
+    annal_status status = annal__replace_begin(&conversion.change, store, session, true, err);
     if (status == ANNAL_OK)
-        status = annal__change_examine(&conversion.change, err);
+        status = annal__replace_examine(&conversion.change, err);
     if (status < 0)
         goto done;
     conversion.from = conversion.change.codec;
     conversion.result.bytes_before = conversion.result.bytes_after = conversion.change.info.bytes;
     if (conversion.from == conversion.to)
         goto done; /* nothing to do */
-    status = annal__journal_path(store, session, conversion.to, &conversion.target, err);
+    status = annal__store_journal_path(store, session, conversion.to, &conversion.target, err);
     if (status == ANNAL_OK)
         status = convert(&conversion, err);
 

@@ -103,7 +103,7 @@ static annal_status stand(annal_cursor *cursor, uint64_t seq, annal_error *err)
     if (status == ANNAL_OK)
         status = enter_part(cursor, part, err);
     if (status == ANNAL_OK)
-        status = annal__scan_seek(&cursor->scan, seq, err);
+        status = annal__seek(&cursor->scan, seq, err);
     cursor->from_seq = seq;
     cursor->scan.data_bytes = 0;
     cursor->data = (annal_slice){NULL, 0};
@@ -215,7 +215,7 @@ static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
 {
     struct long_data *data = arg;
     const struct scan *scan = data->scan;
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, len, scan->data_at + offset);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, len, scan->data_at + offset);
     data->has_breaks = data->has_breaks || memchr(bytes, '\r', len) != NULL;
     return got >= 0 && (size_t)got == len;
 }
@@ -253,7 +253,7 @@ static annal_status show_data(annal_cursor *cursor, bool checks, annal_event *ev
         return ANNAL_OK;
     annal_error why = {0};
     const char *fault = NULL;
-    annal_status status = annal__data_show(event, &cursor->json, &why);
+    annal_status status = annal__json_msgpack_show(event, &cursor->json, &why);
     if (status == ANNAL_DAMAGE)
         fault = "the data of this event is not msgpack that JSON can express";
     else if (status == ANNAL_OK && checks && event->format == ANNAL_FORMAT_JSON)
@@ -322,7 +322,7 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
         if (want > 0)
             memcpy(bytes, cursor->data.ptr + offset, want);
     } else {
-        ssize_t got = annal__read_full(scan->io, scan->fd, bytes, want, scan->data_at + offset);
+        ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, want, scan->data_at + offset);
         if (got < 0)
             return annal__fail_errno(err, "session '%s': read an event's data", cursor->session);
         if ((size_t)got < want)

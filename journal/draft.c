@@ -51,7 +51,7 @@ static annal_status check_id(annal_slice id, annal_error *err)
     if (id.len > ANNAL_ID_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this value has %zu",
                            ANNAL_ID_BYTES_MAX, id.len);
-    if (!annal__id_fits(id))
+    if (!annal__envelope_id_fits(id))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "an id is UTF-8 without control characters, '\"' and '\\'");
     return ANNAL_OK;
@@ -59,7 +59,7 @@ static annal_status check_id(annal_slice id, annal_error *err)
 
 static annal_status check_cause(annal_slice cause, annal_error *err)
 {
-    if (!annal__cause_fits(cause))
+    if (!annal__envelope_cause_fits(cause))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "a cause names an event as 'session:seq', for instance 'sess_1:16'");
     return ANNAL_OK;
@@ -93,7 +93,7 @@ static annal_status check_data(annal_format format, annal_slice data, annal_erro
                            ANNAL_DATA_BYTES_MAX, data.len);
     if (format != ANNAL_FORMAT_MSGPACK)
         return check_json(data, err);
-    annal_status status = annal__data_to_json(data, &json, err);
+    annal_status status = annal__json_msgpack_to_json(data, &json, err);
     annal__buf_done(&json);
     return status;
 }
@@ -110,8 +110,8 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     return status;
 }
 
-annal_status annal__expect_check(annal_slice session, const annal_append_options *options,
-                                 annal_error *err)
+annal_status annal__draft_check_expect(annal_slice session, const annal_append_options *options,
+                                       annal_error *err)
 {
     if (options->expect == ANNAL_EXPECT_SEQ || options->expected_seq == 0)
         return ANNAL_OK;
@@ -133,7 +133,7 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
     struct buf json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
     annal_status status = annal_draft_check(draft, err);
     if (status == ANNAL_OK && draft->data_format == ANNAL_FORMAT_MSGPACK)
-        status = annal__data_to_json(draft->data, &json, err);
+        status = annal__json_msgpack_to_json(draft->data, &json, err);
     else if (status == ANNAL_OK && annal__buf_append_slice(&json, draft->data) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
     if (status == ANNAL_OK) {
@@ -179,10 +179,10 @@ annal_status annal__draft_event(const annal_draft *draft, annal_session_info *en
     annal_status status = annal__draft_json(draft, &json, err);
     annal__buf_clear(data);
     if (status == ANNAL_OK && end->format == ANNAL_FORMAT_MSGPACK) {
-        status = annal__data_to_msgpack(json, &msgpack, err);
+        status = annal__json_msgpack_from_json(json, &msgpack, err);
         as.data = annal__buf_slice(&msgpack);
         if (status == ANNAL_OK)
-            status = annal__data_to_json(as.data, data, err);
+            status = annal__json_msgpack_to_json(as.data, data, err);
     } else if (status == ANNAL_OK) {
         as.data = json;
         if (annal__buf_append_slice(data, json) < 0)

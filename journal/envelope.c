@@ -15,7 +15,7 @@ static bool type_fits(annal_slice type)
 }
 
 /* It is written into its line unchanged, so it must be a JSON string without escapes. */
-bool annal__id_fits(annal_slice id)
+bool annal__envelope_id_fits(annal_slice id)
 {
     bool plain = id.len <= ANNAL_ID_BYTES_MAX, ascii = true;
     for (size_t i = 0; plain && i < id.len; i++) {
@@ -23,10 +23,10 @@ bool annal__id_fits(annal_slice id)
         plain = c >= ' ' && c != '"' && c != '\\' && c != 127;
         ascii = ascii && c < 128;
     }
-    return plain && (ascii || annal__is_utf8(id));
+    return plain && (ascii || annal__json_is_utf8(id));
 }
 
-bool annal__cause_fits(annal_slice cause)
+bool annal__envelope_cause_fits(annal_slice cause)
 {
     size_t colon = cause.len;
     while (colon > 0 && cause.ptr[colon - 1] != ':')
@@ -47,15 +47,15 @@ const char *annal__envelope_fault(const annal_event *event)
         return "the time of this event is not between the years 0000 and 9999";
     if (!type_fits(event->type))
         return "the type of this event does not have 1 to 64 bytes of [a-z0-9_.-]";
-    if (!annal__id_fits(event->id))
+    if (!annal__envelope_id_fits(event->id))
         return "the id of this event is not valid: at most 200 bytes of UTF-8 without control "
                "characters";
-    if (event->cause.len > 0 && !annal__cause_fits(event->cause))
+    if (event->cause.len > 0 && !annal__envelope_cause_fits(event->cause))
         return "the cause of this event does not name an event as 'session:seq'";
     return NULL;
 }
 
-bool annal__header_fits(const struct frame_header *header)
+bool annal__envelope_header_fits(const struct frame_header *header)
 {
     return annal_session_id_check(header->session, NULL) == ANNAL_OK &&
            annal__time_clamp(header->created_us) == header->created_us &&

@@ -9,13 +9,13 @@
 
 #include "journal/codec.h"
 
-bool annal__id_fits(annal_slice id);
-bool annal__cause_fits(annal_slice cause);
+bool annal__envelope_id_fits(annal_slice id);
+bool annal__envelope_cause_fits(annal_slice cause);
 
 /* What is not valid in the envelope of an event; NULL: all of it is. */
 const char *annal__envelope_fault(const annal_event *event);
 
 /* Whether the names and numbers of a header are valid. A newer version may leave them out. */
-bool annal__header_fits(const struct frame_header *header);
+bool annal__envelope_header_fits(const struct frame_header *header);
 
 #endif

@@ -155,10 +155,10 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
     struct buf path = {0};
     struct stat file;
     int fd = -1;
-    annal_status status = annal__journal_open(store, session, &fd, &codec, err);
+    annal_status status = annal__store_journal_open(store, session, &fd, &codec, err);
     if (status < 0)
         return status;
-    status = annal__journal_path(store, session, codec, &path, err);
+    status = annal__store_journal_path(store, session, codec, &path, err);
     if (status == ANNAL_OK && store->io->fstat(store->io->arg, fd, &file) < 0)
         status = annal__fail_errno(err, "look at %s", path.ptr);
     if (status == ANNAL_OK)
@@ -336,7 +336,7 @@ static void read_pieces(annal__event_buffer *buffer)
                 continue;
             ssize_t got = round == 0
                               ? scan->io->pread_now(scan->io->arg, scan->fd, bytes, len, begin)
-                              : annal__read_full(scan->io, scan->fd, bytes, len, begin);
+                              : annal__io_read_full(scan->io, scan->fd, bytes, len, begin);
             if (round == 0 && got != (ssize_t)len) {
                 scan->io->will_need(scan->io->arg, scan->fd, begin, len);
                 missing = true;
@@ -404,8 +404,8 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: no memory",
                            (unsigned long long)length);
-    ssize_t got = annal__read_full(scan->io, scan->fd, buffer->bytes.ptr, before + (size_t)length,
-                                   offset - before);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, buffer->bytes.ptr,
+                                      before + (size_t)length, offset - before);
     if (got < 0 || (uint64_t)got < before + length)
         return ANNAL_OK;
     *out_before = (annal_slice){buffer->bytes.ptr, before};
@@ -418,7 +418,7 @@ static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *sc
                                     uint64_t offset, uint64_t length, annal_event *out_event,
                                     annal_error *err)
 {
-    annal_status status = annal__scan_seek(scan, seq, err);
+    annal_status status = annal__seek(scan, seq, err);
     annal_event event;
     do {
         if (status >= 0)
@@ -434,7 +434,7 @@ static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *sc
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: no memory",
                            (unsigned long long)length);
-    (void)annal__frame_event(scan->codec, annal__buf_slice(&buffer->bytes), &event, NULL);
+    (void)annal__codec_event(scan->codec, annal__buf_slice(&buffer->bytes), &event, NULL);
     *out_event = event;
     out_event->h = scan->h;
     return ANNAL_OK;
@@ -446,8 +446,8 @@ static bool proves_itself(const struct codec *codec, annal_slice before, annal_s
     uint64_t h_before = 0, h = 0;
     annal_event event = {0};
     if (frame.len == 0 || !codec->ends(before) || !codec->trailer(before, &h_before) ||
-        !annal__frame_proves(codec, frame, offset, h_before, &h) ||
-        !annal__frame_event(codec, frame, &event, NULL) || event.seq != seq)
+        !annal__codec_proves(codec, frame, offset, h_before, &h) ||
+        !annal__codec_event(codec, frame, &event, NULL) || event.seq != seq)
         return false;
     event.h = h;
     *out_event = event;
@@ -518,7 +518,7 @@ annal_status annal__event_read_at(annal_store *store, annal_slice session, uint6
     if (status == ANNAL_OK) {
         event.offset = offset;
         event.length = length;
-        status = annal__data_show(&event, &used->json, err);
+        status = annal__json_msgpack_show(&event, &used->json, err);
     }
     if (status == ANNAL_OK)
         *out_event = event;

@@ -13,7 +13,7 @@
 
 /* ---- Rule (2): back to the durable tail ---- */
 
-struct session_tail annal__session_tail(const struct session *session)
+struct session_tail annal__failure_session_tail(const struct session *session)
 {
     return (struct session_tail){
         .create_logged = session->create_logged,
@@ -107,7 +107,7 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
         annal__log_write_group(log, 0, &nothing, &nothing, log->durable_released, &why) == 0)
         return failure->status;
     log->state = LOG_BROKEN;
-    if (annal__void_write(log, log->group + 1, &why) == ANNAL_OK)
+    if (annal__log_void_write(log, log->group + 1, &why) == ANNAL_OK)
         return failure->status;
     annal_error both;
     annal__fail(&both, ANNAL_ERR_UNKNOWN, "%.200s; then %.200s", failure->message, why.message);
@@ -128,7 +128,7 @@ static void settle_session(void *arg, struct session *session, const annal_error
         annal__session_reopen(store, session, &failure) < 0)
         why = &failure;
     if (why != NULL) {
-        annal__session_set_late(store, session, LATE_BYTES, why);
+        annal__failure_set_late(store, session, LATE_BYTES, why);
         /* Another file is in its place, so its bytes are not needed: the next append looks at the
          * journal again. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
@@ -165,7 +165,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     pthread_mutex_unlock(&store->commit.lock);
     annal_status status = annal__session_each(store, take_mark, NULL, err);
     if (status == ANNAL_OK)
-        status = annal__redo_own(store, true, released, settle_session, store, err);
+        status = annal__recover_redo_own(store, true, released, settle_session, store, err);
     if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
         status = annal__failure_refuse_late(store, err);
     struct log fresh = {.fd = -1};
@@ -179,7 +179,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     store->commit.released = store->commit.full = log->epoch;
     store->commit.rotated = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
-    annal__void_remove(log);
+    annal__log_void_remove(log);
     annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
                store->slot.number);
     return ANNAL_OK;
@@ -187,7 +187,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
 
 /* ---- Rules (4) and (5): the journals ---- */
 
-void annal__session_set_late(annal_store *store, struct session *session, enum session_late late,
+void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
                              const annal_error *why)
 {
     if (session->late == LATE_NOT)
@@ -216,7 +216,7 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
     }
 }
 
-bool annal__session_is_late(annal_store *store, annal_slice id)
+bool annal__failure_is_late(annal_store *store, annal_slice id)
 {
     struct session *session = annal__session_get(store, id, NULL);
     if (session == NULL)
@@ -296,7 +296,7 @@ annal_status annal__failure_catch_up(annal_store *store, annal_error *err)
     pthread_mutex_unlock(&store->commit.lock);
     annal_status status = annal__session_each(store, expect, NULL, err);
     if (status == ANNAL_OK)
-        status = annal__redo_own(store, false, released, settle_session, store, err);
+        status = annal__recover_redo_own(store, false, released, settle_session, store, err);
     if (status == ANNAL_OK)
         status = annal__session_each(store, settle_rest, store, err);
     return status < 0 ? status : annal__failure_refuse_late(store, err);

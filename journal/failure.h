@@ -31,7 +31,7 @@
 #include "journal/store.h"
 
 /* The end of a session, to restore it later. Its lock is held. */
-struct session_tail annal__session_tail(const struct session *session);
+struct session_tail annal__failure_session_tail(const struct session *session);
 
 /* Rule (2): roll back the sessions of these two groups, of which the second was encoded after the
  * first. */
@@ -48,10 +48,10 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure);
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
 
 /* Rule (4). The session's lock is held. */
-void annal__session_set_late(annal_store *store, struct session *session, enum session_late late,
+void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
                              const annal_error *why);
 
-bool annal__session_is_late(annal_store *store, annal_slice id);
+bool annal__failure_is_late(annal_store *store, annal_slice id);
 
 /* Rule (5): catch up. ANNAL_OK: no session is late any more. */
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err);

@@ -19,11 +19,12 @@
 #define PAUSE_US_MOST  5000
 #define TRIES_MOST     100 /* a filesystem may return another number for a file at each call */
 
-annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
+annal_status annal__filelock_init(struct file_lock *lock, const char *name)
 {
     lock->fd = -1;
     snprintf(lock->name, sizeof lock->name, "%s", name);
-    bool ready = pthread_mutex_init(&lock->mutex, NULL) == 0 && annal__cond_init(&lock->freed) == 0;
+    bool ready =
+        pthread_mutex_init(&lock->mutex, NULL) == 0 && annal__thread_cond_init(&lock->freed) == 0;
     return ready ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
@@ -62,12 +63,12 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
         return ANNAL_ERR_BUSY;
     if (annal__store_path(store, &path, "locks", lock->name, NULL) == ANNAL_OK &&
         store->io->stat(store->io->arg, path.ptr, &file) == 0)
-        pid = annal__holder_of(&file, false);
+        pid = annal__lock_holder_of(&file, false);
     annal__buf_done(&path);
     if (pid == (uint32_t)getpid())
         return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
     return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,
-                       store->path, annal__holder_name(pid, name));
+                       store->path, annal__lock_holder_name(pid, name));
 }
 
 /* It is taken for this thread. */
@@ -101,7 +102,7 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
 /* How long this caller may still wait. */
 static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_until_us)
 {
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
     return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
@@ -113,7 +114,7 @@ static annal_status take_from_threads(annal_store *store, struct file_lock *lock
     int64_t left_us = 1;
     pthread_mutex_lock(&lock->mutex);
     while (lock->taken && (left_us = time_left(store, deadline_us, least_until_us)) > 0)
-        annal__cond_wait_us(&lock->freed, &lock->mutex, left_us);
+        annal__thread_cond_wait_us(&lock->freed, &lock->mutex, left_us);
     bool ours = !lock->taken;
     lock->taken = true;
     pthread_mutex_unlock(&lock->mutex);
@@ -128,17 +129,17 @@ static void give_to_threads(struct file_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
-                                   int64_t least_us, annal_error *err)
+annal_status annal__filelock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
+                                  int64_t least_us, annal_error *err)
 {
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     int64_t least_until_us = begun_us + least_us;
     annal_status status = take_from_threads(store, lock, deadline_us, least_until_us, err);
     if (status < 0)
         return status;
     while ((status = lock_file(store, lock, err)) == ANNAL_ERR_BUSY) {
         int64_t left_us = time_left(store, deadline_us, least_until_us);
-        int64_t pause_us = (annal__now_us(store) - begun_us) / 8;
+        int64_t pause_us = (annal__store_now_us(store) - begun_us) / 8;
         if (left_us <= 0)
             break;
         pause_us = pause_us < PAUSE_US_LEAST  ? PAUSE_US_LEAST
@@ -153,12 +154,12 @@ annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, i
     return status;
 }
 
-annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err)
+annal_status annal__filelock_try(annal_store *store, struct file_lock *lock, annal_error *err)
 {
-    return annal__file_lock_take(store, lock, 0, 0, err);
+    return annal__filelock_take(store, lock, 0, 0, err);
 }
 
-annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err)
+annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
     pthread_mutex_lock(&lock->mutex);
@@ -173,13 +174,13 @@ annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, 
     return status;
 }
 
-void annal__file_lock_drop(annal_store *store, struct file_lock *lock)
+void annal__filelock_drop(annal_store *store, struct file_lock *lock)
 {
     store->io->flock(store->io->arg, lock->fd, LOCK_UN);
     give_to_threads(lock);
 }
 
-void annal__file_lock_done(annal_store *store, struct file_lock *lock)
+void annal__filelock_done(annal_store *store, struct file_lock *lock)
 {
     if (lock->fd >= 0)
         store->io->close(store->io->arg, lock->fd);

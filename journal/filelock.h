@@ -17,22 +17,22 @@ struct file_lock {
     char name[16];
 };
 
-annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
+annal_status annal__filelock_init(struct file_lock *lock, const char *name);
 
 /* Open its file without locking it; fails if the store cannot be written. */
-annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err);
+annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, annal_error *err);
 
 /*
  * Wait for the lock until the deadline (monotonic), as far as the store may wait at all (seam.h),
  * but in any case for least_us. ANNAL_ERR_BUSY names the holder, which may be stopped, so no wait
  * is without a limit.
  */
-annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
-                                   int64_t least_us, annal_error *err);
+annal_status annal__filelock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
+                                  int64_t least_us, annal_error *err);
 
 /* Without waiting. */
-annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err);
-void annal__file_lock_drop(annal_store *store, struct file_lock *lock);
-void annal__file_lock_done(annal_store *store, struct file_lock *lock);
+annal_status annal__filelock_try(annal_store *store, struct file_lock *lock, annal_error *err);
+void annal__filelock_drop(annal_store *store, struct file_lock *lock);
+void annal__filelock_done(annal_store *store, struct file_lock *lock);
 
 #endif

@@ -37,7 +37,7 @@ static annal_status refuse_child(annal_store *store, annal_slice child, annal_er
     struct buf path = {0};
     const struct codec *codec = NULL;
     struct stat file = {0};
-    annal_status status = annal__journal_find(store, child, &path, &codec, err);
+    annal_status status = annal__store_journal_find(store, child, &path, &codec, err);
     if (status == ANNAL_OK && codec != NULL &&
         store->io->stat(store->io->arg, path.ptr, &file) == 0 && file.st_size > 0)
         status =
@@ -120,8 +120,8 @@ static annal_status sync_origin(const struct forking *forking, const struct code
 {
     annal_store *store = forking->store;
     int fd = -1;
-    annal_status status =
-        annal__journal_open(store, annal_slice_of(forking->origin.session), &fd, out_codec, err);
+    annal_status status = annal__store_journal_open(store, annal_slice_of(forking->origin.session),
+                                                    &fd, out_codec, err);
     if (status < 0)
         return status;
     if (annal__store_fdatasync(store, fd) < 0)
@@ -147,7 +147,7 @@ static void describe(struct forking *forking, const struct frame_header *header,
                                  .first_seq = header->fork_seq + 1};
     memcpy(made->session, header->session.ptr, header->session.len);
     memcpy(made->fork_session, header->fork.ptr, header->fork.len);
-    annal__frame_file_id_text(header->file, made->file);
+    annal__codec_file_id_text(header->file, made->file);
 }
 
 /* Rule (3), with the path that the journal will get. */
@@ -159,13 +159,13 @@ static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FIL
     struct buf unfinished = {0};
     bool there = false;
     int fd = -1;
-    annal__frame_file_id_text(file, name + strlen(name));
+    annal__codec_file_id_text(file, name + strlen(name));
     annal_status status = annal__store_path(store, &unfinished, "events", name, err);
     if (status < 0)
         goto done;
     fd = io->open(io->arg, unfinished.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     there = fd >= 0;
-    if (!there || annal__write_all(io, fd, frame.ptr, frame.len, 0) < 0 ||
+    if (!there || annal__io_write_all(io, fd, frame.ptr, frame.len, 0) < 0 ||
         io->fsync(io->arg, fd) < 0) {
         status = annal__fail_errno(err, "write %s", unfinished.ptr);
         goto done;
@@ -206,7 +206,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
     if (status < 0)
         status = annal__fail(err, status, "fork a session: no memory");
     if (status == ANNAL_OK)
-        status = annal__journal_path(store, child, forking->codec, &path, err);
+        status = annal__store_journal_path(store, child, forking->codec, &path, err);
     if (status == ANNAL_OK) {
         describe(forking, &header, h, frame.len);
         status = put_journal(store, header.file, annal__buf_slice(&frame), path.ptr, err);
@@ -229,7 +229,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
     if (status == ANNAL_OK) /* a fork of a broken history would be broken, too */
-        status = annal__session_lineage_check(forking->store, forking->parent, NULL, err);
+        status = annal__lineage_check(forking->store, forking->parent, NULL, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);
     if (status == ANNAL_OK)
@@ -261,10 +261,10 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
     if (status == ANNAL_OK)
         status = refuse_child(store, child, err);
     if (status == ANNAL_OK)
-        status = annal__change_claim(&forking.change, store, child, true, err);
+        status = annal__replace_claim(&forking.change, store, child, true, err);
     if (status == ANNAL_OK)
         status = make_fork(&forking, at_seq, child, err);
-    annal__change_end(&forking.change);
+    annal__replace_end(&forking.change);
     if (status == ANNAL_OK && out_info != NULL)
         *out_info = forking.made;
     return status;

@@ -74,7 +74,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
 {
     char file[33];
     char created[ANNAL_TIME_BYTES];
-    annal__frame_file_id_text(header->file, file);
+    annal__codec_file_id_text(header->file, file);
     annal_time_format(header->created_us, created);
     size_t start = out->len;
     annal_status status = annal__buf_printf(
@@ -83,7 +83,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     if (status == ANNAL_OK)
         status = append_fork(out, header);
     if (status == ANNAL_OK && header->is_replacement) {
-        annal__frame_file_id_text(header->replaces, file);
+        annal__codec_file_id_text(header->replaces, file);
         status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);
     }
     if (status < 0)
@@ -314,7 +314,7 @@ static bool parse_header(annal_slice line, struct frame_header *out_header)
         header.is_replacement = true;
         take_file_id(&walk, header.replaces);
     }
-    bool fits = walk.fits && walk.at == walk.end && annal__header_fits(&header);
+    bool fits = walk.fits && walk.at == walk.end && annal__envelope_header_fits(&header);
     if (version > FRAME_VERSION && !fits)
         header = (struct frame_header){.version = header.version};
     if (fits || version > FRAME_VERSION)

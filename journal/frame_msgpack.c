@@ -55,12 +55,12 @@ static annal_status close_frame(struct buf *out, size_t start, uint64_t offset, 
                                 uint64_t *out_h)
 {
     uint32_t length = (uint32_t)(out->len - start + TRAILER_BYTES);
-    annal_status status = annal__pack_fixed_uint32(out, length);
+    annal_status status = annal__msgpack_put_uint32(out, length);
     if (status < 0)
         return status;
     memcpy(out->ptr + start + 1, out->ptr + out->len - 5, 5);
     uint64_t h = annal__hash(out->ptr + start, out->len - start, h_before ^ offset);
-    status = annal__pack_fixed_uint64(out, h);
+    status = annal__msgpack_put_uint64(out, h);
     if (status == ANNAL_OK)
         *out_h = h;
     return status;
@@ -92,12 +92,12 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
         return status;
     size_t start = out->len;
     (void)annal__msgpack_array(out, HEADER_VALUES);
-    (void)annal__pack_fixed_uint32(out, 0);
+    (void)annal__msgpack_put_uint32(out, 0);
     (void)annal__msgpack_str(out, ANNAL_SLICE("annal"));
     (void)annal__msgpack_uint(out, FRAME_VERSION);
     (void)annal__msgpack_str(out, header->session);
     (void)pack_file_id(out, header->file);
-    (void)annal__pack_fixed_int64(out, header->created_us);
+    (void)annal__msgpack_put_int64(out, header->created_us);
     pack_fork(out, header);
     status = header->is_replacement ? pack_file_id(out, header->replaces) : annal__msgpack_nil(out);
     return status < 0 ? status : close_frame(out, start, 0, 0, out_h);
@@ -118,9 +118,9 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
     /* None of these can fail: there is room for all. */
     size_t start = out->len;
     (void)annal__msgpack_array(out, EVENT_VALUES);
-    (void)annal__pack_fixed_uint32(out, 0);
-    (void)annal__pack_fixed_uint64(out, place->seq);
-    (void)annal__pack_fixed_int64(out, place->ts_us);
+    (void)annal__msgpack_put_uint32(out, 0);
+    (void)annal__msgpack_put_uint64(out, place->seq);
+    (void)annal__msgpack_put_int64(out, place->ts_us);
     (void)annal__msgpack_str(out, draft->type);
     (void)pack_optional(out, draft->id);
     (void)pack_optional(out, draft->cause);
@@ -137,7 +137,7 @@ static bool read_trailer(annal_slice bytes, uint64_t *out_h)
     const char *at = bytes.ptr + bytes.len - HASH_BYTES;
     if (at[0] != MARK_UINT64)
         return false;
-    *out_h = annal__get_uint64(at + 1);
+    *out_h = annal__msgpack_get_uint64(at + 1);
     return true;
 }
 
@@ -209,7 +209,7 @@ static size_t head_length(annal_slice bytes)
         return 0;
     bool is_event = bytes.ptr[SEQ_AT] == MARK_UINT64 && bytes.ptr[TS_AT] == MARK_INT64;
     bool is_header = memcmp(bytes.ptr + SEQ_AT, HEADER_MAGIC, sizeof HEADER_MAGIC - 1) == 0;
-    size_t length = annal__get_uint32(bytes.ptr + 2);
+    size_t length = annal__msgpack_get_uint32(bytes.ptr + 2);
     return (is_event || is_header) && length >= EVENT_BYTES_MIN && length <= FRAME_BYTES_MAX
                ? length
                : 0;
@@ -221,8 +221,8 @@ static bool parse_event(annal_slice frame, annal_event *out_event)
         head_length(frame) != frame.len)
         return false;
     annal_slice rest = {frame.ptr + HEAD_BYTES, frame.len - HEAD_BYTES - TRAILER_BYTES};
-    annal_event event = {.seq = annal__get_uint64(frame.ptr + SEQ_AT + 1),
-                         .ts_us = (int64_t)annal__get_uint64(frame.ptr + TS_AT + 1),
+    annal_event event = {.seq = annal__msgpack_get_uint64(frame.ptr + SEQ_AT + 1),
+                         .ts_us = (int64_t)annal__msgpack_get_uint64(frame.ptr + TS_AT + 1),
                          .format = ANNAL_FORMAT_MSGPACK};
     if (event.seq == 0 || !take_text(&rest, &event.type) || !take_optional(&rest, &event.id) ||
         !take_optional(&rest, &event.cause) || rest.len == 0)
@@ -239,7 +239,7 @@ static bool parse_rest_of_header(annal_slice rest, struct frame_header *header)
     if (!take_text(&rest, &header->session) || !take_file_id(&rest, header->file, &given) ||
         !given || rest.len < 9 || rest.ptr[0] != MARK_INT64)
         return false;
-    header->created_us = (int64_t)annal__get_uint64(rest.ptr + 1);
+    header->created_us = (int64_t)annal__msgpack_get_uint64(rest.ptr + 1);
     rest.ptr += 9;
     rest.len -= 9;
     return take_fork(&rest, header) &&
@@ -259,7 +259,7 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
         version.uint > UINT32_MAX)
         return false;
     bool fits = frame.ptr[0] == ARRAY_OF(HEADER_VALUES) && parse_rest_of_header(rest, &header) &&
-                annal__header_fits(&header);
+                annal__envelope_header_fits(&header);
     if (!fits && version.uint <= FRAME_VERSION)
         return false;
     if (!fits)
@@ -275,7 +275,7 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
 static bool tail_agrees(const char *end, size_t length)
 {
     return end[-14] == MARK_UINT32 && end[-9] == MARK_UINT64 &&
-           annal__get_uint32(end - 13) == length;
+           annal__msgpack_get_uint32(end - 13) == length;
 }
 
 static annal_slice behind(annal_slice bytes, size_t count)
@@ -332,7 +332,7 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
         end = (size_t)(mark - bytes.ptr) + HASH_BYTES;
         if (end < EVENT_BYTES_MIN)
             return false;
-        size_t length = annal__get_uint32(bytes.ptr + end - 13);
+        size_t length = annal__msgpack_get_uint32(bytes.ptr + end - 13);
         if (length >= EVENT_BYTES_MIN && length <= end && tail_agrees(bytes.ptr + end, length) &&
             head_length(behind(bytes, end - length)) == length) {
             *out_start = end - length;
@@ -349,7 +349,7 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
 static bool has_trailer(const char *end, size_t length)
 {
     return (end[-14] == MARK_UINT32) + (end[-9] == MARK_UINT64) +
-               (annal__get_uint32(end - 13) == length) >=
+               (annal__msgpack_get_uint32(end - 13) == length) >=
            2;
 }
 

@@ -33,7 +33,7 @@ static int grow_file(const struct io *io, int fd, uint64_t from, uint64_t to)
     static const char zeros[4096];
     while (from < to) {
         size_t piece = to - from < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
-        if (annal__write_all(io, fd, zeros, piece, from) < 0)
+        if (annal__io_write_all(io, fd, zeros, piece, from) < 0)
             return -1;
         from += piece;
     }

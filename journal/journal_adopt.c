@@ -35,7 +35,7 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     const struct io *io = from->io;
     uint64_t h;
     annal_status status =
-        annal__journal_find(from, adoption->session, &adoption->path, &adoption->codec, err);
+        annal__store_journal_find(from, adoption->session, &adoption->path, &adoption->codec, err);
     if (status < 0)
         return status;
     if (adoption->codec == NULL)
@@ -46,7 +46,7 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
         return annal__fail(err, status, "take over a session: no memory");
     int fd = io->open(io->arg, adoption->path.ptr, O_RDONLY, 0);
     ssize_t got =
-        fd < 0 ? -1 : annal__read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);
+        fd < 0 ? -1 : annal__io_read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0 || io->fsync(io->arg, fd) < 0)
         status = annal__fail_errno(err, "read and sync %s", adoption->path.ptr);
     if (fd >= 0)
@@ -54,10 +54,10 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     if (status < 0)
         return status;
     const annal_slice bytes = {adoption->frame.ptr, (size_t)got};
-    if (!annal__frame_first(adoption->codec, bytes, &adoption->header, &h))
+    if (!annal__codec_first(adoption->codec, bytes, &adoption->header, &h))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the header of %s is damaged",
                            adoption->path.ptr);
-    return annal__frame_check_owner(&adoption->header, adoption->session, err);
+    return annal__codec_check_owner(&adoption->header, adoption->session, err);
 }
 
 /* Rule (2): once while it can still be avoided, and once finally. */
@@ -111,8 +111,8 @@ static annal_status check_parent(const struct adoption *adoption, annal_error *e
 static annal_status take_place(struct adoption *adoption, annal_error *err)
 {
     annal_store *store = adoption->store;
-    annal_status status =
-        annal__journal_path(store, adoption->session, adoption->codec, &adoption->target, err);
+    annal_status status = annal__store_journal_path(store, adoption->session, adoption->codec,
+                                                    &adoption->target, err);
     if (status < 0)
         return status;
     if (store->io->rename(store->io->arg, adoption->path.ptr, adoption->target.ptr) < 0)
@@ -136,7 +136,7 @@ static annal_status adopt(struct adoption *adoption, annal_error *err)
     return status == ANNAL_OK ? take_place(adoption, err) : status;
 }
 
-annal_status annal__session_adopt(annal_store *store, annal_store *from, annal_slice session,
+annal_status annal__journal_adopt(annal_store *store, annal_store *from, annal_slice session,
                                   annal_error *err)
 {
     struct adoption adoption = {
@@ -149,10 +149,10 @@ annal_status annal__session_adopt(annal_store *store, annal_store *from, annal_s
     if (status == ANNAL_OK)
         status = settle_gone(&adoption, err);
     if (status == ANNAL_OK) {
-        status = annal__change_claim(&adoption.change, store, session, true, err);
+        status = annal__replace_claim(&adoption.change, store, session, true, err);
         if (status == ANNAL_OK)
             status = adopt(&adoption, err);
-        annal__change_end(&adoption.change);
+        annal__replace_end(&adoption.change);
     }
     annal__buf_done(&adoption.frame);
     annal__buf_done(&adoption.path);

@@ -234,7 +234,7 @@ static annal_status fail_size(annal_status status, const char *what, annal_error
     return annal__fail(err, status, "data cannot be made %s: no memory", what);
 }
 
-annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_error *err)
+annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, annal_error *err)
 {
     struct packing packing = {.out = out};
     size_t start = out->len, offset = 0;
@@ -288,7 +288,7 @@ static annal_status put(struct printing *printing, annal_slice text)
 
 static annal_status put_str(struct printing *printing, annal_slice text)
 {
-    if (!annal__is_utf8(text))
+    if (!annal__json_is_utf8(text))
         return refuse(printing, "a str that is not UTF-8");
     return annal__json_quote(printing->out, text);
 }
@@ -437,7 +437,7 @@ static annal_status put_all(struct printing *printing)
     return status;
 }
 
-annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_error *err)
+annal_status annal__json_msgpack_to_json(annal_slice msgpack, struct buf *out, annal_error *err)
 {
     struct printing printing;
     printing.out = out;
@@ -462,13 +462,13 @@ annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_err
     return fail_size(status, "JSON", err);
 }
 
-annal_status annal__data_show(annal_event *event, struct buf *json, annal_error *err)
+annal_status annal__json_msgpack_show(annal_event *event, struct buf *json, annal_error *err)
 {
     if (event->format != ANNAL_FORMAT_MSGPACK)
         return ANNAL_OK;
     event->msgpack = event->data;
     annal__buf_clear(json);
-    annal_status status = annal__data_to_json(event->msgpack, json, err);
+    annal_status status = annal__json_msgpack_to_json(event->msgpack, json, err);
     if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT)
         return ANNAL_DAMAGE;
     if (status < 0)
@@ -478,7 +478,7 @@ annal_status annal__data_show(annal_event *event, struct buf *json, annal_error 
     return ANNAL_OK;
 }
 
-annal_draft annal__data_draft(const annal_event *event)
+annal_draft annal__json_msgpack_draft(const annal_event *event)
 {
     return (annal_draft){.type = event->type,
                          .data =
@@ -541,7 +541,7 @@ static annal_status as_json(annal_format format, annal_slice data, struct buf *s
     annal_status status = ANNAL_OK;
     *out_json = data;
     if (format == ANNAL_FORMAT_MSGPACK) {
-        status = annal__data_to_json(data, scratch, NULL);
+        status = annal__json_msgpack_to_json(data, scratch, NULL);
         *out_json = annal__buf_slice(scratch);
         *out_readable = status == ANNAL_OK;
         return status == ANNAL_ERR_NOMEM ? status : ANNAL_OK;
@@ -550,8 +550,8 @@ static annal_status as_json(annal_format format, annal_slice data, struct buf *s
     return ANNAL_OK;
 }
 
-annal_status annal__data_equal(annal_format format_a, annal_slice a, annal_format format_b,
-                               annal_slice b, bool *out_equal, annal_error *err)
+annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, annal_format format_b,
+                                       annal_slice b, bool *out_equal, annal_error *err)
 {
     struct buf scratch_a = {0}, scratch_b = {0};
     annal_slice json_a, json_b;

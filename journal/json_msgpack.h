@@ -27,27 +27,27 @@
 
 /* Append json as msgpack to out. ANNAL_ERR_INVALID, or ANNAL_ERR_LIMIT, with the reason; then out
  * is unchanged. */
-annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_error *err);
+annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, annal_error *err);
 
 /* Append msgpack as JSON on one line to out. Errors as above. */
-annal_status annal__data_to_json(annal_slice msgpack, struct buf *out, annal_error *err);
+annal_status annal__json_msgpack_to_json(annal_slice msgpack, struct buf *out, annal_error *err);
 
 /*
  * Turn an event of a journal into an event for readers: data in JSON, converted into the buffer
  * json if necessary, and msgpack beside it. ANNAL_DAMAGE: another program wrote what JSON cannot
  * express. Fails only for lack of memory.
  */
-annal_status annal__data_show(annal_event *event, struct buf *json, annal_error *err);
+annal_status annal__json_msgpack_show(annal_event *event, struct buf *json, annal_error *err);
 
 /* The draft of an event, with data in the format of the journal. Valid as long as the event. */
-annal_draft annal__data_draft(const annal_event *event);
+annal_draft annal__json_msgpack_draft(const annal_event *event);
 
 /*
  * Whether two data are the same value: the same tokens in the same order, strings compared by their
  * characters, numbers digit by digit. Data that cannot be read equals only the same bytes. Fails
  * only for lack of memory.
  */
-annal_status annal__data_equal(annal_format format_a, annal_slice a, annal_format format_b,
-                               annal_slice b, bool *out_equal, annal_error *err);
+annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, annal_format format_b,
+                                       annal_slice b, bool *out_equal, annal_error *err);
 
 #endif

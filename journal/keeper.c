@@ -89,7 +89,7 @@ static uint64_t find_full(const annal_store *store)
 bool annal__keeper_is_needed(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     pthread_mutex_lock(&store->commit.lock);
     bool needed =
         is_batch_due(store, now_us) || (find_full(store) > 0 && now_us >= keeper->retry_us);
@@ -101,11 +101,11 @@ bool annal__keeper_is_needed(annal_store *store)
 void annal__keeper_yield(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     if (begun_us < keeper->no_yield_us)
         return;
     sched_yield();
-    int64_t took_us = annal__now_us(store) - begun_us;
+    int64_t took_us = annal__store_now_us(store) - begun_us;
     if (took_us > YIELD_LONG_US)
         keeper->no_yield_us = begun_us + YIELD_REST * took_us;
 }
@@ -230,7 +230,7 @@ static void run_tasks(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     for (size_t i = 0; i < keeper->task_count; i++) {
-        int64_t now_us = annal__now_us(store);
+        int64_t now_us = annal__store_now_us(store);
         struct task_state *state = &keeper->tasks[i];
         if (atomic_load(&store->changes) != state->ran_at_change && !gives_way(keeper, state) &&
             now_us >= task_due(store, state, now_us))
@@ -251,7 +251,7 @@ static void earlier(int64_t *wake_us, int64_t due_us)
 static int64_t next_due(annal_store *store, bool *out_idle)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t wake_us = annal__now_us(store) + LONG_SLEEP_US;
+    int64_t wake_us = annal__store_now_us(store) + LONG_SLEEP_US;
     pthread_mutex_lock(&store->commit.lock);
     const struct commit *commit = &store->commit;
     bool idle = commit->durable == keeper->rotated_group;
@@ -272,7 +272,7 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         if (gives_way(keeper, &keeper->tasks[i]))
             continue;
         if (atomic_load(&store->changes) != keeper->tasks[i].ran_at_change)
-            earlier(&wake_us, task_due(store, &keeper->tasks[i], annal__now_us(store)));
+            earlier(&wake_us, task_due(store, &keeper->tasks[i], annal__store_now_us(store)));
         else
             idle = true;
     }
@@ -284,7 +284,7 @@ void annal__keeper_round(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     pthread_mutex_lock(&keeper->round);
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     commit_batches(store, now_us);
     if (atomic_load(&keeper->wakeup_word) != &keeper->local_word) {
         release_wanted(store);
@@ -311,7 +311,7 @@ static int64_t choose_sleep(annal_store *store)
         wake_us = next_due(store, &idle);
     }
     pthread_mutex_unlock(&keeper->round);
-    return wake_us - annal__now_us(store);
+    return wake_us - annal__store_now_us(store);
 }
 
 static void *keeper_main(void *arg)
@@ -373,7 +373,7 @@ annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task
     struct task_state state = {.task = *task, .ran_at_change = atomic_load(&store->changes)};
     if (task->early) {
         state.ran_at_change--;
-        state.due_us = annal__now_us(store) + (int64_t)task->period_ms * 1000;
+        state.due_us = annal__store_now_us(store) + (int64_t)task->period_ms * 1000;
     }
     pthread_mutex_lock(&keeper->round);
     if (keeper->task_count == TASKS_MAX)
@@ -400,7 +400,7 @@ void annal__keeper_task_remove(annal_store *store, void *arg)
             continue;
         keeper->is_last_run = true;
         if (!gives_way(keeper, &keeper->tasks[i]))
-            run_task(store, &keeper->tasks[i], annal__now_us(store));
+            run_task(store, &keeper->tasks[i], annal__store_now_us(store));
         keeper->is_last_run = false;
         keeper->task_count--;
         memmove(&keeper->tasks[i], &keeper->tasks[i + 1],

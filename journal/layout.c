@@ -36,7 +36,7 @@ static annal_status make_directory(const annal_store *store, annal_error *err)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
                            "create store %.200s: directory %.*s does not exist; create it first",
                            store->path, (int)(slash - store->path), store->path);
-    return annal__make_private_dir(io, store->path, err);
+    return annal__io_make_private_dir(io, store->path, err);
 }
 
 /* Through a link we would write and delete outside the store. */
@@ -48,7 +48,7 @@ static annal_status refuse_links(const annal_store *store, annal_error *err)
     for (size_t i = 0; status == ANNAL_OK && i < sizeof later / sizeof *later; i++) {
         status = annal__store_path(store, &path, later[i], "", err);
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &found) == 0)
-            status = annal__check_dir(store->io, path.ptr, EEXIST, err);
+            status = annal__io_check_dir(store->io, path.ptr, EEXIST, err);
     }
     annal__buf_done(&path);
     return status;
@@ -65,10 +65,10 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
         if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0770) == 0)
             made = true;
         else if (status == ANNAL_OK)
-            status = annal__check_dir(io, path.ptr, errno, err);
+            status = annal__io_check_dir(io, path.ptr, errno, err);
     }
     if (status == ANNAL_OK && made)
-        status = annal__sync_dir(io, store->path, err);
+        status = annal__io_sync_dir(io, store->path, err);
     if (status == ANNAL_OK)
         status = refuse_links(store, err);
     annal__buf_done(&path);
@@ -130,7 +130,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
     char text[16];
     int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
     int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0660);
-    if (fd < 0 || annal__write_all(store->io, fd, text, (size_t)length, 0) < 0) {
+    if (fd < 0 || annal__io_write_all(store->io, fd, text, (size_t)length, 0) < 0) {
         annal_status status = annal__fail_errno(err, "write %s", path);
         if (fd >= 0)
             store->io->close(store->io->arg, fd);
@@ -155,7 +155,7 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
             status = write_version(store, path.ptr, err);
         goto done;
     }
-    if (fd < 0 || annal__read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {
+    if (fd < 0 || annal__io_read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {
         status = annal__fail_errno(err, "read %s", path.ptr);
         goto done;
     }

@@ -85,7 +85,7 @@ static annal_status read_line(annal_store *store, const char *path, char line[LI
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT)
         return ANNAL_ERR_NOTFOUND;
-    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, line, LINE_BYTES_MAX - 1, 0);
+    ssize_t got = fd < 0 ? -1 : annal__io_read_full(io, fd, line, LINE_BYTES_MAX - 1, 0);
     annal_status status = got < 0 ? annal__fail_errno(err, "read %s", path) : ANNAL_OK;
     if (fd >= 0)
         io->close(io->arg, fd);
@@ -170,7 +170,7 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, LEASES, "", err);
     if (status == ANNAL_OK)
-        status = annal__make_dir(store->io, path.ptr, err);
+        status = annal__io_make_dir(store->io, path.ptr, err);
     if (status == ANNAL_OK)
         status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK) {
@@ -178,7 +178,7 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
         int len = snprintf(line, sizeof line, "%d %" PRIu64 " %" PRId64 " %" PRIu32 " %s %s\n",
                            lease->shared ? 2 : 1, lease->epoch, ends ? lease->until_us : 0,
                            lease->shared ? 0 : lease->seconds, boot, lease->giver);
-        status = annal__publish_file(store->io, path.ptr, line, (size_t)len, err);
+        status = annal__io_publish_file(store->io, path.ptr, line, (size_t)len, err);
     }
     annal__buf_done(&path);
     return status;
@@ -226,12 +226,12 @@ annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__file_lock_take(store, &store->structure_lock, annal__store_deadline(store),
-                                       0, err);
+        status = annal__filelock_take(store, &store->structure_lock, annal__store_deadline(store),
+                                      0, err);
     if (status < 0)
         return status;
     status = renew_held(store, session, epoch, until_us, err);
-    annal__file_lock_drop(store, &store->structure_lock);
+    annal__filelock_drop(store, &store->structure_lock);
     return status;
 }
 
@@ -240,13 +240,13 @@ static annal_status make_longer(annal_store *store, annal_slice session, const a
                                 bool *out_done, annal_error *err)
 {
     annal_status status =
-        annal__file_lock_take(store, &store->structure_lock, annal__store_deadline(store), 0, err);
+        annal__filelock_take(store, &store->structure_lock, annal__store_deadline(store), 0, err);
     if (status < 0)
         return status;
     status = compare(store, session, lease, out_done, err);
     if (status == ANNAL_OK && *out_done)
         status = write_lease(store, session, lease, err);
-    annal__file_lock_drop(store, &store->structure_lock);
+    annal__filelock_drop(store, &store->structure_lock);
     return status;
 }
 
@@ -269,12 +269,12 @@ annal_status annal_lease_set(annal_store *store, annal_slice session, const anna
     status = make_longer(store, session, lease, &done, err);
     if (status < 0 || done)
         return status;
-    status = annal__change_claim(&change, store, session, false, err);
+    status = annal__replace_claim(&change, store, session, false, err);
     if (status == ANNAL_OK)
         status = compare(store, session, lease, &longer, err);
     if (status == ANNAL_OK)
         status = write_lease(store, session, lease, err);
-    annal__change_end(&change);
+    annal__replace_end(&change);
     return status;
 }
 
@@ -300,7 +300,7 @@ static int visit(void *arg, const char *name)
 {
     struct walk *walk = arg;
     annal_slice session = annal_slice_of(name);
-    if (annal__is_temporary(name) || annal_session_id_check(session, NULL) < 0)
+    if (annal__io_is_temporary(name) || annal_session_id_check(session, NULL) < 0)
         return 0;
     return walk->answer = walk->fn(walk->arg, session, 0);
 }

@@ -65,7 +65,7 @@ static annal_status say(annal_store *store, struct session *session, bool carry,
     return ANNAL_OK;
 }
 
-annal_status annal__loose_mark(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err)
 {
     struct group *group = NULL;
     annal_status status = say(store, session, false, true, &group, err);
@@ -84,7 +84,7 @@ annal_status annal__loose_mark(annal_store *store, struct session *session, anna
     return status;
 }
 
-bool annal__loose_has_mark(annal_store *store, const struct session *session)
+bool annal__level_os_has_mark(annal_store *store, const struct session *session)
 {
     pthread_mutex_lock(&store->commit.lock);
     bool has = session->mark_group > store->commit.rotated;
@@ -92,7 +92,7 @@ bool annal__loose_has_mark(annal_store *store, const struct session *session)
     return has;
 }
 
-annal_status annal__loose_end(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err)
 {
     struct group *group = NULL;
     annal_status status = annal__session_sync(store, session, err);
@@ -269,7 +269,7 @@ static annal_status sync_directly(annal_store *store, bool *out_missed, annal_er
     return status;
 }
 
-annal_status annal__loose_sync(annal_store *store, annal_error *err)
+annal_status annal__level_os_sync(annal_store *store, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     bool missed;

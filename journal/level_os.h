@@ -33,15 +33,15 @@
  * it in between, so the session may have moved. ANNAL_END: the current group is full, and nothing
  * was done.
  */
-annal_status annal__loose_mark(annal_store *store, struct session *session, annal_error *err);
+annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err);
 
 /* Rule (5): whether the log may still hold a mark of this session. Session's lock held. */
-bool annal__loose_has_mark(annal_store *store, const struct session *session);
+bool annal__level_os_has_mark(annal_store *store, const struct session *session);
 
 /* Rule (5): sync the journal and end the mark, durably. The session is busy; otherwise as above. */
-annal_status annal__loose_end(annal_store *store, struct session *session, annal_error *err);
+annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
 
 /* Rule (4), for the loose bytes and everything that is in a group. */
-annal_status annal__loose_sync(annal_store *store, annal_error *err);
+annal_status annal__level_os_sync(annal_store *store, annal_error *err);
 
 #endif

@@ -17,20 +17,20 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
     struct frame_header header;
     uint64_t h;
     *out_origin = (struct origin){0};
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
     if (got < 0)
         return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
-    if (!annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
+    if (!annal__codec_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         return ANNAL_OK;
     /* A file that was moved, restored or copied to the wrong name has correct events of another
      * session. */
-    annal_status status = annal__frame_check_owner(&header, session, err);
+    annal_status status = annal__codec_check_owner(&header, session, err);
     if (status < 0)
         return status;
-    annal__frame_file_id_text(header.file, out_origin->file);
+    annal__codec_file_id_text(header.file, out_origin->file);
     out_origin->created_us = header.created_us;
     if (header.is_replacement)
-        annal__frame_file_id_text(header.replaces, out_origin->replaces);
+        annal__codec_file_id_text(header.replaces, out_origin->replaces);
     if (header.fork.len == 0)
         return ANNAL_OK;
     status = annal_session_id_check(header.fork, err);
@@ -55,7 +55,7 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__journal_open(store, session, &fd, &codec, err);
+        status = annal__store_journal_open(store, session, &fd, &codec, err);
     if (status < 0)
         return status;
     annal__scan_init(&scan, store->io, fd, codec);
@@ -163,7 +163,7 @@ static annal_status check_part(annal_store *store, const char *fork, const struc
     annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
     if (status < 0)
         return status;
-    status = annal__scan_seek(&scan, part->to_seq, err);
+    status = annal__seek(&scan, part->to_seq, err);
     bool differs = false, passed = false;
     while (status >= 0 && !differs && !passed) {
         status = annal__scan_next_head(&scan, &event, err);
@@ -212,7 +212,7 @@ static int compare_proved(const void *a, const void *b)
     return order != 0 ? order : strcmp(one->file, other->file);
 }
 
-annal__proved *annal__proved_new(void)
+annal__proved *annal__lineage_proved_new(void)
 {
     annal__proved *proved = annal__zalloc(sizeof *proved);
     if (proved != NULL && pthread_mutex_init(&proved->lock, NULL) != 0) {
@@ -222,7 +222,7 @@ annal__proved *annal__proved_new(void)
     return proved;
 }
 
-void annal__proved_free(annal__proved *proved)
+void annal__lineage_proved_free(annal__proved *proved)
 {
     if (proved == NULL)
         return;
@@ -269,8 +269,8 @@ static void note_proved(annal__proved *proved, const char *session, const struct
         annal__free(one);
 }
 
-annal_status annal__session_lineage_check(annal_store *store, annal_slice session,
-                                          annal__proved *proved, annal_error *err)
+annal_status annal__lineage_check(annal_store *store, annal_slice session, annal__proved *proved,
+                                  annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     struct scan scan;

@@ -39,13 +39,13 @@ static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
 
 /* ---- Numbers, little-endian ---- */
 
-void annal__put(char *at, uint64_t value, int bytes)
+void annal__log_put(char *at, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         at[i] = (char)(uint8_t)(value >> (8 * i));
 }
 
-uint64_t annal__take(const char *at, int bytes)
+uint64_t annal__log_take(const char *at, int bytes)
 {
     uint64_t value = 0;
     for (int i = 0; i < bytes; i++)
@@ -105,7 +105,7 @@ static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, con
 {
     for (uint64_t at = from; at < to; at += ZERO_FILL_BYTES) {
         size_t piece = to - at < ZERO_FILL_BYTES ? (size_t)(to - at) : ZERO_FILL_BYTES;
-        if (annal__write_all(log->io, log->fd, log->scratch, piece, at) < 0)
+        if (annal__io_write_all(log->io, log->fd, log->scratch, piece, at) < 0)
             return annal__fail_errno(err, "%s commit log %s", verb, log->path);
     }
     return ANNAL_OK;
@@ -141,18 +141,18 @@ static annal_status write_first_blocks(struct log *log, int64_t now_us, annal_er
     char *block = log->scratch;
     memset(block, 0, LOG_BLOCK_BYTES);
     memcpy(block, log_magic, 8);
-    annal__put(block + 8, LOG_VERSION, 4);
-    annal__put(block + 12, log->block, 4);
+    annal__log_put(block + 8, LOG_VERSION, 4);
+    annal__log_put(block + 12, log->block, 4);
     memcpy(block + 16, log->slot_id, LOG_SLOT_ID_BYTES);
     for (unsigned i = 0; i < LOG_REGIONS; i++) {
-        annal__put(block + 32 + 16 * i, log->regions[i].offset, 8);
-        annal__put(block + 40 + 16 * i, log->regions[i].bytes, 8);
+        annal__log_put(block + 32 + 16 * i, log->regions[i].offset, 8);
+        annal__log_put(block + 40 + 16 * i, log->regions[i].bytes, 8);
     }
-    annal__put(block + 64, (uint64_t)getpid(), 4);
-    annal__put(block + 72, (uint64_t)now_us, 8);
-    annal__put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
-    if (annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, 0) < 0 ||
-        annal__write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, copy_offset(log)) < 0 ||
+    annal__log_put(block + 64, (uint64_t)getpid(), 4);
+    annal__log_put(block + 72, (uint64_t)now_us, 8);
+    annal__log_put(block + LOG_HASHED_BYTES, annal__hash(block, LOG_HASHED_BYTES, 0), 8);
+    if (annal__io_write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, 0) < 0 ||
+        annal__io_write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, copy_offset(log)) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
     return ANNAL_OK;
@@ -181,7 +181,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     for (unsigned i = 0; i < LOG_REGIONS; i++)
         log.regions[i] =
             (struct region){.offset = log.block + i * region_bytes, .bytes = region_bytes};
-    log.seed = annal__take((const char *)log.slot_id + 8, 8);
+    log.seed = annal__log_take((const char *)log.slot_id + 8, 8);
     status = allocate(&log, err);
     if (status == ANNAL_OK)
         status = write_first_blocks(&log, now_us, err);
@@ -211,11 +211,11 @@ static bool is_sane(const struct log *log, uint64_t file_bytes)
 static annal_status read_block(struct log *log, uint64_t offset, annal_error *err)
 {
     const char *block = log->scratch;
-    ssize_t got = annal__read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, offset);
+    ssize_t got = annal__io_read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, offset);
     if (got < 0)
         return annal__fail_errno(err, "read commit log %s", log->path);
     if (got < (ssize_t)LOG_BLOCK_BYTES || memcmp(block, log_magic, 8) != 0 ||
-        annal__take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
+        annal__log_take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the first block of commit log %s is damaged",
                            log->path);
     return ANNAL_OK;
@@ -235,17 +235,17 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
         status = ANNAL_OK;
     if (status < 0)
         return status;
-    if (annal__take(block + 8, 4) != LOG_VERSION)
+    if (annal__log_take(block + 8, 4) != LOG_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "commit log %s is of version %u, and this library knows version %u",
-                           log->path, (unsigned)annal__take(block + 8, 4), LOG_VERSION);
-    log->block = (uint32_t)annal__take(block + 12, 4);
+                           log->path, (unsigned)annal__log_take(block + 8, 4), LOG_VERSION);
+    log->block = (uint32_t)annal__log_take(block + 12, 4);
     memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
-    log->seed = annal__take(block + 24, 8);
+    log->seed = annal__log_take(block + 24, 8);
     for (unsigned i = 0; i < LOG_REGIONS; i++) {
-        uint64_t bytes = annal__take(block + 40 + 16 * i, 8);
+        uint64_t bytes = annal__log_take(block + 40 + 16 * i, 8);
         log->regions[i] = (struct region){
-            .offset = annal__take(block + 32 + 16 * i, 8), .bytes = bytes, .written = bytes};
+            .offset = annal__log_take(block + 32 + 16 * i, 8), .bytes = bytes, .written = bytes};
     }
     if (!is_sane(log, file_bytes))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
@@ -261,7 +261,7 @@ annal_status annal__log_mend(struct log *log, annal_error *err)
     annal_status status = read_block(log, copy_offset(log), err);
     if (status < 0)
         return status;
-    if (annal__write_all(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0) < 0 ||
+    if (annal__io_write_all(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
     log->first_damaged = false;
@@ -367,16 +367,16 @@ annal_status annal__log_put_record(struct buf *toc, const struct record *record)
     if (status < 0)
         return status;
     char *at = toc->ptr + start;
-    annal__put(at, record->type, 1);
-    annal__put(at + 1, record->format, 1);
-    annal__put(at + 2, record->session.len, 2);
+    annal__log_put(at, record->type, 1);
+    annal__log_put(at + 1, record->format, 1);
+    annal__log_put(at + 2, record->session.len, 2);
     memcpy(at + 8, record->file, FRAME_FILE_ID_BYTES);
-    annal__put(at + 24, record->offset, 8);
-    annal__put(at + 32, record->length, 8);
-    annal__put(at + 40, record->first_seq, 8);
-    annal__put(at + 48, record->last_seq, 8);
-    annal__put(at + 56, record->h_before, 8);
-    annal__put(at + 64, record->h_after, 8);
+    annal__log_put(at + 24, record->offset, 8);
+    annal__log_put(at + 32, record->length, 8);
+    annal__log_put(at + 40, record->first_seq, 8);
+    annal__log_put(at + 48, record->last_seq, 8);
+    annal__log_put(at + 56, record->h_before, 8);
+    annal__log_put(at + 64, record->h_after, 8);
     memcpy(at + RECORD_FIXED_BYTES, record->session.ptr, record->session.len);
     return ANNAL_OK;
 }
@@ -434,14 +434,14 @@ static void put_header(const struct log *log, char *at, uint32_t records, const 
                        const struct buf *payload, uint64_t released)
 {
     memcpy(at, group_magic, 8);
-    annal__put(at + 8, LOG_VERSION, 4);
-    annal__put(at + 12, records, 4);
-    annal__put(at + 16, log->epoch, 8);
-    annal__put(at + 24, log->group + 1, 8);
-    annal__put(at + 32, released, 8);
-    annal__put(at + 40, toc->len, 8);
-    annal__put(at + 48, payload->len, 8);
-    annal__put(at + GROUP_HASH_AT, 0, 8);
+    annal__log_put(at + 8, LOG_VERSION, 4);
+    annal__log_put(at + 12, records, 4);
+    annal__log_put(at + 16, log->epoch, 8);
+    annal__log_put(at + 24, log->group + 1, 8);
+    annal__log_put(at + 32, released, 8);
+    annal__log_put(at + 40, toc->len, 8);
+    annal__log_put(at + 48, payload->len, 8);
+    annal__log_put(at + GROUP_HASH_AT, 0, 8);
     if (toc->len > 0)
         memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
 }
@@ -486,13 +486,13 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
         memset(at + head_bytes + payload->len, 0, zeros);
         hash = annal__hash(at, head_bytes + payload->len, log->seed);
     }
-    annal__put(at + GROUP_HASH_AT, hash, 8);
+    annal__log_put(at + GROUP_HASH_AT, hash, 8);
 
     uint64_t offset = region->offset + log->end;
     log->state = LOG_UNWRITTEN;
-    if ((apart && annal__write_all(log->io, log->fd, payload->ptr, payload->len + zeros,
-                                   offset + head_bytes) < 0) ||
-        annal__write_all(log->io, log->fd, at, first_bytes, offset) < 0)
+    if ((apart && annal__io_write_all(log->io, log->fd, payload->ptr, payload->len + zeros,
+                                      offset + head_bytes) < 0) ||
+        annal__io_write_all(log->io, log->fd, at, first_bytes, offset) < 0)
         return annal__fail_errno(err, "write commit log %s", log->path);
     log->state = LOG_BROKEN;
     if (log->io->fdatasync(log->io->arg, log->fd) < 0)
@@ -537,12 +537,12 @@ static bool parse_group(const char *at, const struct region *region, uint64_t of
     if (memcmp(at, group_magic, 8) != 0)
         return false;
     struct log_group group = {.offset = region->offset + offset_in_region,
-                              .records = (uint32_t)annal__take(at + 12, 4),
-                              .epoch = annal__take(at + 16, 8),
-                              .group = annal__take(at + 24, 8),
-                              .released = annal__take(at + 32, 8),
-                              .toc_bytes = annal__take(at + 40, 8),
-                              .payload_bytes = annal__take(at + 48, 8)};
+                              .records = (uint32_t)annal__log_take(at + 12, 4),
+                              .epoch = annal__log_take(at + 16, 8),
+                              .group = annal__log_take(at + 24, 8),
+                              .released = annal__log_take(at + 32, 8),
+                              .toc_bytes = annal__log_take(at + 40, 8),
+                              .payload_bytes = annal__log_take(at + 48, 8)};
     uint64_t room = region->bytes - offset_in_region - GROUP_HEADER_BYTES;
     if (group.toc_bytes > room || group.payload_bytes > room - group.toc_bytes)
         return false;
@@ -554,8 +554,8 @@ static bool parse_group(const char *at, const struct region *region, uint64_t of
 
 static bool group_verifies(const struct log *log, char *at, const struct log_group *group)
 {
-    uint64_t hash = annal__take(at + GROUP_HASH_AT, 8);
-    annal__put(at + GROUP_HASH_AT, 0, 8);
+    uint64_t hash = annal__log_take(at + GROUP_HASH_AT, 8);
+    annal__log_put(at + GROUP_HASH_AT, 0, 8);
     return hash ==
            annal__hash(at, GROUP_HEADER_BYTES + group->toc_bytes + group->payload_bytes, log->seed);
 }
@@ -593,7 +593,7 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
         return status;
     for (uint64_t at = 0; at < region->bytes; at += READ_BYTES) {
         size_t piece = region->bytes - at < READ_BYTES ? (size_t)(region->bytes - at) : READ_BYTES;
-        if (annal__read_full(log->io, log->fd, log->scratch + at, piece, region->offset + at) !=
+        if (annal__io_read_full(log->io, log->fd, log->scratch + at, piece, region->offset + at) !=
             (ssize_t)piece)
             return annal__fail_errno(err, "read commit log %s", log->path);
         if (log->steps != NULL)
@@ -608,11 +608,11 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
             at += log->block;
             continue;
         }
-        if (annal__take(bytes.ptr + 8, 4) != LOG_VERSION)
+        if (annal__log_take(bytes.ptr + 8, 4) != LOG_VERSION)
             return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                                "commit log %s holds a group of version %u, and this library knows "
                                "version %u",
-                               log->path, (unsigned)annal__take(bytes.ptr + 8, 4), LOG_VERSION);
+                               log->path, (unsigned)annal__log_take(bytes.ptr + 8, 4), LOG_VERSION);
         group.region = index;
         status = fn(arg, &group, bytes, err);
         at += annal__log_group_bytes(log, group.toc_bytes, group.payload_bytes);
@@ -710,7 +710,7 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
     annal_status status = reserve_scratch(log, (size_t)size, err);
     if (status < 0)
         return status;
-    if (annal__read_full(log->io, log->fd, log->scratch, (size_t)size, group->offset) !=
+    if (annal__io_read_full(log->io, log->fd, log->scratch, (size_t)size, group->offset) !=
         (ssize_t)size)
         return annal__fail_errno(err, "read commit log %s", log->path);
     annal__buf_clear(bytes);
@@ -726,15 +726,16 @@ bool annal__log_take_record(annal_slice *toc, struct record *out_record)
     if (toc->len < RECORD_FIXED_BYTES)
         return false;
     const char *at = toc->ptr;
-    struct record record = {.type = (enum record_type)annal__take(at, 1),
-                            .format = (annal_format)annal__take(at + 1, 1),
-                            .session = {at + RECORD_FIXED_BYTES, (size_t)annal__take(at + 2, 2)},
-                            .offset = annal__take(at + 24, 8),
-                            .length = annal__take(at + 32, 8),
-                            .first_seq = annal__take(at + 40, 8),
-                            .last_seq = annal__take(at + 48, 8),
-                            .h_before = annal__take(at + 56, 8),
-                            .h_after = annal__take(at + 64, 8)};
+    struct record record = {
+        .type = (enum record_type)annal__log_take(at, 1),
+        .format = (annal_format)annal__log_take(at + 1, 1),
+        .session = {at + RECORD_FIXED_BYTES, (size_t)annal__log_take(at + 2, 2)},
+        .offset = annal__log_take(at + 24, 8),
+        .length = annal__log_take(at + 32, 8),
+        .first_seq = annal__log_take(at + 40, 8),
+        .last_seq = annal__log_take(at + 48, 8),
+        .h_before = annal__log_take(at + 56, 8),
+        .h_after = annal__log_take(at + 64, 8)};
     memcpy(record.file, at + 8, FRAME_FILE_ID_BYTES);
     size_t bytes = RECORD_FIXED_BYTES + (size_t)round_up(record.session.len, 8);
     if (bytes > toc->len || record.type < RECORD_CREATE || record.type > RECORD_LOOSE ||

@@ -117,8 +117,8 @@ struct log {
 };
 
 /* A number in little-endian bytes. */
-void annal__put(char *at, uint64_t value, int bytes);
-uint64_t annal__take(const char *at, int bytes);
+void annal__log_put(char *at, uint64_t value, int bytes);
+uint64_t annal__log_take(const char *at, int bytes);
 
 /* Create a log with two regions of zeros at path, synced and locked. The directory is not
  * synced. */

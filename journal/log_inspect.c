@@ -19,12 +19,12 @@
  */
 static bool is_free(annal_store *store, struct log *log)
 {
-    bool locked = !store->read_only && annal__file_lock_try(store, &store->claim_lock, NULL) == 0;
+    bool locked = !store->read_only && annal__filelock_try(store, &store->claim_lock, NULL) == 0;
     bool got = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
     if (got)
         (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);
     if (locked)
-        annal__file_lock_drop(store, &store->claim_lock);
+        annal__filelock_drop(store, &store->claim_lock);
     return got;
 }
 
@@ -112,8 +112,7 @@ done:
     return status;
 }
 
-annal_status annal__store_logs(annal_store *store, annal__log_info_fn fn, void *arg,
-                               annal_error *err)
+annal_status annal__log_each(annal_store *store, annal__log_info_fn fn, void *arg, annal_error *err)
 {
     struct slot_list list = {.count = 0};
     annal_status status = annal__store_check(store, err);
@@ -166,8 +165,8 @@ done:
     return status;
 }
 
-annal_status annal__session_owner(annal_store *store, annal_slice session, uint32_t *out_pid,
-                                  annal_error *err)
+annal_status annal__log_session_owner(annal_store *store, annal_slice session, uint32_t *out_pid,
+                                      annal_error *err)
 {
     struct slot_list list = {.count = 0};
     uint32_t pid = 0;

@@ -26,22 +26,22 @@ static void encode(char out[VOID_BYTES], const struct log *log, uint64_t group)
 {
     memset(out, 0, VOID_BYTES);
     memcpy(out, void_magic, sizeof void_magic);
-    annal__put(out + 8, VOID_VERSION, 4);
+    annal__log_put(out + 8, VOID_VERSION, 4);
     memcpy(out + 16, log->slot_id, LOG_SLOT_ID_BYTES);
-    annal__put(out + 32, group, 8);
-    annal__put(out + VOID_HASH_AT, annal__hash(out, VOID_HASH_AT, 0), 8);
+    annal__log_put(out + 32, group, 8);
+    annal__log_put(out + VOID_HASH_AT, annal__hash(out, VOID_HASH_AT, 0), 8);
 }
 
-annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err)
+annal_status annal__log_void_write(const struct log *log, uint64_t group, annal_error *err)
 {
     char path[sizeof log->path + 8];
     char bytes[VOID_BYTES];
     void_path(log, path);
     encode(bytes, log, group);
-    return annal__publish_file(log->io, path, bytes, sizeof bytes, err);
+    return annal__io_publish_file(log->io, path, bytes, sizeof bytes, err);
 }
 
-annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err)
+annal_status annal__log_void_read(const struct log *log, uint64_t *out_group, annal_error *err)
 {
     char path[sizeof log->path + 8];
     char bytes[VOID_BYTES];
@@ -55,31 +55,31 @@ annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_
     }
     if (fd < 0)
         return annal__fail_errno(err, "open %s", path);
-    ssize_t got = annal__read_full(io, fd, bytes, sizeof bytes, 0);
+    ssize_t got = annal__io_read_full(io, fd, bytes, sizeof bytes, 0);
     if (got < 0)
         status = annal__fail_errno(err, "read %s", path);
     else if (got < (ssize_t)sizeof bytes || memcmp(bytes, void_magic, sizeof void_magic) != 0 ||
-             annal__take(bytes + VOID_HASH_AT, 8) != annal__hash(bytes, VOID_HASH_AT, 0))
+             annal__log_take(bytes + VOID_HASH_AT, 8) != annal__hash(bytes, VOID_HASH_AT, 0))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "%s is damaged: which groups of its log never happened is not known; "
                              "move it out of the store to take them all",
                              path);
-    else if (annal__take(bytes + 8, 4) != VOID_VERSION)
+    else if (annal__log_take(bytes + 8, 4) != VOID_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED, "%s is of version %u", path,
-                             (unsigned)annal__take(bytes + 8, 4));
+                             (unsigned)annal__log_take(bytes + 8, 4));
     else if (memcmp(bytes + 16, log->slot_id, LOG_SLOT_ID_BYTES) != 0)
         *out_group = VOID_NOTHING; /* rule (2) */
     else
-        *out_group = annal__take(bytes + 32, 8);
+        *out_group = annal__log_take(bytes + 32, 8);
     io->close(io->arg, fd);
     return status;
 }
 
-annal_status annal__void_find_groups(struct log *log, struct log_group **out_groups,
-                                     size_t *out_count, bool *out_void, annal_error *err)
+annal_status annal__log_void_find_groups(struct log *log, struct log_group **out_groups,
+                                         size_t *out_count, bool *out_void, annal_error *err)
 {
     uint64_t never = VOID_NOTHING;
-    annal_status status = annal__void_read(log, &never, err);
+    annal_status status = annal__log_void_read(log, &never, err);
     if (status == ANNAL_OK)
         status = annal__log_find_groups(log, out_groups, out_count, err);
     if (status < 0)
@@ -90,7 +90,7 @@ annal_status annal__void_find_groups(struct log *log, struct log_group **out_gro
     return ANNAL_OK;
 }
 
-void annal__void_remove(const struct log *log)
+void annal__log_void_remove(const struct log *log)
 {
     char path[sizeof log->path + 8];
     void_path(log, path);

@@ -27,17 +27,17 @@
 #define VOID_NOTHING UINT64_MAX
 
 /* Make durable that this group of the log, and all after it, never happened. */
-annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err);
+annal_status annal__log_void_write(const struct log *log, uint64_t group, annal_error *err);
 
 /* The first group that never happened; VOID_NOTHING if this log has no void. */
-annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
+annal_status annal__log_void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
 /* Like annal__log_find_groups(), but leaves out the groups that never happened. *out_void: the log
  * has a void. */
-annal_status annal__void_find_groups(struct log *log, struct log_group **out_groups,
-                                     size_t *out_count, bool *out_void, annal_error *err);
+annal_status annal__log_void_find_groups(struct log *log, struct log_group **out_groups,
+                                         size_t *out_count, bool *out_void, annal_error *err);
 
 /* Remove the void beside this log, if there is one. */
-void annal__void_remove(const struct log *log);
+void annal__log_void_remove(const struct log *log);
 
 #endif

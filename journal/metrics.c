@@ -30,7 +30,7 @@ static const uint64_t bounds[ANNAL_HISTOGRAM_BUCKETS] = {0,
                                                          DECADE(1000000000),
                                                          UINT64_MAX};
 
-uint64_t annal__histogram_bound(size_t bucket)
+uint64_t annal__metrics_histogram_bound(size_t bucket)
 {
     return bucket < ANNAL_HISTOGRAM_BUCKETS ? bounds[bucket] : UINT64_MAX;
 }
@@ -48,16 +48,17 @@ static size_t bucket_of(uint64_t value)
     return low;
 }
 
-uint64_t annal__histogram_quantile(const annal_histogram *histogram, double share)
+uint64_t annal__metrics_histogram_quantile(const annal_histogram *histogram, double share)
 {
     double rank = share * (double)histogram->count;
     double below = 0;
     for (size_t i = 0; i < ANNAL_HISTOGRAM_BUCKETS; i++) {
         double here = (double)histogram->buckets[i];
         if (here > 0 && below + here >= rank) {
-            double from = i == 0 ? 0 : (double)annal__histogram_bound(i - 1);
-            double to = i + 1 == ANNAL_HISTOGRAM_BUCKETS ? (double)histogram->max
-                                                         : (double)annal__histogram_bound(i);
+            double from = i == 0 ? 0 : (double)annal__metrics_histogram_bound(i - 1);
+            double to = i + 1 == ANNAL_HISTOGRAM_BUCKETS
+                            ? (double)histogram->max
+                            : (double)annal__metrics_histogram_bound(i);
             if (to > (double)histogram->max)
                 to = (double)histogram->max;
             double part = rank > below ? (rank - below) / here : 0;
@@ -103,7 +104,7 @@ void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_
 
 void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us)
 {
-    int64_t took_us = annal__now_us(store) - begun_us;
+    int64_t took_us = annal__store_now_us(store) - begun_us;
     if (took_us < 0)
         took_us = 0;
     annal__metrics_add(store, METRIC_SYNCS, 1);
@@ -126,8 +127,8 @@ static bool fill(const struct io *io, int fd)
     if (io->fstat(io->arg, fd, &file) < 0)
         return false;
     uint64_t bytes = (uint64_t)file.st_size;
-    return bytes >= sizeof zeros ||
-           annal__write_all(io, fd, (const char *)&zeros + bytes, sizeof zeros - bytes, bytes) == 0;
+    return bytes >= sizeof zeros || annal__io_write_all(io, fd, (const char *)&zeros + bytes,
+                                                        sizeof zeros - bytes, bytes) == 0;
 }
 
 /* Rule (2). */
@@ -156,7 +157,7 @@ static void map(annal_store *store, int fd)
 static void copy(annal_store *store, int fd)
 {
     struct metrics_block *own = &store->metrics.own;
-    if (annal__read_full(store->io, fd, own, sizeof *own, 0) != (ssize_t)sizeof *own ||
+    if (annal__io_read_full(store->io, fd, own, sizeof *own, 0) != (ssize_t)sizeof *own ||
         atomic_load(&own->magic) != METRICS_MAGIC)
         memset(own, 0, sizeof *own);
 }

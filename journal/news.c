@@ -61,7 +61,7 @@ annal_status annal__news_open(annal_store *store, const annal__news_options *opt
     annal__news *news = annal__zalloc(sizeof *news);
     if (news == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: no memory", store->path);
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     uint32_t look_ms = options == NULL ? 0 : options->look_ms;
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
@@ -126,7 +126,7 @@ annal_status annal__news_next(annal__news *news, annal__news_item *out_item, ann
     annal_status status = annal__store_check(news->store, err);
     if (status < 0)
         return status;
-    int64_t now_us = annal__now_us(news->store);
+    int64_t now_us = annal__store_now_us(news->store);
     annal__news_item item = {.kind = find_item(news, now_us)};
     switch (item.kind) {
     case ANNAL_NEWS_SESSION:
@@ -184,7 +184,7 @@ static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int6
     if (rests)
         annal__futex_wait(&news->interrupts, 0, until_us - now_us);
     else if (annal__wakeup_sleep(page, value, until_us - now_us))
-        choose_rest(news, annal__now_us(news->store));
+        choose_rest(news, annal__store_now_us(news->store));
 }
 
 annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_error *err)
@@ -192,10 +192,10 @@ annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_erro
     annal_status status = annal__store_check(news->store, err);
     if (status < 0)
         return status;
-    int64_t now_us = annal__now_us(news->store);
+    int64_t now_us = annal__store_now_us(news->store);
     int64_t until_us =
         timeout_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
-    for (;; now_us = annal__now_us(news->store)) {
+    for (;; now_us = annal__store_now_us(news->store)) {
         const struct wakeup_page *page = news->page;
         uint32_t value = page == NULL ? 0 : atomic_load(&page->word);
         if (find_item(news, now_us) != 0)
@@ -212,7 +212,8 @@ void annal__news_interrupt(annal__news *news)
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);
     /* Interrupt it where it sleeps with the others. */
-    struct wakeup_page *page = annal__wakeup_page(news->store, annal__now_us(news->store), true);
+    struct wakeup_page *page =
+        annal__wakeup_page(news->store, annal__store_now_us(news->store), true);
     if (page == NULL)
         return;
     atomic_fetch_add(&page->word, 1);

@@ -140,7 +140,7 @@ static annal_status encode(annal__rebuild *rebuild, const struct codec *codec,
     annal_status status = annal_draft_check(&draft, err);
     if (status >= 0 && codec->format == ANNAL_FORMAT_MSGPACK) {
         annal__buf_clear(&rebuild->data);
-        status = annal__data_to_msgpack(event->data, &rebuild->data, err);
+        status = annal__json_msgpack_from_json(event->data, &rebuild->data, err);
         draft.data = annal__buf_slice(&rebuild->data);
         draft.data_format = ANNAL_FORMAT_MSGPACK;
     }
@@ -208,8 +208,8 @@ annal_status annal__rebuild_add(annal__rebuild *rebuild, const annal_event *even
 annal_status annal__rebuild_end(annal__rebuild *rebuild, annal_error *err)
 {
     struct buf *out = &rebuild->out;
-    if (out->len > 0 &&
-        annal__write_all(&annal__system_io, rebuild->fd, out->ptr, out->len, rebuild->written) < 0)
+    if (out->len > 0 && annal__io_write_all(&annal__system_io, rebuild->fd, out->ptr, out->len,
+                                            rebuild->written) < 0)
         return annal__fail_errno(err, "write %s", rebuild->name);
     rebuild->written += out->len;
     annal__buf_clear(out);

@@ -138,7 +138,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     const struct codec *found = NULL;
     struct stat file = {0};
     annal_slice session = annal_slice_of(target->session);
-    annal_status status = annal__journal_find(redo->store, session, path, &found, err);
+    annal_status status = annal__store_journal_find(redo->store, session, path, &found, err);
     if (status < 0)
         return status;
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
@@ -147,7 +147,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
         found = NULL; /* an empty file, which has no format */
     if (found != NULL)
         target->codec = found;
-    return annal__journal_path(redo->store, session, target->codec, path, err);
+    return annal__store_journal_path(redo->store, session, target->codec, path, err);
 }
 
 /* fd stays -1 if the journal does not exist; if it cannot be opened for another reason, the target
@@ -208,13 +208,13 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
 {
     char bytes[FRAME_ENVELOPE_BYTES];
     const struct io *io = redo->store->io;
-    ssize_t got = annal__read_full(io, target->fd, bytes, sizeof bytes, 0);
+    ssize_t got = annal__io_read_full(io, target->fd, bytes, sizeof bytes, 0);
     if (got < 0)
         return annal__fail_errno(err, "read the journal of session '%s'", target->session);
     struct frame_header header;
     uint64_t h;
     *out_owner = OWNER_NONE;
-    if (annal__frame_first(target->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
+    if (annal__codec_first(target->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         *out_owner =
             memcmp(header.file, record->file, sizeof header.file) == 0 ? OWNER_SAME : OWNER_OTHER;
     return ANNAL_OK;
@@ -248,7 +248,7 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
         return target->fd < 0 ? "its journal is missing" : NULL;
     if (target->fd < 0)
         return NULL;
-    ssize_t got = annal__read_full(redo->store->io, target->fd, there, sizeof there, 0);
+    ssize_t got = annal__io_read_full(redo->store->io, target->fd, there, sizeof there, 0);
     size_t len = got < 0 ? 0 : (size_t)got;
     if (got < 0 || memcmp(there, bytes.ptr, len < bytes.len ? len : bytes.len) != 0)
         return "a journal appeared there that is not ours";
@@ -290,7 +290,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
     if (status == ANNAL_OK && owner == OWNER_NONE)
         status = is_gone(redo, record, &gone, err);
     if (status == ANNAL_OK && owner == OWNER_NONE && !gone &&
-        annal__write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
+        annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
         status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
     return status;
 }
@@ -312,7 +312,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     ssize_t got = 0;
     *out_place = PLACE_GAP;
     if (record->offset >= before.len)
-        got = annal__read_full(io, target->fd, end, before.len, record->offset - before.len);
+        got = annal__io_read_full(io, target->fd, end, before.len, record->offset - before.len);
     if (got < 0) {
         status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
         goto done;
@@ -328,7 +328,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
         goto done;
     }
-    got = annal__read_full(io, target->fd, there.ptr, first, record->offset);
+    got = annal__io_read_full(io, target->fd, there.ptr, first, record->offset);
     if (got < 0) {
         status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
         goto done;
@@ -337,7 +337,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     annal_slice other = {there.ptr, (size_t)got};
     if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
         other.len = codec->measure(other, 0, true);
-        if (annal__frame_proves(codec, other, record->offset, record->h_before, &h))
+        if (annal__codec_proves(codec, other, record->offset, record->h_before, &h))
             *out_place = PLACE_CONFLICT;
     }
 
@@ -397,7 +397,8 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     target->loose_offset = record->offset;
     target->loose_seq = record->first_seq;
     target->loose_h = record->h_before;
-    if (annal__write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) < 0) /* rule (5) */
+    if (annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) <
+        0) /* rule (5) */
         return annal__fail_errno(err, "write the journal of session '%s'", target->session);
     return ANNAL_OK;
 }
@@ -405,7 +406,7 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
 /* A session that was released since has a whole journal. */
 static bool is_needed(const struct redo *redo, annal_slice session)
 {
-    return redo->late_only ? annal__session_is_late(redo->store, session)
+    return redo->late_only ? annal__failure_is_late(redo->store, session)
                            : annal__held_find(redo->held, session) >= 0;
 }
 
@@ -573,8 +574,8 @@ static annal_status find_loose_end(const struct redo *redo, const struct target 
     struct buf path = {0};
     struct scan scan = {.fd = -1};
     annal_event event;
-    annal_status status = annal__journal_path(redo->store, annal_slice_of(target->session),
-                                              target->codec, &path, err);
+    annal_status status = annal__store_journal_path(redo->store, annal_slice_of(target->session),
+                                                    target->codec, &path, err);
     if (status < 0)
         goto done;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
@@ -711,8 +712,8 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     (void)store->io->drop_cache(store->io->arg, redo->log->fd);
     annal__metrics_add(store, METRIC_RECOVERIES, 1);
     redo->log->steps = &redo->held->header->redo_moved;
-    annal_status status = annal__void_find_groups(redo->log, &out_walk->groups, &out_walk->count,
-                                                  &out_walk->is_void, err);
+    annal_status status = annal__log_void_find_groups(redo->log, &out_walk->groups,
+                                                      &out_walk->count, &out_walk->is_void, err);
     redo->log->steps = NULL;
     out_walk->released = annal__log_released(out_walk->groups, out_walk->count);
     if (status == ANNAL_OK && !held)
@@ -785,8 +786,8 @@ static annal_status check_own(const struct log *log, const struct walk *walk, an
                        log->path);
 }
 
-annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, redo_done_fn done,
-                             void *arg, annal_error *err)
+annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t released,
+                                     redo_done_fn done, void *arg, annal_error *err)
 {
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};

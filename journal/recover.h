@@ -51,7 +51,7 @@ typedef void (*redo_done_fn)(void *arg, struct session *session, const annal_err
  * held, from the groups after the epoch `released`. done is called for each session that the log
  * names.
  */
-annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, redo_done_fn done,
-                             void *arg, annal_error *err);
+annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t released,
+                                     redo_done_fn done, void *arg, annal_error *err);
 
 #endif

@@ -138,7 +138,7 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
 {
     annal_status status = ANNAL_OK;
     uint64_t next = repair->result.last_seq + 1;
-    const annal_draft draft = annal__data_draft(event);
+    const annal_draft draft = annal__json_msgpack_draft(event);
     annal_error reason;
     if (event->seq < next) { /* rule (4) */
         repair->result.doubled++;
@@ -247,7 +247,7 @@ static annal_status open_writer(struct repair *repair, annal_slice to, annal_for
 static annal_status open_history(struct repair *repair, annal_error *err)
 {
     annal_error why = {0};
-    annal_status status = annal__session_lineage_check(repair->store, repair->session, NULL, &why);
+    annal_status status = annal__lineage_check(repair->store, repair->session, NULL, &why);
     if (status == ANNAL_ERR_CORRUPT)
         return annal_cursor_open_at(repair->store, repair->session, 1, 0, 0, &repair->cursor, err);
     if (status == ANNAL_OK)

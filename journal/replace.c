@@ -48,7 +48,7 @@ static annal_status read_tombstone(const annal_store *store, const char *path, s
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? ANNAL_OK
                                                    : annal__fail_errno(err, "open %s", path);
-    ssize_t got = annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
+    ssize_t got = annal__io_read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0)
         status = annal__fail_errno(err, "read %s", path);
     else
@@ -69,7 +69,7 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
     if (tombstone.len == 0)
         return ANNAL_OK;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
-        if (!annal__frame_first(annal__codecs[i], tombstone, &header, &h))
+        if (!annal__codec_first(annal__codecs[i], tombstone, &header, &h))
             continue;
         *out_same = annal__codecs[i] == codec && annal__slice_same(header.session, session) &&
                     memcmp(header.file, file, sizeof header.file) == 0;
@@ -89,7 +89,7 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
     struct buf path = {0}, tombstone = {.limit = FRAME_ENVELOPE_BYTES};
     char text[FILE_ID_TEXT + 1];
     bool found = false;
-    annal__frame_file_id_text(file, text);
+    annal__codec_file_id_text(file, text);
     annal_status status = tombstone_path(store, text, &path, err);
     if (status == ANNAL_OK)
         status = read_tombstone(store, path.ptr, &tombstone, &found, err);
@@ -110,7 +110,7 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
     struct buf path = {0};
     annal_status status = annal__store_path(store, &path, "events", GONE, err);
     if (status == ANNAL_OK)
-        status = annal__make_dir(store->io, path.ptr, err);
+        status = annal__io_make_dir(store->io, path.ptr, err);
     /* Another process may have created it just now, and died before the sync. */
     atomic_store(&store->events_dirty, true);
     if (status == ANNAL_OK)
@@ -118,7 +118,7 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
     if (status == ANNAL_OK)
         status = tombstone_path(store, file, &path, err);
     if (status == ANNAL_OK)
-        status = annal__publish_file(store->io, path.ptr, header.ptr, header.len, err);
+        status = annal__io_publish_file(store->io, path.ptr, header.ptr, header.len, err);
     atomic_store(&store->tombstones, true);
     annal__buf_done(&path);
     return status;
@@ -139,7 +139,7 @@ static annal_status put_record_tombstone(void *arg, const struct record *record,
     if (!annal__slice_same(record->session, scope->session))
         return ANNAL_OK;
     memcpy(header.file, record->file, sizeof header.file);
-    annal__frame_file_id_text(record->file, text);
+    annal__codec_file_id_text(record->file, text);
     annal_status status = annal__codec_of(record->format)->encode_header(&frame, &header, &h);
     if (status < 0)
         status = annal__fail(err, status, "make a tombstone: no memory");
@@ -208,7 +208,7 @@ static annal_status mark_needed(void *arg, const struct record *record, annal_er
     (void)err;
     struct names *names = arg;
     char text[FILE_ID_TEXT + 1];
-    annal__frame_file_id_text(record->file, text);
+    annal__codec_file_id_text(record->file, text);
     for (size_t i = 0; i < names->count; i++)
         names->list[i].needed = names->list[i].needed || strcmp(names->list[i].text, text) == 0;
     return ANNAL_OK;
@@ -225,13 +225,13 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     if (status < 0)
         return annal__fail(err, status, "read %s: no memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
-    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
+    ssize_t got = fd < 0 ? -1 : annal__io_read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0)
         status = annal__fail_errno(err, "read %s", path);
     if (fd >= 0)
         io->close(io->arg, fd);
     annal_slice bytes = {out->ptr, got > 0 ? (size_t)got : 0};
-    if (annal__frame_first(codec, bytes, out_header, &h))
+    if (annal__codec_first(codec, bytes, out_header, &h))
         out->len = codec->measure(bytes, 0, true);
     return status;
 }
@@ -240,7 +240,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
 static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
                       struct buf *path, struct buf *frame, struct frame_header *out_header)
 {
-    return annal__journal_path(store, session, codec, path, NULL) == ANNAL_OK &&
+    return annal__store_journal_path(store, session, codec, path, NULL) == ANNAL_OK &&
            read_header(store, path->ptr, codec, frame, out_header, NULL) == ANNAL_OK &&
            frame->len > 0;
 }
@@ -257,7 +257,7 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
     struct buf path = {0};
     struct journal_tail tail;
     const struct io *io = store->io;
-    annal_status status = annal__journal_path(store, session, codec, &path, NULL);
+    annal_status status = annal__store_journal_path(store, session, codec, &path, NULL);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
     if (fd >= 0) {
         status = annal__scan_tail(io, fd, codec, &tail, NULL);
@@ -286,7 +286,7 @@ static void settle_pair(annal_store *store, annal_slice session)
         all = all && last_seq_at(store, session, annal__codecs[i], &last[i]) &&
               last[i] <= last[0] &&
               header_at(store, session, annal__codecs[i], &path, &frames[i], &headers[i]) &&
-              annal__frame_check_owner(&headers[i], session, NULL) == ANNAL_OK;
+              annal__codec_check_owner(&headers[i], session, NULL) == ANNAL_OK;
     }
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
         (void)store->io->unlink(store->io->arg, path.ptr); /* the second's */
@@ -322,7 +322,7 @@ void annal__replace_sweep(annal_store *store)
     struct names tombstones, unfinished = {0};
     list_names(store, GONE, "", &tombstones);
     bool locked = tombstones.count > 0 &&
-                  annal__file_lock_try(store, &store->structure_lock, NULL) == ANNAL_OK;
+                  annal__filelock_try(store, &store->structure_lock, NULL) == ANNAL_OK;
     if (!locked)
         goto done;
     list_names(store, "", ".new-", &unfinished);
@@ -344,7 +344,7 @@ void annal__replace_sweep(annal_store *store)
 
 done:
     if (locked)
-        annal__file_lock_drop(store, &store->structure_lock);
+        annal__filelock_drop(store, &store->structure_lock);
     annal__free(tombstones.list);
     annal__free(unfinished.list);
 }
@@ -366,8 +366,8 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
 }
 
 /* Waits up to the store's limit for the process that holds one of the two. */
-annal_status annal__change_claim(struct change *change, annal_store *store, annal_slice id,
-                                 bool sound, annal_error *err)
+annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
+                                  bool sound, annal_error *err)
 {
     *change = (struct change){.store = store, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
     annal_status status = annal__store_check_writable(store, err);
@@ -384,14 +384,15 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
     change->deadline_us = annal__store_deadline(store);
     int64_t pause_us = RETRY_US;
     for (;;) {
-        status = annal__file_lock_take(store, &store->structure_lock, change->deadline_us, 0, err);
+        status = annal__filelock_take(store, &store->structure_lock, change->deadline_us, 0, err);
         if (status == ANNAL_OK) {
             status = seize(change, sound, err);
             if (status == ANNAL_OK)
                 return ANNAL_OK;
-            annal__file_lock_drop(store, &store->structure_lock);
+            annal__filelock_drop(store, &store->structure_lock);
         }
-        int64_t left_us = annal__store_may_wait(store, change->deadline_us - annal__now_us(store));
+        int64_t left_us =
+            annal__store_may_wait(store, change->deadline_us - annal__store_now_us(store));
         if (status != ANNAL_ERR_BUSY || left_us <= 0) {
             change->session = NULL;
             return status;
@@ -402,14 +403,14 @@ annal_status annal__change_claim(struct change *change, annal_store *store, anna
 }
 
 /* Rule (1). */
-annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
-                                 bool sound, annal_error *err)
+annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
+                                  bool sound, annal_error *err)
 {
-    annal_status status = annal__change_claim(change, store, id, sound, err);
+    annal_status status = annal__replace_claim(change, store, id, sound, err);
     return status == ANNAL_OK ? annal_checkpoint(store, err) : status;
 }
 
-void annal__change_end(struct change *change)
+void annal__replace_end(struct change *change)
 {
     struct session *session = change->session;
     annal__buf_done(&change->frame);
@@ -420,7 +421,7 @@ void annal__change_end(struct change *change)
     session->changed = atomic_fetch_add(&change->store->changes, 1) + 1; /* tasks look at it */
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);
-    annal__file_lock_drop(change->store, &change->store->structure_lock);
+    annal__filelock_drop(change->store, &change->store->structure_lock);
     annal__wakeup_announce_all(change->store);
     annal__keeper_wake(change->store);
 }
@@ -441,7 +442,8 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     struct buf line = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {0};
     const struct codec *codec = NULL;
-    annal_status status = annal__journal_find(search->store, other, &path, &codec, search->err);
+    annal_status status =
+        annal__store_journal_find(search->store, other, &path, &codec, search->err);
     if (status == ANNAL_OK && codec != NULL)
         status = read_header(search->store, path.ptr, codec, &line, &header, search->err);
     if (status == ANNAL_OK && line.len > 0 && annal__slice_same(header.fork, search->session))
@@ -458,7 +460,7 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
     annal_slice id = annal__session_id(change->session);
-    annal_status status = annal__journal_find(store, id, &change->path, &change->codec, err);
+    annal_status status = annal__store_journal_find(store, id, &change->path, &change->codec, err);
     if (status == ANNAL_OK && change->codec == NULL)
         status =
             annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s'", change->session->id);
@@ -467,12 +469,12 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
                              &change->header, err);
     /* A copy of another session's journal: its header does not describe this session. */
     if (status == ANNAL_OK && change->frame.len > 0 &&
-        annal__frame_check_owner(&change->header, id, NULL) < 0)
+        annal__codec_check_owner(&change->header, id, NULL) < 0)
         annal__buf_clear(&change->frame);
     return status;
 }
 
-annal_status annal__change_examine(struct change *change, annal_error *err)
+annal_status annal__replace_examine(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
     annal_slice id = annal__session_id(change->session);
@@ -481,7 +483,7 @@ annal_status annal__change_examine(struct change *change, annal_error *err)
     if (status < 0)
         return status;
     struct fork_search search = {store, id, err};
-    status = annal__store_list(store, refuse_fork, &search, err);
+    status = annal__session_list_read(store, refuse_fork, &search, err);
     if (status < 0)
         return status;
     /* Damage does not prevent deletion: then less is known about what is deleted. */
@@ -494,12 +496,12 @@ annal_status annal__change_examine(struct change *change, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__change_put_tombstone(struct change *change, annal_error *err)
+annal_status annal__replace_put_tombstone(struct change *change, annal_error *err)
 {
     char file[FILE_ID_TEXT + 1];
     if (change->frame.len > 0) {
         annal_error failure = {0};
-        annal__frame_file_id_text(change->header.file, file);
+        annal__codec_file_id_text(change->header.file, file);
         annal_status status =
             put_tombstone(change->store, file, annal__buf_slice(&change->frame), &failure);
         /* On a full disk: a tombstone is needed only while a log names the journal. */
@@ -524,7 +526,7 @@ annal_status annal__change_put_tombstone(struct change *change, annal_error *err
 static annal_status remove_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
-    annal_status status = annal__change_put_tombstone(change, err);
+    annal_status status = annal__replace_put_tombstone(change, err);
     if (status < 0)
         return status;
     if (store->io->unlink(store->io->arg, change->path.ptr) < 0)
@@ -566,9 +568,9 @@ static void remove_unfinished(annal_store *store)
 static annal_status delete_files(struct change *change, annal_store *store, annal_slice session,
                                  annal_session_info *out_info, annal_error *err)
 {
-    annal_status status = annal__change_begin(change, store, session, false, err);
+    annal_status status = annal__replace_begin(change, store, session, false, err);
     if (status == ANNAL_OK)
-        status = annal__change_examine(change, err);
+        status = annal__replace_examine(change, err);
     /* Before the journal: if it fails, there is still something to delete. */
     if (status == ANNAL_OK)
         status = annal__torn_forget(store, session, err);
@@ -579,25 +581,25 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     if (status == ANNAL_OK)
         status = delete_journal(change, err);
     /* An interrupted conversion may have left a second one. */
-    while (status == ANNAL_OK && annal__journal_is_double(store, session, NULL)) {
+    while (status == ANNAL_OK && annal__store_journal_is_double(store, session, NULL)) {
         status = look_at_journal(change, err);
         if (status == ANNAL_OK)
             status = delete_journal(change, err);
     }
     if (status == ANNAL_OK && out_info != NULL)
         *out_info = change->info;
-    annal__change_end(change);
+    annal__replace_end(change);
     return status;
 }
 
-annal_status annal__session_delete_unwiped(annal_store *store, annal_slice session,
+annal_status annal__replace_delete_unwiped(annal_store *store, annal_slice session,
                                            annal_session_info *out_info, annal_error *err)
 {
     struct change change;
     return delete_files(&change, store, session, out_info, err);
 }
 
-annal_status annal__logs_wipe(annal_store *store, annal_error *err)
+annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)
@@ -605,7 +607,7 @@ annal_status annal__logs_wipe(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal__session_delete(annal_store *store, annal_slice session,
+annal_status annal__replace_delete(annal_store *store, annal_slice session,
                                    annal_session_info *out_info, annal_error *err)
 {
     struct change change;

@@ -63,26 +63,26 @@ struct change {
 
 /*
  * Take locks/structure and the session, which need not exist. With sound, the end of the journal
- * must be sound, if there is a journal. Call annal__change_end() in any case.
+ * must be sound, if there is a journal. Call annal__replace_end() in any case.
  */
-annal_status annal__change_claim(struct change *change, annal_store *store, annal_slice id,
-                                 bool sound, annal_error *err);
+annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
+                                  bool sound, annal_error *err);
 
 /*
  * Rule (1). With sound, the end of the journal must be sound. Waits up to the store's limit for the
- * process that holds the lock or the session. Call annal__change_end() in any case.
+ * process that holds the lock or the session. Call annal__replace_end() in any case.
  */
-annal_status annal__change_begin(struct change *change, annal_store *store, annal_slice id,
-                                 bool sound, annal_error *err);
+annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
+                                  bool sound, annal_error *err);
 
 /* Look at the journal that is to be removed. ANNAL_ERR_NOTFOUND; ANNAL_ERR_CONFLICT if a fork needs
  * it. */
-annal_status annal__change_examine(struct change *change, annal_error *err);
+annal_status annal__replace_examine(struct change *change, annal_error *err);
 
 /* Rule (2). */
-annal_status annal__change_put_tombstone(struct change *change, annal_error *err);
+annal_status annal__replace_put_tombstone(struct change *change, annal_error *err);
 
 /* Release everything. */
-void annal__change_end(struct change *change);
+void annal__replace_end(struct change *change);
 
 #endif

@@ -87,8 +87,8 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
     if (status < 0)
         return annal__fail(err, status, "read a journal: no memory for a frame of %zu bytes",
                            scan->window.len);
-    ssize_t got = annal__read_full(scan->io, scan->fd, scan->window.ptr + scan->window.len, want,
-                                   scan->window_offset + scan->window.len);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, scan->window.ptr + scan->window.len, want,
+                                      scan->window_offset + scan->window.len);
     if (got < 0)
         return annal__fail_errno(err, "read a journal at byte %llu",
                                  (unsigned long long)scan->window_offset + scan->window.len);
@@ -140,7 +140,7 @@ annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint
     annal_slice trailer = {bytes, scan->codec->trailer_bytes};
     if (offset < trailer.len)
         return ANNAL_END;
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, trailer.len, offset - trailer.len);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, trailer.len, offset - trailer.len);
     if (got < 0)
         return annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
     bool there = got == (ssize_t)trailer.len && scan->codec->ends(trailer) &&
@@ -152,7 +152,7 @@ annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint
 static bool proves(const struct scan *scan, annal_slice frame, uint64_t offset, uint64_t h_before,
                    uint64_t *out_h)
 {
-    return annal__frame_proves(scan->codec, frame, offset, h_before, out_h);
+    return annal__codec_proves(scan->codec, frame, offset, h_before, out_h);
 }
 
 /* ---- Damage ---- */
@@ -193,7 +193,7 @@ static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
     annal_event event;
     struct frame_header header;
     if (!(scan->offset == 0 ? scan->codec->parse_header(joined, &header)
-                            : annal__frame_event(scan->codec, joined, &event, NULL)))
+                            : annal__codec_event(scan->codec, joined, &event, NULL)))
         return false;
     *out_h = scan->codec->hash(joined, scan->offset, scan->h);
     return true;
@@ -226,7 +226,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
             scan->resume = end;
             scan->resume_h = written_h;
             annal_event event;
-            scan->resume_seq = annal__frame_event(scan->codec, next, &event, NULL) ? event.seq : 0;
+            scan->resume_seq = annal__codec_event(scan->codec, next, &event, NULL) ? event.seq : 0;
             return ANNAL_OK;
         }
         has_written = scan->codec->trailer(next, &written_h);
@@ -253,7 +253,7 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     annal_event event;
     struct frame_header header;
     bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
-                                 : annal__frame_event(scan->codec, frame, &event, NULL);
+                                 : annal__codec_event(scan->codec, frame, &event, NULL);
     report(scan, length, lost,
            whole ? "the hash of this event is wrong, or the event before it was changed"
                  : "these bytes are not an event");
@@ -277,11 +277,11 @@ static annal_status read_version(const struct scan *scan, uint32_t *out_version,
     char bytes[FRAME_ENVELOPE_BYTES];
     struct frame_header header;
     uint64_t h;
-    ssize_t got = annal__read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
     if (got < 0)
         return annal__fail_errno(err, "read the header of a journal");
     bool is_header =
-        annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h);
+        annal__codec_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h);
     *out_version = is_header ? header.version : FRAME_VERSION;
     return ANNAL_OK;
 }
@@ -327,7 +327,7 @@ static annal_status goes_on(struct scan *scan, size_t length, uint64_t seq, uint
     annal_status status = annal__scan_frame(scan, end, scan->offset, &next, err);
     *out_goes_on = status == ANNAL_END ||
                    (status == ANNAL_OK && proves(scan, next, end, h, &next_h) &&
-                    annal__frame_event(scan->codec, next, &event, NULL) && event.seq == seq + 1);
+                    annal__codec_event(scan->codec, next, &event, NULL) && event.seq == seq + 1);
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -354,7 +354,7 @@ static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
 {
     const char *fault;
     annal_event event;
-    if (!annal__frame_event(scan->codec, frame, &event, &fault))
+    if (!annal__codec_event(scan->codec, frame, &event, &fault))
         return refuse(scan, frame, h, fault, err);
     if (event.seq != scan->next_seq && scan->next_seq > 0 && !scan->loose)
         return other_seq(scan, frame.len, event.seq, h, err);
@@ -429,7 +429,7 @@ static bool last_proven(const struct codec *codec, annal_slice bytes, uint64_t f
     uint64_t h_before = 0;
     bool first = start == 0 && from == 0;
     return (first || codec->trailer((annal_slice){bytes.ptr, start}, &h_before)) &&
-           annal__frame_proves(codec, *out_frame, from + start, h_before, out_h);
+           annal__codec_proves(codec, *out_frame, from + start, h_before, out_h);
 }
 
 /* Whether an event follows the last frame of these bytes, as far as they show it. */
@@ -444,7 +444,7 @@ static bool follows(const struct codec *codec, annal_slice before, uint64_t from
         return true;
     if (from == 0 && frame.ptr == before.ptr && tail->has_header)
         return event->seq == tail->header.fork_seq + 1;
-    return annal__frame_event(codec, frame, &last, NULL) && event->seq == last.seq + 1;
+    return annal__codec_event(codec, frame, &last, NULL) && event->seq == last.seq + 1;
 }
 
 /* Find the last proven frame in bytes [from, size) of the file, which are in buf. *out_plain: its
@@ -464,7 +464,7 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
     annal_event event;
     size_t start = (size_t)(frame.ptr - bytes.ptr);
     bool first = start == 0 && from == 0;
-    if (annal__frame_event(codec, frame, &event, NULL)) {
+    if (annal__codec_event(codec, frame, &event, NULL)) {
         tail->seq = event.seq;
         tail->ts_us = event.ts_us;
         *out_plain = first || follows(codec, (annal_slice){bytes.ptr, start}, from, tail, &event);
@@ -514,7 +514,7 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     if (status < 0)
         return annal__fail(err, status, "read the end of a journal: %llu bytes do not fit",
                            (unsigned long long)(to - from));
-    ssize_t got = annal__read_full(io, fd, buf->ptr, (size_t)(to - from), from);
+    ssize_t got = annal__io_read_full(io, fd, buf->ptr, (size_t)(to - from), from);
     if (got < 0)
         return annal__fail_errno(err, "read the end of a journal");
     buf->len = (size_t)got;
@@ -576,7 +576,7 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
     if (status < 0)
         goto done;
     uint64_t h;
-    tail.has_header = annal__frame_first(codec, annal__buf_slice(&buf), &tail.header, &h);
+    tail.has_header = annal__codec_first(codec, annal__buf_slice(&buf), &tail.header, &h);
     if (tail.header.session.len > 0 && tail.header.session.len < sizeof tail.session)
         memcpy(tail.session, tail.header.session.ptr, tail.header.session.len);
     if (tail.header.fork.len > 0 && tail.header.fork.len < sizeof tail.fork)

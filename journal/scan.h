@@ -93,7 +93,7 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
 #define SCAN_HOLD_BYTES ((size_t)256 << 10) /* of a frame; longer ones are long */
 
 /* Move to event seq; without proof there, to the first event. */
-annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
+annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err);
 
 /* For seek.c: set the position as annal__scan_set() does, but keep what was read; read the frame at
  * offset, keeping bytes from `keep` on in memory. */

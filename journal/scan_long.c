@@ -41,8 +41,8 @@ static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_
     annal__hash_add(hash, head.ptr, head.len - trailer);
     memcpy(piece, head.ptr + head.len - trailer, trailer);
     for (uint64_t seen = head.len; seen <= FRAME_BYTES_MAX;) {
-        ssize_t got =
-            annal__read_full(scan->io, scan->fd, piece + trailer, PIECE_BYTES, scan->offset + seen);
+        ssize_t got = annal__io_read_full(scan->io, scan->fd, piece + trailer, PIECE_BYTES,
+                                          scan->offset + seen);
         if (got < 0)
             return annal__fail_errno(err, "read a journal at byte %llu",
                                      (unsigned long long)(scan->offset + seen));
@@ -108,7 +108,7 @@ static annal_status pass_header(struct scan *scan, annal_error *err)
     struct frame_header header;
     uint64_t h;
     annal_status status = annal__scan_frame(scan, 0, 0, &frame, err);
-    if (status == ANNAL_OK && annal__frame_proves(scan->codec, frame, 0, 0, &h) &&
+    if (status == ANNAL_OK && annal__codec_proves(scan->codec, frame, 0, 0, &h) &&
         scan->codec->parse_header(frame, &header))
         annal__scan_stand(scan, header.fork_seq + 1, frame.len, h);
     return status < 0 ? status : ANNAL_OK;
@@ -164,7 +164,7 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
     if (status < 0)
         return annal__fail(err, status, "read a journal: no memory");
     for (status = ANNAL_END; status == ANNAL_END;) {
-        ssize_t got = annal__read_full(scan->io, scan->fd, piece.ptr, PIECE_BYTES, offset);
+        ssize_t got = annal__io_read_full(scan->io, scan->fd, piece.ptr, PIECE_BYTES, offset);
         if (got < 0)
             status =
                 annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);

@@ -56,8 +56,8 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
             return annal__scan_look(scan, start, out_event, err);
         rest.ptr = frame.ptr - rest.len;
         if (status == ANNAL_OK && scan->codec->trailer(rest, &h_before) &&
-            annal__frame_proves(scan->codec, frame, start, h_before, &h) &&
-            annal__frame_event(scan->codec, frame, out_event, NULL)) {
+            annal__codec_proves(scan->codec, frame, start, h_before, &h) &&
+            annal__codec_event(scan->codec, frame, out_event, NULL)) {
             out_event->offset = start;
             if (scan->table != NULL)
                 annal__seek_table_note(scan->table, out_event->seq, start);
@@ -144,8 +144,8 @@ static annal_status stand(struct scan *scan, const struct seek_place *place, ann
         return status;
     annal_slice before = {frame.ptr - trailer, trailer};
     if (!scan->codec->ends(before) || !scan->codec->trailer(before, &h_before) ||
-        !annal__frame_proves(scan->codec, frame, place->offset, h_before, &h) ||
-        !annal__frame_event(scan->codec, frame, &event, NULL) || event.seq != place->seq)
+        !annal__codec_proves(scan->codec, frame, place->offset, h_before, &h) ||
+        !annal__codec_event(scan->codec, frame, &event, NULL) || event.seq != place->seq)
         return ANNAL_END;
     annal__scan_stand(scan, place->seq, place->offset, h_before);
     return ANNAL_OK;
@@ -178,7 +178,7 @@ static annal_status seek_between(struct scan *scan, uint64_t seq, struct seek_pl
     return status == ANNAL_OK ? stand(scan, &low, err) : status;
 }
 
-annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
+annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err)
 {
     struct stat file;
     annal__scan_set(scan, scan->first_seq, 0, 0);

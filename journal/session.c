@@ -44,7 +44,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     if (session == NULL)
         return NULL;
     /* The suffix of the first codec is the longest. */
-    if (annal__journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
+    if (annal__store_journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
     memcpy(session->id, id.ptr, id.len);
@@ -54,7 +54,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
     if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
-        annal__cond_init(&session->moved) != 0) {
+        annal__thread_cond_init(&session->moved) != 0) {
         annal__free(session->path);
         annal__free(session);
         return NULL;
@@ -162,7 +162,7 @@ static annal_status make_room(annal_store *store, const struct session *keep, an
     static const int64_t ages_us[] = {1000000, 0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < 2 && status == ANNAL_OK && !has_room(store); i++) {
-        struct eviction eviction = {store, keep, annal__now_us(store) - ages_us[i]};
+        struct eviction eviction = {store, keep, annal__store_now_us(store) - ages_us[i]};
         status = annal__session_each(store, evict, &eviction, err);
     }
     return status;
@@ -212,9 +212,9 @@ static void set_codec(struct session *session, const struct codec *codec)
     session->codec = codec;
 }
 
-annal_status annal__header_new(const annal_store *store, annal_slice session,
-                               const struct codec *codec, struct frame_header *out,
-                               struct buf *frame, uint64_t *out_h, annal_error *err)
+annal_status annal__session_header_new(const annal_store *store, annal_slice session,
+                                       const struct codec *codec, struct frame_header *out,
+                                       struct buf *frame, uint64_t *out_h, annal_error *err)
 {
     *out = (struct frame_header){.session = session,
                                  .created_us = store->clock->wall_us(store->clock->arg)};
@@ -235,8 +235,8 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
     struct frame_header header;
     struct buf frame = {.limit = session->header.limit};
     uint64_t h = 0;
-    annal_status status =
-        annal__header_new(store, annal__session_id(session), codec, &header, &frame, &h, err);
+    annal_status status = annal__session_header_new(store, annal__session_id(session), codec,
+                                                    &header, &frame, &h, err);
     if (status < 0) {
         annal__buf_done(&frame);
         return status;
@@ -299,7 +299,7 @@ static annal_status continue_journal(annal_store *store, struct session *session
     }
     tail.header.session = annal_slice_of(tail.session);
     if (tail.has_header)
-        status = annal__frame_check_owner(&tail.header, annal__session_id(session), err);
+        status = annal__codec_check_owner(&tail.header, annal__session_id(session), err);
     if (status < 0)
         return status;
     if (tail.has_header && tail.header.version > FRAME_VERSION)
@@ -343,15 +343,15 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     struct buf path = {0};
     const struct codec *codec = NULL;
     annal_slice id = annal__session_id(session);
-    annal_status status = annal__journal_find(store, id, &path, &codec, err);
+    annal_status status = annal__store_journal_find(store, id, &path, &codec, err);
     annal__buf_done(&path);
     if (status < 0)
         return status;
     set_codec(session, codec == NULL ? store->codec : codec);
-    if (codec == NULL || !annal__journal_is_double(store, id, codec))
+    if (codec == NULL || !annal__store_journal_is_double(store, id, codec))
         return ANNAL_OK;
     annal__replace_sweep(store); /* a conversion was interrupted between its two names */
-    if (annal__journal_is_double(store, id, codec))
+    if (annal__store_journal_is_double(store, id, codec))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' has two journals, one in each format: it stays readable "
                            "but accepts no more events; move the wrong journal out of the store",
@@ -399,11 +399,11 @@ static annal_status refuse_taken(annal_store *store, const struct session *sessi
 {
     char name[HOLDER_BYTES];
     uint32_t pid = 0;
-    if (annal__session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
+    if (annal__log_session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
         pid != 0 && pid != (uint32_t)store->pid)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%s' is in use by %s, and another thread waits for it",
-                           session->id, annal__holder_name(pid, name));
+                           session->id, annal__lock_holder_name(pid, name));
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "session '%s' is being taken or given back by another thread, which did "
                        "not end in time",
@@ -421,7 +421,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
         return ANNAL_OK;
 
     session->state = SESSION_BUSY;
-    int64_t yield_us = session->yield_until_us - annal__now_us(store);
+    int64_t yield_us = session->yield_until_us - annal__store_now_us(store);
     pthread_mutex_unlock(&session->lock);
     if (yield_us > 0) {
         _Atomic uint32_t never = 0;
@@ -503,8 +503,8 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
         pthread_mutex_lock(&session->lock);
         wait_unused(session);
     }
-    while (status == ANNAL_OK && !session->refused && annal__loose_has_mark(store, session))
-        status = annal__loose_end(store, session, err);
+    while (status == ANNAL_OK && !session->refused && annal__level_os_has_mark(store, session))
+        status = annal__level_os_end(store, session, err);
     if (status == ANNAL_OK)
         status = settle(store, session, err);
     if (status < 0) {
@@ -523,7 +523,7 @@ annal_status annal__session_release(annal_store *store, struct session *session,
         return status;
     struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
     if (atomic_load(&entry->word) == HELD_WANTED)
-        session->yield_until_us = annal__now_us(store) + YIELD_US;
+        session->yield_until_us = annal__store_now_us(store) + YIELD_US;
     annal__session_let_go(store, session);
     return ANNAL_OK;
 }
@@ -609,7 +609,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     if (!late && session->dirty && session->fd >= 0 &&
         annal__store_fdatasync(store, session->fd) < 0) {
         annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
-        annal__session_set_late(store, session, LATE_SYNC, &failure);
+        annal__failure_set_late(store, session, LATE_SYNC, &failure);
         late = true;
     }
     if (late) {
@@ -642,8 +642,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
         return status;
     session->exists = true;
     session->dirty = false;
-    if (session->loose.len > 0 && (annal__write_all(store->io, session->fd, session->loose.ptr,
-                                                    session->loose.len, session->logged) < 0 ||
+    if (session->loose.len > 0 && (annal__io_write_all(store->io, session->fd, session->loose.ptr,
+                                                       session->loose.len, session->logged) < 0 ||
                                    annal__store_fdatasync(store, session->fd) < 0))
         return annal__fail_errno(err, "write the journal of session '%s' again", session->id);
     return ANNAL_OK;
@@ -712,11 +712,11 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
         return status;
     if (!session->dirty)
         session->written_back = offset / PAGE_BYTES * PAGE_BYTES;
-    if (annal__write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
+    if (annal__io_write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "write the journal of session '%s'", session->id);
     session->exists = true;
     session->dirty = true;
-    session->used_us = annal__now_us(store);
+    session->used_us = annal__store_now_us(store);
     session->changed = atomic_fetch_add(&store->changes, 1) + 1;
     annal__metrics_add(store, METRIC_JOURNAL_BYTES, bytes.len);
     return ANNAL_OK;

@@ -193,30 +193,31 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 bool annal__session_forget(annal_store *store, struct session *session);
 
 /* The path of a session's journal in one format. */
-annal_status annal__journal_path(const annal_store *store, annal_slice session,
-                                 const struct codec *codec, struct buf *out, annal_error *err);
+annal_status annal__store_journal_path(const annal_store *store, annal_slice session,
+                                       const struct codec *codec, struct buf *out,
+                                       annal_error *err);
 
 /*
  * The journal of a session: its path, and the codec of its format. If it has no journal: the path
  * that it would have in the default format, and *out_codec is NULL. A file of 0 bytes counts only
  * without another journal.
  */
-annal_status annal__journal_find(const annal_store *store, annal_slice session,
-                                 struct buf *out_path, const struct codec **out_codec,
-                                 annal_error *err);
+annal_status annal__store_journal_find(const annal_store *store, annal_slice session,
+                                       struct buf *out_path, const struct codec **out_codec,
+                                       annal_error *err);
 
 /* As above, and open it for reading. ANNAL_ERR_NOTFOUND if it does not exist. */
-annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
-                                 const struct codec **out_codec, annal_error *err);
+annal_status annal__store_journal_open(const annal_store *store, annal_slice session, int *out_fd,
+                                       const struct codec **out_codec, annal_error *err);
 
 /* Whether the session also has a journal in a different format. */
-bool annal__journal_is_double(const annal_store *store, annal_slice session,
-                              const struct codec *codec);
+bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
+                                    const struct codec *codec);
 
 /* The header of a journal that begins now, with a random id, and its frame and hash. */
-annal_status annal__header_new(const annal_store *store, annal_slice session,
-                               const struct codec *codec, struct frame_header *out,
-                               struct buf *frame, uint64_t *out_h, annal_error *err);
+annal_status annal__session_header_new(const annal_store *store, annal_slice session,
+                                       const struct codec *codec, struct frame_header *out,
+                                       struct buf *frame, uint64_t *out_h, annal_error *err);
 
 /* Begin a journal in this format. The session has no journal, and the log has no record of it. Lock
  * held. */

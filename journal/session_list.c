@@ -20,7 +20,7 @@ const char *annal_store_path(const annal_store *store)
     return store->path;
 }
 
-bool annal__store_is_read_only(const annal_store *store)
+bool annal__session_list_is_read_only(const annal_store *store)
 {
     return store->read_only;
 }
@@ -185,7 +185,7 @@ static bool is_next_right(const struct look *look, size_t i)
     annal_slice session = session_at(names, &names->list[i]);
     bool right = i + 1 < names->count &&
                  annal__slice_same(session_at(names, &names->list[i + 1]), session) &&
-                 annal__journal_find(look->store, session, &path, &codec, NULL) == ANNAL_OK &&
+                 annal__store_journal_find(look->store, session, &path, &codec, NULL) == ANNAL_OK &&
                  codec == names->list[i + 1].codec;
     annal__buf_done(&path);
     return right;
@@ -219,7 +219,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
             continue;
         last = name;
         if (names->is_reporting && name->denied)
-            (void)annal__store_is_stray(look->store, session); /* which names it */
+            (void)annal__stray_is(look->store, session); /* which names it */
         status = fn(arg, session, name->bytes);
     }
     return status;
@@ -267,7 +267,8 @@ annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void 
     return list_sessions(store, true, fn, arg, err);
 }
 
-annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg, annal_error *err)
+annal_status annal__session_list_read(annal_store *store, annal_session_fn fn, void *arg,
+                                      annal_error *err)
 {
     return list_sessions(store, false, fn, arg, err);
 }
@@ -282,7 +283,7 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__journal_open(store, session, &fd, &codec, err);
+        status = annal__store_journal_open(store, session, &fd, &codec, err);
     if (status < 0)
         return status;
     status = annal__scan_tail(store->io, fd, codec, &tail, err);
@@ -291,7 +292,7 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
         goto done;
     }
     tail.header.session = annal_slice_of(tail.session);
-    status = tail.has_header ? annal__frame_check_owner(&tail.header, session, err) : ANNAL_OK;
+    status = tail.has_header ? annal__codec_check_owner(&tail.header, session, err) : ANNAL_OK;
     if (status < 0)
         goto done;
     annal_session_info info = {.format = codec->format,
@@ -303,10 +304,10 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
                                .torn = tail.state == TAIL_TORN};
     memcpy(info.session, session.ptr, session.len);
     if (tail.has_header) {
-        annal__frame_file_id_text(tail.header.file, info.file);
+        annal__codec_file_id_text(tail.header.file, info.file);
         info.created_us = tail.header.created_us;
         if (tail.header.is_replacement)
-            annal__frame_file_id_text(tail.header.replaces, info.replaces);
+            annal__codec_file_id_text(tail.header.replaces, info.replaces);
     }
     memcpy(info.fork_session, tail.fork, sizeof info.fork_session);
     info.fork_seq = tail.header.fork_seq;
@@ -338,7 +339,8 @@ static annal_status visit_changed(void *arg, struct session *session, annal_erro
                                                                                   : ANNAL_OK;
 }
 
-uint64_t annal__store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg)
+uint64_t annal__session_list_changed(annal_store *store, uint64_t since, annal_session_fn fn,
+                                     void *arg)
 {
     uint64_t now = atomic_load(&store->changes);
     if (now == since)

@@ -86,7 +86,7 @@ uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
     uint32_t pid = 0;
     if (annal__slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
         store->io->stat(store->io->arg, path.ptr, &file) == 0)
-        pid = annal__holder_of(&file, false);
+        pid = annal__lock_holder_of(&file, false);
     annal__buf_done(&path);
     return pid;
 }
@@ -205,15 +205,15 @@ static bool is_empty(const struct other *other)
 /* Waits until the deadline (monotonic). */
 static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
-    return annal__file_lock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
+    return annal__filelock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
 }
 
 /* As take_claim(), but not longer than the store may wait: for work that the next process can do as
  * well. */
 static annal_status take_claim_if_idle(annal_store *store)
 {
-    int64_t deadline_us = annal__now_us(store) + CLAIM_LEAST_US;
-    return annal__file_lock_take(store, &store->claim_lock, deadline_us, 0, NULL);
+    int64_t deadline_us = annal__store_now_us(store) + CLAIM_LEAST_US;
+    return annal__filelock_take(store, &store->claim_lock, deadline_us, 0, NULL);
 }
 
 /*
@@ -232,17 +232,17 @@ static annal_status discard(annal_store *store, const struct other *other, annal
         status = annal__fail_errno(err, "remove %s", other->log.path);
     else
         store->io->unlink(store->io->arg, list.ptr);
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = annal__sync_dir(store->io, path.ptr, err);
+        status = annal__io_sync_dir(store->io, path.ptr, err);
     if (status < 0 ||
         take_claim_if_idle(store) < 0) /* the process that takes the number removes the void, too */
         goto done;
     if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
-        annal__void_remove(&other->log);
-    annal__file_lock_drop(store, &store->claim_lock);
+        annal__log_void_remove(&other->log);
+    annal__filelock_drop(store, &store->claim_lock);
 
 done:
     annal__buf_done(&list);
@@ -261,7 +261,7 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     struct buf path = {0};
     bool alone = !other->bound || atomic_load(&other->held.header->alone) != 0;
     annal_status status =
-        alone ? annal__file_lock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
+        alone ? annal__filelock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
     if (status < 0)
         return status;
     /*
@@ -281,7 +281,7 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     if (status == ANNAL_OK && is_void)
         status = discard(store, other, err);
     if (alone)
-        annal__file_lock_drop(store, &store->recovery_lock);
+        annal__filelock_drop(store, &store->recovery_lock);
     annal__buf_done(&path);
     return status;
 }
@@ -309,7 +309,7 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
         store->io->unlink(store->io->arg, path.ptr);
     if (ours)
         store->io->unlink(store->io->arg, log->path);
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
     annal__buf_done(&path);
 }
 
@@ -409,10 +409,10 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
     int64_t deadline_us = annal__store_deadline(store);
-    int64_t quiet_since_us = annal__now_us(store);
+    int64_t quiet_since_us = annal__store_now_us(store);
     while (list->count > 0) {
         uint64_t now_moved;
-        int64_t now_us = annal__now_us(store);
+        int64_t now_us = annal__store_now_us(store);
         if (annal__store_may_wait(store, deadline_us - now_us) <= 0 ||
             now_us - quiet_since_us >= REDO_QUIET_US)
             return;
@@ -420,7 +420,7 @@ static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t
         size_t count = list->count;
         recover_listed(store, list, &now_moved);
         if (now_moved != moved || list->count != count)
-            quiet_since_us = annal__now_us(store);
+            quiet_since_us = annal__store_now_us(store);
         moved = now_moved;
     }
 }
@@ -431,7 +431,7 @@ annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, ann
     uint64_t moved;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", store->path);
-    annal_status status = annal__file_lock_reach(store, &store->recovery_lock, err);
+    annal_status status = annal__filelock_reach(store, &store->recovery_lock, err);
     if (status == ANNAL_OK)
         status = remove_leftovers(store, err);
     if (status == ANNAL_OK)
@@ -479,7 +479,7 @@ static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, a
     struct buf bytes = {0};
     size_t count = 0;
     bool is_void;
-    annal_status status = annal__void_find_groups(log, &groups, &count, &is_void, err);
+    annal_status status = annal__log_void_find_groups(log, &groups, &count, &is_void, err);
     uint64_t released = status == ANNAL_OK ? annal__log_released(groups, count) : 0;
     for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
         if (groups[i].epoch <= released || groups[i].records == 0)
@@ -672,7 +672,7 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
         status = publish_and_adopt(store, fresh, err);
         *out_found = FOUND_FRESH;
     }
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
     return status;
 }
 
@@ -688,7 +688,7 @@ static annal_status sync_name(annal_store *store, const struct held *held, annal
         return ANNAL_OK;
     annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = annal__sync_dir(store->io, path.ptr, err);
+        status = annal__io_sync_dir(store->io, path.ptr, err);
     if (status == ANNAL_OK)
         atomic_store(&held->header->named, 1);
     annal__buf_done(&path);
@@ -719,7 +719,7 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
         }
     }
     if (status == ANNAL_OK)
-        annal__void_remove(&store->slot.log); /* left by an earlier log with this number */
+        annal__log_void_remove(&store->slot.log); /* left by an earlier log with this number */
     return status;
 }
 
@@ -792,7 +792,7 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
     annal_status status = take_claim(store, 0, err);
     if (status < 0)
         return status;
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "another thread is claiming a commit log of store %.200s, and did not end "
                        "in time",
@@ -943,7 +943,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                            "session '%.*s' belonged to a process that died; %s is recovering its "
                            "commit log %02" PRIu32,
                            ANNAL_FMT(session),
-                           annal__holder_name(annal__slot_holder(store, other->number), name),
+                           annal__lock_holder_name(annal__slot_holder(store, other->number), name),
                            other->number);
     if (!other->bound)
         return annal__fail(err, ANNAL_ERR_BUSY,
@@ -951,7 +951,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                            "%02" PRIu32 ", whose list in locks/ was removed or is being made; "
                            "wait until it has closed the store",
                            ANNAL_FMT(session),
-                           annal__holder_name(annal__slot_holder(store, other->number), name),
+                           annal__lock_holder_name(annal__slot_holder(store, other->number), name),
                            other->number);
     uint32_t pid = other->held.header->pid;
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
@@ -961,7 +961,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                            ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "session '%.*s' is in use by %s, which did not release it in time",
-                       ANNAL_FMT(session), annal__holder_name(pid, name));
+                       ANNAL_FMT(session), annal__lock_holder_name(pid, name));
 }
 
 /* Wake the owner's keeper: the entry says that the session is wanted. */
@@ -984,7 +984,7 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
 {
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     int64_t left_us = annal__store_may_wait(store, deadline_us - begun_us);
     int64_t slice_us = left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US;
     if (left_us > 0 && entry < 0) {
@@ -995,7 +995,7 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
                           slice_us);
         annal__store_wait_end(store);
     }
-    left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+    left_us = annal__store_may_wait(store, deadline_us - annal__store_now_us(store));
     if (left_us > 0 || (entry >= 0 && annal__held_find(&other->held, session) < 0))
         return ANNAL_OK;
     return refuse_busy(store, session, other, err);
@@ -1039,7 +1039,7 @@ static annal_status take_once(annal_store *store, struct slot_list *list, annal_
     bool asks = status == ANNAL_OK && *out_found && !out_other->locked && *out_entry >= 0;
     if (asks)
         want(out_other, *out_entry);
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
     if (asks)
         ask_owner(out_other);
     return status;
@@ -1052,7 +1052,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     annal_status status = claim_slot(store, deadline_us, err);
     bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
@@ -1072,7 +1072,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
     }
     if (waited)
         annal__metrics_record(store, HISTOGRAM_SESSION_WAIT_US,
-                              (uint64_t)(annal__now_us(store) - begun_us));
+                              (uint64_t)(annal__store_now_us(store) - begun_us));
     annal__free(list);
     return status;
 }
@@ -1102,7 +1102,7 @@ annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal
         status = refuse_busy(store, session, &other, err);
     }
     if (status < 0)
-        annal__file_lock_drop(store, &store->claim_lock);
+        annal__filelock_drop(store, &store->claim_lock);
     if (found)
         other_done(&other);
 
@@ -1113,7 +1113,7 @@ done:
 
 void annal__slot_let_on(annal_store *store)
 {
-    annal__file_lock_drop(store, &store->claim_lock);
+    annal__filelock_drop(store, &store->claim_lock);
 }
 
 /* ---- Overwriting what is not needed ---- */
@@ -1149,7 +1149,7 @@ static void note_left(struct wipe *wipe, uint32_t number, const struct other *ot
     else
         (void)annal__buf_printf(
             &wipe->left, " of %s, until it continues or ends and the store is opened again",
-            annal__holder_name(
+            annal__lock_holder_name(
                 header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
 }
 
@@ -1200,10 +1200,11 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
         status = other_try(store, other, err);
         if (status < 0 || other->locked)
             return status < 0 ? status : wipe_idle(wipe, other, err);
-        int64_t now_us = annal__now_us(store);
+        int64_t now_us = annal__store_now_us(store);
         int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
         struct held_header *header = other->held.header;
-        if (left_us <= 0 || header == NULL || (!first && annal__holder_is_stopped(header->pid)))
+        if (left_us <= 0 || header == NULL ||
+            (!first && annal__lock_holder_is_stopped(header->pid)))
             return ANNAL_ERR_BUSY;
         uint32_t done = atomic_load(&header->wipe_done);
         annal__store_wait_begin(store);
@@ -1240,7 +1241,7 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
  */
 static void wait_for_answers(struct wipe *wipe)
 {
-    int64_t moment_us = annal__now_us(wipe->store) + OWED_US;
+    int64_t moment_us = annal__store_now_us(wipe->store) + OWED_US;
     if (moment_us > wipe->deadline_us)
         moment_us = wipe->deadline_us;
     for (size_t i = 0; i < wipe->asked_count; i++) {
@@ -1285,7 +1286,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
     if (wipe->removed) {
         status = annal__store_path(store, &path, "commit", "", err);
         if (status == ANNAL_OK)
-            status = annal__sync_dir(store->io, path.ptr, err);
+            status = annal__io_sync_dir(store->io, path.ptr, err);
     }
     if (status == ANNAL_OK && wipe->left.len > 0)
         status = annal__fail(err, ANNAL_ERR_BUSY, "content of what was deleted may remain in %.*s",

@@ -153,12 +153,12 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->slot.log.fd = store->slot.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
     atomic_store(&store->keeper.wakeup_word, &store->keeper.local_word);
-    store->keeper.rotated_us = annal__now_us(store);
+    store->keeper.rotated_us = annal__store_now_us(store);
     atomic_store(&store->appended_us, store->keeper.rotated_us);
     store->descriptors_max = descriptor_limit();
     if (pthread_mutex_init(&store->waits.lock, NULL) != 0 ||
         pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
-        annal__cond_init(&store->slot.moved) != 0 ||
+        annal__thread_cond_init(&store->slot.moved) != 0 ||
         pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||
         pthread_mutex_init(&store->checkpoint_lock, NULL) != 0 ||
         pthread_mutex_init(&store->events_lock, NULL) != 0 ||
@@ -166,9 +166,9 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         pthread_mutex_init(&store->strays.lock, NULL) != 0 ||
         pthread_mutex_init(&store->seek_tables.lock, NULL) != 0 ||
         pthread_mutex_init(&store->keeper.round, NULL) != 0 ||
-        annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
-        annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
-        annal__file_lock_init(&store->structure_lock, "structure") < 0 ||
+        annal__filelock_init(&store->claim_lock, "claim") < 0 ||
+        annal__filelock_init(&store->recovery_lock, "recovery") < 0 ||
+        annal__filelock_init(&store->structure_lock, "structure") < 0 ||
         annal__wakeup_init(&store->wakeup) < 0 || annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
@@ -189,9 +189,9 @@ static void free_store(annal_store *store)
     annal__log_close(&store->slot.log);
     annal__held_close(&store->slot.held);
     annal__commit_done(&store->commit);
-    annal__file_lock_done(store, &store->claim_lock);
-    annal__file_lock_done(store, &store->recovery_lock);
-    annal__file_lock_done(store, &store->structure_lock);
+    annal__filelock_done(store, &store->claim_lock);
+    annal__filelock_done(store, &store->recovery_lock);
+    annal__filelock_done(store, &store->structure_lock);
     pthread_mutex_destroy(&store->waits.lock);
     pthread_mutex_destroy(&store->slot.lock);
     pthread_cond_destroy(&store->slot.moved);
@@ -264,7 +264,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (status == ANNAL_OK && store->read_only)
         missing = annal__slots_find_redone(store);
     if (status == ANNAL_OK && (store->read_only || missing != SLOTS_MAX))
-        annal__unseen_warn(store, missing);
+        annal__unapplied_warn(store, missing);
     if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
         status = annal__keeper_start(store, err);
     if (status < 0)

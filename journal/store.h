@@ -167,7 +167,7 @@ annal_status annal__store_path(const annal_store *store, struct buf *out, const 
 int annal__store_fdatasync(annal_store *store, int fd);
 int annal__store_sync_events(annal_store *store);
 
-int64_t annal__now_us(const annal_store *store); /* monotonic */
+int64_t annal__store_now_us(const annal_store *store); /* monotonic */
 
 /*
  * Wait until another thread of ours signals the condition, or for a while. ANNAL_ERR_BUSY, without

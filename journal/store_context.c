@@ -36,8 +36,8 @@ annal_status annal__store_path(const annal_store *store, struct buf *out, const 
     return ANNAL_OK;
 }
 
-annal_status annal__journal_path(const annal_store *store, annal_slice session,
-                                 const struct codec *codec, struct buf *out, annal_error *err)
+annal_status annal__store_journal_path(const annal_store *store, annal_slice session,
+                                       const struct codec *codec, struct buf *out, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 8];
     snprintf(name, sizeof name, "%.*s%s", ANNAL_FMT(session), codec->suffix);
@@ -54,15 +54,16 @@ static const struct codec *choose_journal(const annal_store *store, annal_slice 
     return there[0];
 }
 
-annal_status annal__journal_find(const annal_store *store, annal_slice session,
-                                 struct buf *out_path, const struct codec **out_codec,
-                                 annal_error *err)
+annal_status annal__store_journal_find(const annal_store *store, annal_slice session,
+                                       struct buf *out_path, const struct codec **out_codec,
+                                       annal_error *err)
 {
     const struct codec *there[CODEC_COUNT], *empty = NULL;
     size_t count = 0;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         struct stat file;
-        annal_status status = annal__journal_path(store, session, annal__codecs[i], out_path, err);
+        annal_status status =
+            annal__store_journal_path(store, session, annal__codecs[i], out_path, err);
         if (status < 0)
             return status;
         if (store->io->stat(store->io->arg, out_path->ptr, &file) == 0) {
@@ -77,23 +78,23 @@ annal_status annal__journal_find(const annal_store *store, annal_slice session,
     *out_codec = count == 0   ? empty
                  : count == 1 ? there[0]
                               : choose_journal(store, session, there, count);
-    return annal__journal_path(store, session, *out_codec == NULL ? annal__codecs[0] : *out_codec,
-                               out_path, err);
+    return annal__store_journal_path(
+        store, session, *out_codec == NULL ? annal__codecs[0] : *out_codec, out_path, err);
 }
 
-annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
-                                 const struct codec **out_codec, annal_error *err)
+annal_status annal__store_journal_open(const annal_store *store, annal_slice session, int *out_fd,
+                                       const struct codec **out_codec, annal_error *err)
 {
     struct buf path = {0};
     annal_status status = ANNAL_OK;
     int fd = -1;
     /* Twice: one may have replaced the other while we looked. */
     for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
-        status = annal__journal_find(store, session, &path, out_codec, err);
+        status = annal__store_journal_find(store, session, &path, out_codec, err);
         if (status == ANNAL_OK && *out_codec != NULL) {
             fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
             if (fd < 0 && errno == EACCES)
-                status = annal__fail_denied(err, session);
+                status = annal__stray_fail_denied(err, session);
             else if (fd < 0 && errno != ENOENT)
                 status = annal__fail_errno(err, "open %s", path.ptr);
         }
@@ -107,17 +108,18 @@ annal_status annal__journal_open(const annal_store *store, annal_slice session, 
     return status;
 }
 
-bool annal__journal_is_double(const annal_store *store, annal_slice session,
-                              const struct codec *codec)
+bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
+                                    const struct codec *codec)
 {
     struct buf path = {0};
     bool found = false;
     for (size_t i = 0; i < CODEC_COUNT && !found; i++) {
         struct stat file;
-        found = annal__codecs[i] != codec &&
-                annal__journal_path(store, session, annal__codecs[i], &path, NULL) == ANNAL_OK &&
-                store->io->stat(store->io->arg, path.ptr, &file) == 0 && S_ISREG(file.st_mode) &&
-                file.st_size > 0;
+        found =
+            annal__codecs[i] != codec &&
+            annal__store_journal_path(store, session, annal__codecs[i], &path, NULL) == ANNAL_OK &&
+            store->io->stat(store->io->arg, path.ptr, &file) == 0 && S_ISREG(file.st_mode) &&
+            file.st_size > 0;
     }
     annal__buf_done(&path);
     return found;
@@ -135,7 +137,7 @@ void annal__say(const annal_store *store, annal_log_level level, const char *for
     store->log(store->log_arg, level, message);
 }
 
-void annal__say_damage(annal_store *store, annal_slice session, uint64_t seq, uint64_t offset)
+void annal__store_say_damage(annal_store *store, annal_slice session, uint64_t seq, uint64_t offset)
 {
     atomic_fetch_add(&store->damages_said, 1);
     annal__say(store, ANNAL_LOG_WARNING,
@@ -143,7 +145,7 @@ void annal__say_damage(annal_store *store, annal_slice session, uint64_t seq, ui
                ANNAL_FMT(session), (unsigned long long)seq, (unsigned long long)offset);
 }
 
-uint64_t annal__damages_said(const annal_store *store)
+uint64_t annal__store_damages_said(const annal_store *store)
 {
     return atomic_load(&store->damages_said);
 }
@@ -173,14 +175,14 @@ struct tails_place *annal__store_tails(annal_store *store)
     return &store->tails;
 }
 
-int64_t annal__now_us(const annal_store *store)
+int64_t annal__store_now_us(const annal_store *store)
 {
     return store->clock->monotonic_us(store->clock->arg);
 }
 
 int64_t annal__store_deadline(const annal_store *store)
 {
-    return annal__now_us(store) + (int64_t)store->wait_ms * 1000;
+    return annal__store_now_us(store) + (int64_t)store->wait_ms * 1000;
 }
 
 uint32_t annal__store_wait_ms(const annal_store *store)
@@ -192,7 +194,8 @@ uint32_t annal__store_wait_ms(const annal_store *store)
 static int64_t waited_us(const annal_store *store)
 {
     const struct waits *waits = &store->waits;
-    return waits->waited_us + (waits->threads > 0 ? annal__now_us(store) - waits->since_us : 0);
+    return waits->waited_us +
+           (waits->threads > 0 ? annal__store_now_us(store) - waits->since_us : 0);
 }
 
 void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
@@ -201,7 +204,7 @@ void annal__store_limit_waits(annal_store *store, uint32_t limit_ms)
     pthread_mutex_lock(&waits->lock);
     waits->limit_us = limit_ms == UINT32_MAX ? INT64_MAX : (int64_t)limit_ms * 1000;
     waits->waited_us = 0;
-    waits->since_us = annal__now_us(store);
+    waits->since_us = annal__store_now_us(store);
     pthread_mutex_unlock(&waits->lock);
 }
 
@@ -233,7 +236,7 @@ void annal__store_wait_begin(annal_store *store)
     struct waits *waits = &store->waits;
     pthread_mutex_lock(&waits->lock);
     if (waits->threads++ == 0)
-        waits->since_us = annal__now_us(store);
+        waits->since_us = annal__store_now_us(store);
     pthread_mutex_unlock(&waits->lock);
 }
 
@@ -259,10 +262,10 @@ void annal__store_wait(annal_store *store, int64_t us)
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us)
 {
-    int64_t left_us = annal__store_may_wait(store, deadline_us - annal__now_us(store));
+    int64_t left_us = annal__store_may_wait(store, deadline_us - annal__store_now_us(store));
     if (left_us <= 0)
         return ANNAL_ERR_BUSY;
-    annal__cond_wait_us(cond, mutex, left_us);
+    annal__thread_cond_wait_us(cond, mutex, left_us);
     return ANNAL_OK;
 }
 
@@ -287,7 +290,7 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
 
 int annal__store_fdatasync(annal_store *store, int fd)
 {
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     int result = store->io->fdatasync(store->io->arg, fd);
     int why = errno;
     annal__metrics_synced(store, HISTOGRAM_JOURNAL_SYNC_US, begun_us);

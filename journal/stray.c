@@ -32,23 +32,23 @@ static void read_found(const annal_store *store, annal_slice session, const stru
     uint64_t h;
     out->is_present = out->has_header = out->denied = false;
     errno = 0;
-    int fd = annal__journal_path(store, session, codec, &path, NULL) < 0
+    int fd = annal__store_journal_path(store, session, codec, &path, NULL) < 0
                  ? -1
                  : store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
     out->denied = fd < 0 && errno == EACCES;
     annal__buf_done(&path);
     if (fd < 0)
         return;
-    ssize_t got = annal__read_full(store->io, fd, out->bytes, sizeof out->bytes, 0);
+    ssize_t got = annal__io_read_full(store->io, fd, out->bytes, sizeof out->bytes, 0);
     store->io->close(store->io->arg, fd);
     out->is_present = got > 0;
-    out->has_header = got > 0 && annal__frame_first(codec, (annal_slice){out->bytes, (size_t)got},
+    out->has_header = got > 0 && annal__codec_first(codec, (annal_slice){out->bytes, (size_t)got},
                                                     &out->header, &h);
 }
 
 static bool is_anothers(const struct found *found, annal_slice session, annal_error *out_why)
 {
-    return found->has_header && annal__frame_check_owner(&found->header, session, out_why) < 0;
+    return found->has_header && annal__codec_check_owner(&found->header, session, out_why) < 0;
 }
 
 static bool replaces(const struct frame_header *one, const struct frame_header *other)
@@ -56,7 +56,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
-annal_status annal__fail_denied(annal_error *err, annal_slice session)
+annal_status annal__stray_fail_denied(annal_error *err, annal_slice session)
 {
     annal__fail(err, ANNAL_ERR_IO,
                 "this user may not read the journal of session '%.*s'; its owner or root can let "
@@ -81,7 +81,7 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
     }
     const struct found *a = &found[0], *b = &found[1];
     if (read == NULL && (a->denied || b->denied)) {
-        (void)annal__fail_denied(out_why, session);
+        (void)annal__stray_fail_denied(out_why, session);
         return DENIED;
     }
     if (read == NULL)
@@ -151,7 +151,7 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
         annal__say(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
 }
 
-bool annal__store_is_stray(annal_store *store, annal_slice session)
+bool annal__stray_is(annal_store *store, annal_slice session)
 {
     annal_error why;
     enum kind kind = look(store, session, &why);
@@ -163,7 +163,7 @@ bool annal__store_is_stray(annal_store *store, annal_slice session)
     return true;
 }
 
-bool annal__store_was_denied(const annal_store *store)
+bool annal__stray_was_denied(const annal_store *store)
 {
     return atomic_load(&store->strays.denied);
 }
@@ -209,12 +209,11 @@ static int visit_name(void *arg, const char *name)
     return walk->stopped != 0;
 }
 
-annal_status annal__store_strays(annal_store *store, annal__stray_fn fn, void *arg,
-                                 annal_error *err)
+annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg, annal_error *err)
 {
     struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
     struct buf path = {0};
-    annal_status status = annal__store_list(store, visit_session, &walk, err);
+    annal_status status = annal__session_list_read(store, visit_session, &walk, err);
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, "events", "", err);
     if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
@@ -248,7 +247,7 @@ static bool is_unread(const struct file_walk *walk, const char *name)
         if (session.len == 0 || strcmp(name + session.len, annal__codecs[i]->suffix) != 0 ||
             annal_session_id_check(session, NULL) < 0)
             continue;
-        unread = annal__journal_find(walk->store, session, &path, &read, NULL) < 0 ||
+        unread = annal__store_journal_find(walk->store, session, &path, &read, NULL) < 0 ||
                  read != annal__codecs[i] ||
                  annal__stray_is_anothers(walk->store, session, annal__codecs[i]);
     }
@@ -269,8 +268,8 @@ static int visit_file(void *arg, const char *name)
     return walk->status != ANNAL_OK;
 }
 
-annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
-                                      annal_error *err)
+annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
+                                annal_error *err)
 {
     struct file_walk walk = {.store = store, .fn = fn, .arg = arg, .err = err};
     struct buf path = {0};

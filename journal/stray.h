@@ -12,7 +12,7 @@
  *     sentence as an error. Internal work that lists sessions, as looking for forks or for
  *     snapshots that are due, reports none.
  * (4) Listing sessions opens no journal, so strays are in the list. Callers that open the listed
- *     sessions call annal__store_is_stray() if that fails.
+ *     sessions call annal__stray_is() if that fails.
  * (5) If a session's name has two journals, in two formats, the journal whose header names the
  *     session is read, and the first if both do. While a conversion replaces one by the other both
  *     exist for a moment, and neither is a stray.
@@ -31,7 +31,7 @@
 #include <stdatomic.h>
 
 /* This user may not read the journal of a session: what to do about it. */
-annal_status annal__fail_denied(annal_error *err, annal_slice session);
+annal_status annal__stray_fail_denied(annal_error *err, annal_slice session);
 
 /* Of a store object: the strays that its log reported. */
 struct strays {

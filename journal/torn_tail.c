@@ -18,10 +18,10 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
 {
     for (uint64_t at = from; at < to;) {
         size_t want = to - at < piece->cap ? (size_t)(to - at) : piece->cap;
-        ssize_t got = annal__read_full(io, from_fd, piece->ptr, want, at);
+        ssize_t got = annal__io_read_full(io, from_fd, piece->ptr, want, at);
         if (got == 0)
             errno = EIO; /* it was that long a moment ago */
-        if (got <= 0 || annal__write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
+        if (got <= 0 || annal__io_write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
             return -1;
         at += (uint64_t)got;
     }
@@ -37,7 +37,7 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
     int copy = -1;
     annal_status status = annal__store_path(store, &dir, "events", ".torn", err);
     if (status == ANNAL_OK)
-        status = annal__make_dir(io, dir.ptr, err);
+        status = annal__io_make_dir(io, dir.ptr, err);
     if (status < 0)
         goto done;
     if (annal__buf_printf(&path, "%s/%s", dir.ptr, name) < 0 ||
@@ -52,7 +52,7 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
         status = annal__fail_errno(err, "keep torn bytes as %s", path.ptr);
         goto done;
     }
-    status = annal__sync_dir(io, dir.ptr, err);
+    status = annal__io_sync_dir(io, dir.ptr, err);
 
 done:
     if (copy >= 0)
@@ -143,7 +143,7 @@ annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_e
         status = annal__fail_errno(err, "remove what is kept of session '%.*s' in %s",
                                    ANNAL_FMT(session), forgetting.dir.ptr);
     else if (forgetting.removed)
-        status = annal__sync_dir(store->io, forgetting.dir.ptr, err);
+        status = annal__io_sync_dir(store->io, forgetting.dir.ptr, err);
     annal__buf_done(&forgetting.dir);
     return status;
 }

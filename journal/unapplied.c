@@ -67,7 +67,7 @@ static void count(struct unseen *unseen, const struct named *named)
     char file[2 * FRAME_FILE_ID_BYTES + 1];
     annal_slice session = annal_slice_of(named->session);
     annal_status status = annal_session_info_get(unseen->store, session, &info, NULL);
-    annal__frame_file_id_text(named->file, file);
+    annal__codec_file_id_text(named->file, file);
     bool gone = false;
     if (status == ANNAL_ERR_NOTFOUND)
         (void)annal__replace_is_gone(unseen->store, session, annal__codec_of(named->format),
@@ -108,7 +108,7 @@ static void describe(const struct unseen *unseen, char *out, size_t size)
              unseen->sessions > NAMED_MOST ? ", …" : "");
 }
 
-void annal__unseen_warn(annal_store *store, uint32_t missing)
+void annal__unapplied_warn(annal_store *store, uint32_t missing)
 {
     char name[HOLDER_BYTES];
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
@@ -125,7 +125,7 @@ void annal__unseen_warn(annal_store *store, uint32_t missing)
     if (unseen->events > 0 && missing != SLOTS_MAX)
         annal__say(store, ANNAL_LOG_WARNING,
                    "%s; they are not shown before %s, which is recovering it, makes progress", what,
-                   annal__holder_name(annal__slot_holder(store, missing), name));
+                   annal__lock_holder_name(annal__slot_holder(store, missing), name));
     else if (unseen->events > 0)
         annal__say(store, ANNAL_LOG_WARNING,
                    "%s; they are not shown: open the store for writing once to see them", what);
@@ -133,7 +133,7 @@ void annal__unseen_warn(annal_store *store, uint32_t missing)
     annal__free(unseen);
 }
 
-annal_status annal__store_settle(annal_store *store, annal_error *err)
+annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
 {
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
     char what[600];
@@ -148,7 +148,7 @@ annal_status annal__store_settle(annal_store *store, annal_error *err)
         if (status < 0 || unseen->events == 0)
             break;
         describe(unseen, what, sizeof what);
-        if (annal__store_may_wait(store, deadline_us - annal__now_us(store)) <= 0)
+        if (annal__store_may_wait(store, deadline_us - annal__store_now_us(store)) <= 0)
             status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s", what);
         else
             annal__store_wait(store, SETTLE_US);

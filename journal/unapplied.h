@@ -13,6 +13,6 @@
  * Warn, once for each store object, how many there are and of which sessions. missing: a slot that
  * another process is recovering without making progress (annal__slots_recover()).
  */
-void annal__unseen_warn(annal_store *store, uint32_t missing);
+void annal__unapplied_warn(annal_store *store, uint32_t missing);
 
 #endif

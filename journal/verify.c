@@ -89,8 +89,8 @@ static void check_double(struct verification *verification, const annal_store *s
 {
     struct buf path = {0};
     const struct codec *codec = NULL;
-    if (annal__journal_find(store, verification->session, &path, &codec, NULL) == ANNAL_OK &&
-        codec != NULL && annal__journal_is_double(store, verification->session, codec))
+    if (annal__store_journal_find(store, verification->session, &path, &codec, NULL) == ANNAL_OK &&
+        codec != NULL && annal__store_journal_is_double(store, verification->session, codec))
         find(verification, 0, 0, 0,
              "there is a second journal of this session, in the other format");
     annal__buf_done(&path);
@@ -102,7 +102,7 @@ static annal_status check_lineage(struct verification *verification, annal_store
 {
     annal_error why = {0};
     annal_status status =
-        annal__session_lineage_check(store, verification->session, verification->proved, &why);
+        annal__lineage_check(store, verification->session, verification->proved, &why);
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_LIMIT) {
         find(verification, 0, 0, 0, why.message);
         return ANNAL_OK;

@@ -44,7 +44,7 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
         return false;
     while (bytes < whole) {
         size_t piece = whole - bytes < sizeof zeros ? (size_t)(whole - bytes) : sizeof zeros;
-        if (annal__write_all(store->io, fd, zeros, piece, bytes) < 0)
+        if (annal__io_write_all(store->io, fd, zeros, piece, bytes) < 0)
             return false;
         bytes += piece;
     }
@@ -178,7 +178,7 @@ void annal__wakeup_wake(struct wakeup_page *page)
 
 void annal__wakeup_announce_all(annal_store *store)
 {
-    struct wakeup_page *page = annal__wakeup_page(store, annal__now_us(store), false);
+    struct wakeup_page *page = annal__wakeup_page(store, annal__store_now_us(store), false);
     annal__wakeup_announce(page, (annal_slice){NULL, 0}, 0);
     annal__wakeup_wake(page);
 }

@@ -267,7 +267,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
     uint64_t bytes = append->data_bytes, keep = store->keep_free_bytes;
     if (append->writer->has_reserve && keep > SPENDING_RESERVE_BYTES)
         keep = SPENDING_RESERVE_BYTES;
-    int64_t now_us = annal__now_us(store);
+    int64_t now_us = annal__store_now_us(store);
     int64_t checked_us = atomic_load(&store->space_checked_us);
     if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US ||
         atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
@@ -312,11 +312,11 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
     if (status == ANNAL_OK)
         status = check_space(&append, err);
     if (status == ANNAL_OK)
-        status = annal__header_new(store, annal__session_id(writer->session), codec, &header,
-                                   &frame, &out->last_h, err);
+        status = annal__session_header_new(store, annal__session_id(writer->session), codec,
+                                           &header, &frame, &out->last_h, err);
     if (status >= 0) {
         snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(header.session));
-        annal__frame_file_id_text(header.file, out->file);
+        annal__codec_file_id_text(header.file, out->file);
         out->created_us = header.created_us;
         out->end_offset = frame.len;
     }
@@ -352,8 +352,8 @@ static annal_status convert_draft(struct append *append, size_t i, annal_error *
     const annal_draft *draft = &append->drafts[i];
     struct buf *out = &append->converted_data;
     annal_status status = draft->data_format == ANNAL_FORMAT_MSGPACK
-                              ? annal__data_to_json(draft->data, out, err)
-                              : annal__data_to_msgpack(draft->data, out, err);
+                              ? annal__json_msgpack_to_json(draft->data, out, err)
+                              : annal__json_msgpack_from_json(draft->data, out, err);
     if (status < 0 && append->count > 1)
         annal__error_context(err, "append to session '%s': event %zu of %zu", append->session->id,
                              i + 1, append->count);
@@ -465,7 +465,7 @@ static annal_status load_ids(struct append *append, annal_error *err)
         status = open_scan(append, &scan, err);
         if (status < 0)
             return status;
-        status = annal__scan_seek(&scan, from, err);
+        status = annal__seek(&scan, from, err);
         while (status >= 0 && status != ANNAL_END) {
             annal_event event = {0};
             status = annal__scan_next(&scan, &event, err);
@@ -530,7 +530,7 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         annal__scan_set(&scan, 0, offset, h_before);
         status = annal__scan_next(&scan, &event, err);
         if (status == ANNAL_OK && event.seq > with_id)
-            status = annal__scan_seek(&scan, event.seq - with_id, err);
+            status = annal__seek(&scan, event.seq - with_id, err);
         if (status == ANNAL_OK)
             status = compare_drafts(append, &scan, &same, out_seq, err);
     }
@@ -557,7 +557,7 @@ static annal_status find_copies_behind(struct append *append, uint64_t seq, uint
         status = open_scan(append, &scan, err);
     if (status < 0)
         return status;
-    status = annal__scan_seek(&scan, seq + 1, err);
+    status = annal__seek(&scan, seq + 1, err);
     if (status == ANNAL_OK)
         status = compare_drafts(append, &scan, &same, out_seq, err);
     annal__scan_done(&scan);
@@ -802,7 +802,7 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
         loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
         if (!loose || session->marked)
             break;
-        status = annal__loose_mark(append->store, session, err);
+        status = annal__level_os_mark(append->store, session, err);
         if (status != ANNAL_OK)
             return status;
     } while (true);
@@ -837,7 +837,7 @@ static annal_status sync_all(annal_store *store, annal_error *err)
         return status;
     /* It writes groups of its own, and no caller gets an error when they are refused. */
     uint64_t refusals = annal__commit_refusals(store);
-    status = annal__loose_sync(store, err);
+    status = annal__level_os_sync(store, err);
     if (status == ANNAL_OK)
         status = annal__failure_refuse_unknown(store, err);
     if (status == ANNAL_OK && annal__commit_refusals(store) != refusals)
@@ -899,7 +899,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     uint64_t seq = 0;
     annal_status status = annal__store_check_writable(writer->store, err);
     if (status == ANNAL_OK)
-        status = annal__expect_check(annal__writer_session(writer), options, err);
+        status = annal__draft_check_expect(annal__writer_session(writer), options, err);
     if (status == ANNAL_OK)
         status = check_drafts(&append, err);
     if (status == ANNAL_OK)
@@ -911,7 +911,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         return status;
     }
 
-    int64_t deadline_us = annal__now_us(writer->store) + (int64_t)writer->wait_ms * 1000;
+    int64_t deadline_us = annal__store_now_us(writer->store) + (int64_t)writer->wait_ms * 1000;
     do {
         status = annal__commit_make_room(writer->store, err);
         if (status < 0)

@@ -29,9 +29,8 @@ annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn
 
 /* ---- A state ---- */
 
-annal_status annal__folding_begin(struct folding *folding, annal_index *index, annal_slice session,
-                                  const annal_replay_options *options, uint64_t seq,
-                                  annal_error *err)
+annal_status annal__fold_begin(struct folding *folding, annal_index *index, annal_slice session,
+                               const annal_replay_options *options, uint64_t seq, annal_error *err)
 {
     static const annal_replay_options defaults = {0};
     options = options == NULL ? &defaults : options;
@@ -56,19 +55,19 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
                                  err);
 }
 
-annal_status annal__folding_to(struct folding *folding, uint64_t seq, annal_error *err)
+annal_status annal__fold_to(struct folding *folding, uint64_t seq, annal_error *err)
 {
     return annal__fold(folding->cursor, seq, apply, folding, &folding->damaged, err);
 }
 
-annal_state *annal__folding_take(struct folding *folding)
+annal_state *annal__fold_take(struct folding *folding)
 {
     annal_state *state = folding->state;
     folding->state = NULL;
     return state;
 }
 
-void annal__folding_done(struct folding *folding)
+void annal__fold_done(struct folding *folding)
 {
     annal_cursor_close(folding->cursor);
     annal_state_free(folding->state);

@@ -7,7 +7,7 @@
 
 /*
  * A state being folded, and the cursor before its next event. Begin with all zero, then call
- * annal__folding_begin(); call annal__folding_done() in any case.
+ * annal__fold_begin(); call annal__fold_done() in any case.
  */
 struct folding {
     annal_store *store;
@@ -20,16 +20,15 @@ struct folding {
 
 /* Begin with the nearest snapshot at or before seq; with no_snapshots, or without any, before event
  * 1. */
-annal_status annal__folding_begin(struct folding *folding, annal_index *index, annal_slice session,
-                                  const annal_replay_options *options, uint64_t seq,
-                                  annal_error *err);
+annal_status annal__fold_begin(struct folding *folding, annal_index *index, annal_slice session,
+                               const annal_replay_options *options, uint64_t seq, annal_error *err);
 
 /* Apply the events up to seq; missing and damaged events are skipped. */
-annal_status annal__folding_to(struct folding *folding, uint64_t seq, annal_error *err);
+annal_status annal__fold_to(struct folding *folding, uint64_t seq, annal_error *err);
 
 /* Return the state, which the caller owns from now on. */
-annal_state *annal__folding_take(struct folding *folding);
-void annal__folding_done(struct folding *folding);
+annal_state *annal__fold_take(struct folding *folding);
+void annal__fold_done(struct folding *folding);
 
 /*
  * Call fn for the events from the cursor up to to_seq; damaged counts the places that were skipped.

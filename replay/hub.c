@@ -130,7 +130,7 @@ static void take_back(struct hub *hub, struct listener *listener)
  */
 static void take_back_from_busy(struct hub *hub)
 {
-    int64_t since_us = annal__monotonic_us() - HUB_TURN_US;
+    int64_t since_us = annal__clock_monotonic_us() - HUB_TURN_US;
     for (size_t i = 0; i < hub->turns_out; i++) {
         if (hub->holders[i]->busy_us != 0 && hub->holders[i]->busy_us < since_us) {
             take_back(hub, hub->holders[i]);
@@ -278,7 +278,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
         return 0;
     /* A journal that cannot be read does not stop the others. */
     if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK &&
-        !annal__store_is_stray(look->hub->store, session))
+        !annal__stray_is(look->hub->store, session))
         look->status = ANNAL_ERR_IO;
     return 0;
 }
@@ -455,7 +455,7 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
 {
     int64_t left_us;
     while (!atomic_load(&listener->pending) && !hub->is_stopping &&
-           (left_us = until_us - annal__monotonic_us()) > 0) {
+           (left_us = until_us - annal__clock_monotonic_us()) > 0) {
         if (hub->is_led)
             follow(hub, listener, left_us);
         else
@@ -491,7 +491,8 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
     pthread_mutex_lock(&hub->lock);
     listener->busy_us = 0;
     queue_up(hub, listener);
-    while (listener->turn == TURN_QUEUED && (left_us = until_us - annal__monotonic_us()) > 0) {
+    while (listener->turn == TURN_QUEUED &&
+           (left_us = until_us - annal__clock_monotonic_us()) > 0) {
         uint32_t word = atomic_load(&listener->word);
         pthread_mutex_unlock(&hub->lock);
         annal__futex_wait(&listener->word, word, left_us < HUB_BUSY_US ? left_us : HUB_BUSY_US);
@@ -508,7 +509,7 @@ void annal__hub_turn_busy(struct listener *listener, bool for_long)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
-    listener->busy_us = annal__monotonic_us();
+    listener->busy_us = annal__clock_monotonic_us();
     if (for_long || ++listener->turn_events >= HUB_TURN_EVENTS)
         take_back(hub, listener);
     pthread_mutex_unlock(&hub->lock);

@@ -185,7 +185,7 @@ annal_status annal_reduce(annal_index *index, annal_slice session, const annal_r
     reduction.every = policy->every_events > 0 ? policy->every_events : EVERY_EVENTS;
     reduction.every_bytes = policy->every_bytes > 0 ? policy->every_bytes : EVERY_BYTES;
     reduction.is_saved = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
-                         !annal__store_is_read_only(annal__index_store(index));
+                         !annal__session_list_is_read_only(annal__index_store(index));
     if (err != NULL)
         *err = (annal_error){0}; /* a sentence in it from now on is the reducer's */
     annal_status status = check(reducer, err);

@@ -122,17 +122,17 @@ annal_status annal_replay_open(annal_index *index, annal_slice session, annal_mo
     uint64_t seq = 0;
     annal_status status = annal_replay_seq(index, session, at, &seq, err);
     if (status >= 0)
-        status = annal__folding_begin(&folding, index, session, options, seq, err);
+        status = annal__fold_begin(&folding, index, session, options, seq, err);
     if (status >= 0)
-        status = annal__folding_to(&folding, seq, err);
+        status = annal__fold_to(&folding, seq, err);
     if (status >= 0) {
         if (out_info != NULL)
             *out_info = (annal_replay_info){.seq = seq,
                                             .snapshot_seq = folding.from_seq,
                                             .folded = folding.folded,
                                             .damaged = folding.damaged};
-        *out_state = annal__folding_take(&folding);
+        *out_state = annal__fold_take(&folding);
     }
-    annal__folding_done(&folding);
+    annal__fold_done(&folding);
     return status;
 }

@@ -39,7 +39,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
         if (next > seq)
             return ANNAL_OK;
         uint64_t to = seq - next < STEP_EVENTS ? seq : next + STEP_EVENTS - 1;
-        annal_status status = annal__folding_to(&proof->folding, to, proof->err);
+        annal_status status = annal__fold_to(&proof->folding, to, proof->err);
         if (status < 0 || annal_cursor_position(proof->folding.cursor).seq <= to)
             return status; /* the journal ends before */
         if (options->progress != NULL) {
@@ -140,7 +140,7 @@ annal_status annal_replay_verify(annal_index *index, annal_slice session,
     annal_status status =
         annal_replay_seq(index, session, proof.options->at, &proof.result.seq, err);
     if (status >= 0)
-        status = annal__folding_begin(&proof.folding, index, session, &from_event_1, 0, err);
+        status = annal__fold_begin(&proof.folding, index, session, &from_event_1, 0, err);
     if (status >= 0)
         status = annal_snapshot_each(index, session, prove_one, &proof, err);
     if (status == ANNAL_OK)
@@ -151,7 +151,7 @@ annal_status annal_replay_verify(annal_index *index, annal_slice session,
         status = annal_state_hash(proof.folding.state, proof.result.hash, err);
     proof.result.events = proof.folding.folded;
     proof.result.damaged = proof.folding.damaged;
-    annal__folding_done(&proof.folding);
+    annal__fold_done(&proof.folding);
     if (status == ANNAL_OK)
         *out_result = proof.result;
     return status;

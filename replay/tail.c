@@ -257,7 +257,7 @@ static annal_status check_journal(annal_tail *tail, annal_error *err)
 {
     annal_session_info info;
     const struct stream *stream = tail->single;
-    tail->looked_us = annal__monotonic_us();
+    tail->looked_us = annal__clock_monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
     annal_status status = annal_session_info_get(
         tail->store, (annal_slice){stream->named.name, stream->named.len}, &info, err);
@@ -291,10 +291,10 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
         stream->next_seq = next_seq;
-        tail->looked_us = annal__monotonic_us();
+        tail->looked_us = annal__clock_monotonic_us();
     }
     status = read_single(tail, out_event, err);
-    if (status != ANNAL_END || (annal__monotonic_us() - tail->looked_us < LOOK_US &&
+    if (status != ANNAL_END || (annal__clock_monotonic_us() - tail->looked_us < LOOK_US &&
                                 tail->misses == annal__hub_misses(&tail->listener)))
         return status;
     annal_error gone = {0};
@@ -339,7 +339,7 @@ static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
 {
     if (timeout_ms == 0 || !annal__hub_is_crowd(&tail->listener))
         return false;
-    bool quick = annal__monotonic_us() - tail->returned_us < QUICK_US;
+    bool quick = annal__clock_monotonic_us() - tail->returned_us < QUICK_US;
     tail->quick_calls = quick ? tail->quick_calls + 1 : 0;
     annal__hub_turn_take(&tail->listener, until_us);
     return true;
@@ -350,7 +350,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
 {
     int64_t until_us = timeout_ms == ANNAL_NO_TIMEOUT
                            ? INT64_MAX
-                           : annal__monotonic_us() + (int64_t)timeout_ms * 1000;
+                           : annal__clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     if (!annal__hub_is_here(&tail->listener))
         return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
     for (;;) {
@@ -358,7 +358,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
         annal_status status = look(tail, out_event, err);
         if (status != ANNAL_END) {
             if (turn) {
-                tail->returned_us = annal__monotonic_us();
+                tail->returned_us = annal__clock_monotonic_us();
                 annal__hub_turn_busy(&tail->listener, tail->quick_calls < QUICK_CALLS);
             }
             return status;
@@ -369,7 +369,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
             annal__hub_turn_give(&tail->listener);
         if (annal__hub_unflag(&tail->listener))
             continue; /* rule (4) */
-        int64_t now = annal__monotonic_us();
+        int64_t now = annal__clock_monotonic_us();
         if (now >= until_us)
             return ANNAL_END;
         annal__hub_wait(&tail->listener,
@@ -448,7 +448,7 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
     annal_slice name = annal_slice_of(tail->cursor);
     if (name.len == 0)
         return annal__fail(err, ANNAL_ERR_INVALID, "commit a tail: it has no cursor");
-    if (annal__store_is_read_only(tail->store))
+    if (annal__session_list_is_read_only(tail->store))
         return annal__fail(err, ANNAL_ERR_IO, "cursor '%s': store %s is open for reading only",
                            tail->cursor, annal_store_path(tail->store));
     if (!tail->is_dirty)
@@ -613,7 +613,7 @@ static annal_status open_tail(annal_tail *tail, const annal_tail_options *option
         return follow_all(tail, err);
     tail->single = (struct stream *)annal__name_table_next(&tail->streams.names, NULL);
     tail->single->upto = UINT64_MAX;
-    tail->looked_us = annal__monotonic_us();
+    tail->looked_us = annal__clock_monotonic_us();
     tail->misses = annal__hub_misses(&tail->listener);
     bool is_restarted;
     if (tail->single->is_known && strcmp(tail->single->file, tail->single->latest.file) != 0)

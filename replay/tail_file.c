@@ -49,7 +49,7 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     int fd = -1;
     if (status < 0)
         return status;
-    if (annal__store_is_read_only(store)) {
+    if (annal__session_list_is_read_only(store)) {
         *out_fd = -1;
         return ANNAL_OK;
     }
@@ -106,7 +106,7 @@ static annal_status read_whole(annal_store *store, annal_slice name, struct buf 
         status = annal__fail(err, status, "read %s", path.ptr);
         goto done;
     }
-    ssize_t got = annal__read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
+    ssize_t got = annal__io_read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
     if (got < 0)
         status = annal__fail_errno(err, "read %s", path.ptr);
     else
@@ -259,11 +259,11 @@ annal_status annal__tail_file_publish(annal_store *store, annal_slice name, stru
         status = annal__fail(err, status, "cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
-    status = annal__make_dir(io, path.ptr, err);
+    status = annal__io_make_dir(io, path.ptr, err);
     if (status == ANNAL_OK)
         status = path_of(store, name, &path, err);
     if (status == ANNAL_OK)
-        status = annal__publish_file(io, path.ptr, text->ptr, text->len, err);
+        status = annal__io_publish_file(io, path.ptr, text->ptr, text->len, err);
 
 done:
     annal__buf_done(&path);
@@ -387,7 +387,7 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
     const struct io *io = annal__store_io(store);
     struct buf path = {0};
     int fd = -1;
-    annal_status status = annal__store_is_read_only(store)
+    annal_status status = annal__session_list_is_read_only(store)
                               ? annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                                             annal_store_path(store))
                               : annal__tail_file_lock(store, name, &fd, err);
@@ -400,7 +400,7 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
                 : annal__fail_errno(err, "remove %s", path.ptr);
     if (status == ANNAL_OK) {
         path.ptr[path.len - name.len - strlen(SUFFIX) - 1] = '\0';
-        status = annal__sync_dir(io, path.ptr, err);
+        status = annal__io_sync_dir(io, path.ptr, err);
     }
     if (fd >= 0)
         io->close(io->arg, fd);

@@ -85,14 +85,14 @@ static annal_status set_keyframe(annal_travel *travel, annal_error *err)
     if (travel->keyframe_count == KEYFRAMES_MAX)
         return ANNAL_OK;
     travel->keyframes[travel->keyframe_count++] =
-        (struct keyframe){annal__folding_take(&travel->here), travel->seq};
+        (struct keyframe){annal__fold_take(&travel->here), travel->seq};
     return show_keyframe(travel, err);
 }
 
 /* Stop showing a state, and drop all keyframes except the first `keep`, and those after seq. */
 static void drop(annal_travel *travel, uint64_t seq, size_t keep)
 {
-    annal__folding_done(&travel->here);
+    annal__fold_done(&travel->here);
     while (travel->keyframe_count > keep ||
            (travel->keyframe_count > 0 && newest_keyframe(travel)->seq > seq))
         annal_state_free(travel->keyframes[--travel->keyframe_count].state);
@@ -102,7 +102,7 @@ static void drop(annal_travel *travel, uint64_t seq, size_t keep)
 
 static annal_status fold_to(annal_travel *travel, uint64_t seq, annal_error *err)
 {
-    annal_status status = annal__folding_to(&travel->here, seq, err);
+    annal_status status = annal__fold_to(&travel->here, seq, err);
     if (status >= 0)
         travel->seq = seq;
     return status;
@@ -174,14 +174,14 @@ static annal_status go(annal_travel *travel, uint64_t seq, annal_error *err)
     uint64_t near = shown ? travel->seq : keyframe != NULL ? keyframe->seq : 0;
     annal_status status = ANNAL_OK;
     if ((!shown && keyframe == NULL) || seq - near > WINDOW_EVENTS)
-        status = annal__folding_begin(&begun, travel->index, session_of(travel), &travel->options,
-                                      seq, err);
+        status = annal__fold_begin(&begun, travel->index, session_of(travel), &travel->options, seq,
+                                   err);
     if (status >= 0)
         status = begun.state != NULL && (begun.from_seq > near || (!shown && keyframe == NULL))
                      ? go_from_snapshot(travel, &begun, seq, err)
                  : shown ? fold_to(travel, seq, err)
                          : go_from_keyframe(travel, seq, err);
-    annal__folding_done(&begun);
+    annal__fold_done(&begun);
     return status;
 }
 

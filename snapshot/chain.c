@@ -196,7 +196,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     for (uint64_t at = 0; status >= 0 && at < header->body_bytes;) {
         uint64_t left = header->body_bytes - at;
         size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        ssize_t got = annal__read_full(io, layer->fd, piece, want, at);
+        ssize_t got = annal__io_read_full(io, layer->fd, piece, want, at);
         if (got != (ssize_t)want) {
             /* bad sectors are damage; a file that cannot be read at the moment is not damaged */
             status = got < 0 && errno != EIO
@@ -330,7 +330,8 @@ static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
         *out_bytes = layer->body + frame->offset;
         return ANNAL_OK;
     }
-    ssize_t got = annal__read_full(chain->io, layer->fd, chain->frame, frame->bytes, frame->offset);
+    ssize_t got =
+        annal__io_read_full(chain->io, layer->fd, chain->frame, frame->bytes, frame->offset);
     if (got == (ssize_t)frame->bytes) {
         *out_bytes = chain->frame;
         return ANNAL_OK;

@@ -36,7 +36,7 @@ annal_status annal__delete_session(annal_index *index, annal_slice session, anna
     annal_error why = {0};
     if (annal__search_forget(index, session, &why) < 0)
         tell(ANNAL_DELETE_WORDS, session, &why, fn, arg);
-    annal_status status = annal__session_delete_unwiped(store, session, &info, &why);
+    annal_status status = annal__replace_delete_unwiped(store, session, &info, &why);
     const annal_delete_note note = {.part = ANNAL_DELETE_SESSION,
                                     .session = session,
                                     .info = status < 0 ? NULL : &info,
@@ -61,7 +61,7 @@ void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t 
     annal_error why = {0};
     if (annal__index_wipe(index, sessions, count, &why) < 0)
         tell(ANNAL_DELETE_DATABASES, all, &why, fn, arg);
-    if (annal__logs_wipe(annal__index_store(index), &why) < 0)
+    if (annal__replace_wipe_logs(annal__index_store(index), &why) < 0)
         tell(ANNAL_DELETE_LOGS, all, &why, fn, arg);
 }
 

@@ -193,5 +193,5 @@ annal_status annal__snapshot_each_overdue(annal_index *index, const annal_snapsh
                                           annal_error *err)
 {
     struct overdue_call call = {index, annal__policy_fill(policy), fn, arg};
-    return annal__store_list(annal__index_store(index), tell_overdue, &call, err);
+    return annal__session_list_read(annal__index_store(index), tell_overdue, &call, err);
 }

@@ -44,7 +44,7 @@ static void read_turn(const struct io *io, int fd, int64_t *out_due_us, char *ou
 {
     char line[LINE_LIMIT + 1];
     char *end = line;
-    ssize_t bytes = annal__read_full(io, fd, line, LINE_LIMIT, 0);
+    ssize_t bytes = annal__io_read_full(io, fd, line, LINE_LIMIT, 0);
     line[bytes < 0 ? 0 : bytes] = '\0';
     *out_due_us = 0;
     out_from[0] = '\0';
@@ -61,7 +61,7 @@ static bool write_turn(const struct io *io, int fd, int64_t due_us, const char *
 {
     char line[LINE_LIMIT + 1];
     int len = snprintf(line, sizeof line, "%0*lld %s\n", TIME_DIGITS, (long long)due_us, from);
-    return annal__write_all(io, fd, line, (size_t)len, 0) == 0 &&
+    return annal__io_write_all(io, fd, line, (size_t)len, 0) == 0 &&
            io->ftruncate(io->arg, fd, (uint64_t)len) == 0;
 }
 
@@ -113,7 +113,7 @@ void annal__missing_look(annal_index *index, const annal_snapshot_policy *policy
     read_turn(io, fd, &due_us, look.from);
     bool is_due = due_us <= now_us || due_us >= now_us + MISTAKEN_US;
     if (is_due && write_turn(io, fd, now_us + LOOKING_US, look.from)) {
-        (void)!annal__store_list(store, look_at, &look, NULL);
+        (void)!annal__session_list_read(store, look_at, &look, NULL);
         int64_t pause_us = (monotonic_us(&look) - begun_us) * SHARE;
         (void)write_turn(io, fd, now_us + (pause_us < PAUSE_US ? PAUSE_US : pause_us), look.next);
     }

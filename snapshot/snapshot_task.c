@@ -65,7 +65,7 @@ struct annal_snapshots {
     annal_index *index;
     annal_store *store;
     annal_snapshot_policy policy;
-    uint64_t since; /* see annal__store_changed() */
+    uint64_t since; /* see annal__session_list_changed() */
     int64_t opened_us;
     int64_t behind_since_us; /* monotonic: since when the index has lagged, or 0 */
     _Atomic bool closing;
@@ -155,7 +155,7 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
     annal_metrics metrics;
     annal_store_metrics_get(snapshots->store, ANNAL_METRICS_OF_OBJECT, &metrics);
     const struct snapshot_mark grown = {metrics.events, metrics.journal_bytes};
-    bool briefly = annal__monotonic_us() - snapshots->opened_us < PERIOD_MS * 1000;
+    bool briefly = annal__clock_monotonic_us() - snapshots->opened_us < PERIOD_MS * 1000;
     annal_status status =
         annal__due_look(snapshots->index, annal_slice_of(entry->session), &snapshots->policy,
                         briefly && !entry->is_left_over ? &grown : NULL, &due, err);
@@ -171,7 +171,7 @@ static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, ann
     entry->patience = due.patience;
     entry->end = due.end;
     entry->waiting_us =
-        due.since_us == 0 ? 0 : annal__monotonic_us() - (waited_us > 0 ? waited_us : 0);
+        due.since_us == 0 ? 0 : annal__clock_monotonic_us() - (waited_us > 0 ? waited_us : 0);
     return ANNAL_OK;
 }
 
@@ -186,7 +186,7 @@ static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, 
     if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
         entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* it has another journal by now */
     if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
-        entry->waiting_us = annal__monotonic_us();
+        entry->waiting_us = annal__clock_monotonic_us();
     return ANNAL_OK;
 }
 
@@ -252,7 +252,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
         entry->last = status < 0 ? entry->end : writer->due;
         entry->stride = writer->stride == 0 ? 1 : writer->stride;
         entry->patience = writer->patience == 0 ? 1 : writer->patience;
-        entry->waiting_us = entry->end.seq > entry->last.seq ? annal__monotonic_us() : 0;
+        entry->waiting_us = entry->end.seq > entry->last.seq ? annal__clock_monotonic_us() : 0;
     }
     if (writer->refused_seq != 0 && writer->patience > 1)
         annal__due_refused(snapshots->index, annal_slice_of(writer->id), writer->due,
@@ -264,13 +264,14 @@ static void finish(annal_snapshots *snapshots, annal_status status)
 static bool may_go_on(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);
-    return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
+    return annal__clock_monotonic_us() < snapshots->patient_until_us ||
+           !(some || snapshots->is_busy);
 }
 
 /* Return whether this round must end. At close the keeper is never needed elsewhere. */
 static bool is_over(const annal_snapshots *snapshots, int64_t stop_us)
 {
-    return annal__monotonic_us() >= stop_us ||
+    return annal__clock_monotonic_us() >= stop_us ||
            (!snapshots->closing && annal__keeper_is_needed(snapshots->store));
 }
 
@@ -298,7 +299,7 @@ static bool is_due(const annal_snapshots *snapshots, const struct entry *entry, 
 {
     if (entry->waiting_us == 0)
         return false;
-    uint64_t waited_ms = (uint64_t)(annal__monotonic_us() - entry->waiting_us) / 1000;
+    uint64_t waited_ms = (uint64_t)(annal__clock_monotonic_us() - entry->waiting_us) / 1000;
     const annal_snapshot_policy policy =
         annal__policy_stretch(&snapshots->policy, entry->stride * entry->patience);
     *out_by_time = annal__policy_is_due_by_time(&policy, entry->last, entry->end, waited_ms);
@@ -340,7 +341,7 @@ static bool is_far_behind(const annal_snapshots *snapshots)
 
 static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, annal_error *err)
 {
-    int64_t stop_us = annal__monotonic_us() + budget_us;
+    int64_t stop_us = annal__clock_monotonic_us() + budget_us;
     annal_status status = ANNAL_OK;
     size_t served = 0;
     if (snapshots->writer != NULL)
@@ -358,7 +359,7 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
 
 static bool is_put_off(annal_snapshots *snapshots)
 {
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     if (snapshots->closing || !annal__index_is_behind(snapshots->index)) {
         snapshots->behind_since_us = 0;
         return false;
@@ -377,7 +378,8 @@ static annal_status run_task(void *arg, annal_error *err)
     if (is_put_off(snapshots))
         return ANNAL_END;
     snapshots->is_ending = snapshots->closing;
-    snapshots->since = annal__store_changed(snapshots->store, since, note_changed, snapshots);
+    snapshots->since =
+        annal__session_list_changed(snapshots->store, since, note_changed, snapshots);
     /* A process that appended nothing and is closing leaves this to others. */
     if (snapshots->closing && snapshots->since == 0)
         return ANNAL_OK;
@@ -405,7 +407,7 @@ static annal_status open_task(annal_index *index, const annal_snapshot_policy *p
     *snapshots = (annal_snapshots){.index = index,
                                    .store = store,
                                    .policy = annal__policy_fill(policy),
-                                   .opened_us = annal__monotonic_us()};
+                                   .opened_us = annal__clock_monotonic_us()};
     const annal__keeper_task task = {.name = "take snapshots",
                                      .period_ms = PERIOD_MS,
                                      .run = run_task,
@@ -444,7 +446,7 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     if (status < 0)
         return status;
     /* If the keeper has no room for the task, the store works without it. */
-    if (!annal__store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
+    if (!annal__session_list_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_task(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal__index_on_close(index, close_default, snapshots);
     *out_index = index;
@@ -455,7 +457,7 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
                                   annal_snapshots **out_snapshots, annal_error *err)
 {
     annal_store *store = annal__index_store(index);
-    if (annal__store_is_read_only(store))
+    if (annal__session_list_is_read_only(store))
         return annal__fail(err, ANNAL_ERR_IO,
                            "take snapshots in store %s: it is open for reading only",
                            annal_store_path(store));
@@ -472,8 +474,8 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
 static void go_on(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
-    int64_t last_us = annal__monotonic_us() + CLOSING_MAX_US;
-    while (snapshots->is_ending && snapshots->is_due && annal__monotonic_us() < last_us &&
+    int64_t last_us = annal__clock_monotonic_us() + CLOSING_MAX_US;
+    while (snapshots->is_ending && snapshots->is_due && annal__clock_monotonic_us() < last_us &&
            may_go_on(snapshots)) {
         annal_error err = {0};
         if (snapshots->is_busy)
@@ -490,11 +492,11 @@ void annal_snapshots_close(annal_snapshots *snapshots)
 {
     if (snapshots == NULL)
         return;
-    int64_t lived_us = annal__monotonic_us() - snapshots->opened_us;
+    int64_t lived_us = annal__clock_monotonic_us() - snapshots->opened_us;
     int64_t share_us =
         lived_us > CLOSING_MAX_US / CLOSING_SHARE ? CLOSING_MAX_US : lived_us * CLOSING_SHARE;
     snapshots->patient_until_us =
-        annal__monotonic_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
+        annal__clock_monotonic_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
     annal__keeper_task_remove(snapshots->store, snapshots);

@@ -94,17 +94,17 @@ static annal_status write_file(const struct storage *shelf, uint64_t seq, annal_
     struct buf path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/snapshots", annal_store_path(shelf->store));
     if (status >= 0)
-        status = annal__make_dir(io, path.ptr, err);
+        status = annal__io_make_dir(io, path.ptr, err);
     annal__buf_done(&path);
     if (status >= 0)
         status = path_of(shelf, 0, &path, err);
     if (status >= 0)
-        status = annal__make_dir(io, path.ptr, err);
+        status = annal__io_make_dir(io, path.ptr, err);
     annal__buf_done(&path);
     if (status >= 0)
         status = path_of(shelf, seq, &path, err);
     if (status >= 0)
-        status = annal__publish_file(io, path.ptr, body.ptr, body.len, err);
+        status = annal__io_publish_file(io, path.ptr, body.ptr, body.len, err);
     annal__buf_done(&path);
     return status;
 }

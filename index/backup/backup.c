@@ -235,14 +235,14 @@ static annal_status prepare(struct backup *backup)
 {
     const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
     annal_status status = ANNAL_OK;
-    if (!annal__store_is_read_only(backup->store)) {
+    if (!annal__session_list_is_read_only(backup->store)) {
         status = annal_sync(backup->store, backup->err);
         if (status >= 0)
             status =
                 annal__packs_catch_up(backup->index, PACK_EVERYONE, NULL, 0, &patient, backup->err);
     }
     if (status >= 0)
-        status = annal__store_settle(backup->store, backup->err);
+        status = annal__unapplied_settle(backup->store, backup->err);
     if (status >= 0)
         status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
                                       backup->err);
@@ -258,7 +258,7 @@ static annal_status finish(struct backup *backup)
         struct stat file;
         status = annal__backup_join(&backup->to, backup->directory, directories[i], backup->err);
         if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
-            status = annal__sync_dir(io, backup->to.ptr, backup->err);
+            status = annal__io_sync_dir(io, backup->to.ptr, backup->err);
     }
     if (status >= 0)
         status = annal__backup_manifest_end(&backup->manifest, backup->result.files,
@@ -266,8 +266,8 @@ static annal_status finish(struct backup *backup)
     if (status >= 0)
         status = annal__backup_join(&backup->to, backup->directory, BACKUP_MANIFEST, backup->err);
     if (status >= 0)
-        status = annal__publish_file(io, backup->to.ptr, backup->manifest.ptr, backup->manifest.len,
-                                     backup->err);
+        status = annal__io_publish_file(io, backup->to.ptr, backup->manifest.ptr,
+                                        backup->manifest.len, backup->err);
     return status;
 }
 
@@ -280,7 +280,7 @@ static int sync_artifacts_of(void *arg, const char *name)
     snprintf(within, sizeof within, "artifacts/%.300s", name);
     backup->failed = annal__backup_join(&path, backup->directory, within, backup->err);
     if (backup->failed >= 0)
-        backup->failed = annal__sync_dir(backup->copying.io, path.ptr, backup->err);
+        backup->failed = annal__io_sync_dir(backup->copying.io, path.ptr, backup->err);
     annal__buf_done(&path);
     return backup->failed != ANNAL_OK;
 }
@@ -294,7 +294,7 @@ static annal_status copy_all(struct backup *backup)
     annal_time_format(clock->wall_us(clock->arg), created);
     annal_status status = annal__backup_must_be_empty(io, backup->directory, &there, backup->err);
     if (status >= 0 && !there)
-        status = annal__make_private_dir(io, backup->directory, backup->err);
+        status = annal__io_make_private_dir(io, backup->directory, backup->err);
     if (status >= 0)
         status = annal__backup_manifest_begin(&backup->manifest, created);
     if (status >= 0)
@@ -331,7 +331,7 @@ annal_status annal_backup(annal_index *index, const char *directory,
     backup.err->status = ANNAL_OK;
     annal_status status = annal__backup_copying_init(&backup.copying, annal__store_io(backup.store),
                                                      options, backup.err);
-    if (status >= 0 && !annal__store_is_read_only(backup.store))
+    if (status >= 0 && !annal__session_list_is_read_only(backup.store))
         status = annal__artifact_hold_new(backup.store, &hold, backup.err);
     if (status >= 0)
         status = copy_all(&backup);
@@ -420,12 +420,12 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
         memcpy(last, file.path, sizeof last);
         status = annal__backup_join(&path, target, file.path, err);
         if (status >= 0)
-            status = annal__sync_dir(io, path.ptr, err);
+            status = annal__io_sync_dir(io, path.ptr, err);
     }
     annal__buf_done(&path);
     if (status < 0)
         return status;
-    return annal__sync_dir(io, target, err);
+    return annal__io_sync_dir(io, target, err);
 }
 
 /* Rule (8). */
@@ -450,7 +450,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         status = annal__fail(err, status, "restore %s: its name is too long", path);
         goto done;
     }
-    status = annal__make_private_dir(io, target.ptr, err);
+    status = annal__io_make_private_dir(io, target.ptr, err);
     if (status >= 0) /* it makes a directory a store */
         status = annal__backup_make_parents(io, target.ptr, "events/", err);
     if (status >= 0)
@@ -462,7 +462,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status == ANNAL_OK)
         status = annal__backup_join(&parent, path, "..", err);
     if (status == ANNAL_OK)
-        status = annal__sync_dir(io, parent.ptr, err);
+        status = annal__io_sync_dir(io, parent.ptr, err);
 
 done:
     annal__buf_done(&target);

@@ -59,7 +59,7 @@ static annal_status read_manifest(struct manifest *manifest, const struct io *io
         status = annal__fail(err, status, "read %s", path);
         goto done;
     }
-    ssize_t got = annal__read_full(io, fd, manifest->text.ptr, (size_t)file.st_size, 0);
+    ssize_t got = annal__io_read_full(io, fd, manifest->text.ptr, (size_t)file.st_size, 0);
     if (got < 0)
         status = annal__fail_errno(err, "read %s", path);
     else
@@ -149,7 +149,7 @@ annal_status annal__backup_make_parents(const struct io *io, const char *root, c
     for (char *slash = status < 0 ? NULL : strchr(full.ptr + strlen(root) + 1, '/'); slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        status = annal__make_dir(io, full.ptr, err);
+        status = annal__io_make_dir(io, full.ptr, err);
         *slash = '/';
         if (status < 0)
             break;
@@ -204,13 +204,13 @@ static annal_status copy_pieces(struct copying *copying, int in, int out, const 
     const annal_backup_options *options = copying->options;
     while (*done < bytes) {
         size_t want = bytes - *done < PIECE_BYTES ? (size_t)(bytes - *done) : PIECE_BYTES;
-        ssize_t got = annal__read_full(io, in, copying->piece.ptr, want, *done);
+        ssize_t got = annal__io_read_full(io, in, copying->piece.ptr, want, *done);
         if (got < 0)
             return annal__fail_errno(err, "read %s", from);
         if (got == 0)
             break;
         annal__hash_add(hash, copying->piece.ptr, (size_t)got);
-        if (to != NULL && annal__write_all(io, out, copying->piece.ptr, (size_t)got, *done) < 0)
+        if (to != NULL && annal__io_write_all(io, out, copying->piece.ptr, (size_t)got, *done) < 0)
             return annal__fail_errno(err, "write %s", to);
         *done += (uint64_t)got;
         copying->bytes_done += (uint64_t)got;

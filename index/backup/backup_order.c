@@ -21,7 +21,7 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     annal_session_info info = {.fork_seq = 0};
     (void)bytes;
     if (annal_session_info_get(listing->store, session, &info, NULL) < 0) {
-        if (annal__store_is_stray(listing->store, session))
+        if (annal__stray_is(listing->store, session))
             return 0;
         info.fork_seq = 0; /* copying it will report the reason */
     }

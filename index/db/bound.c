@@ -43,7 +43,7 @@ static int look(void *arg)
 {
     struct bound *bound = arg;
     const annal_limits *limits = &bound->limits;
-    int64_t now = annal__monotonic_us();
+    int64_t now = annal__clock_monotonic_us();
     if (limits->run_ms != 0 && now - bound->begun_us >= bound->left_us)
         bound->what = "time";
     else if (limits->memory_bytes != 0 &&
@@ -59,7 +59,7 @@ static int look(void *arg)
 
 void annal__bound_begin(struct bound *bound, sqlite3 *db, const annal_limits *limits)
 {
-    int64_t now = annal__monotonic_us();
+    int64_t now = annal__clock_monotonic_us();
     *bound = (struct bound){.db = db,
                             .limits = *limits,
                             .left_us = (int64_t)limits->run_ms * 1000,
@@ -93,12 +93,12 @@ int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt)
 {
     if (bound->limits.run_ms == 0)
         return sqlite3_step(stmt);
-    bound->begun_us = annal__monotonic_us();
+    bound->begun_us = annal__clock_monotonic_us();
     set_due(bound, bound->begun_us + bound->left_us);
     int rc = sqlite3_step(stmt);
     set_due(bound, 0);
     if (!bound->each_row)
-        bound->left_us -= annal__monotonic_us() - bound->begun_us;
+        bound->left_us -= annal__clock_monotonic_us() - bound->begun_us;
     return rc;
 }
 

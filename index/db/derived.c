@@ -258,7 +258,7 @@ static const char *lock_place(const struct derived *derived)
 /* Wait for the lock until the deadline, but no longer than the store may wait at all. */
 static annal_status take_lock(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     int64_t most_us = annal__store_may_wait(derived->store, INT64_MAX);
     if (most_us < INT64_MAX && begun_us + most_us < deadline_us)
         deadline_us = begun_us + most_us;

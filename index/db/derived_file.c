@@ -168,7 +168,7 @@ static uint32_t holder_of(const struct derived *derived)
         struct stat file;
         if (annal__buf_printf(&path, "%s%s", derived->path, suffixes[i]) >= 0 &&
             annal__buf_cstr(&path) != NULL && io->stat(io->arg, path.ptr, &file) == 0)
-            pid = annal__holder_of(&file, true);
+            pid = annal__lock_holder_of(&file, true);
         annal__buf_done(&path);
     }
     return pid;
@@ -179,5 +179,5 @@ annal_status annal__derived_fail_locked(const struct derived *derived, annal_err
     char name[HOLDER_BYTES];
     uint32_t pid = holder_of(derived);
     return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps '%s' locked%s%s", derived->path,
-                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
+                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__lock_holder_name(pid, name));
 }

@@ -152,7 +152,7 @@ static annal_status make_parents(const struct io *io, const char *database, size
          slash != NULL && status >= 0; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (!annal__file_is_there(io, path.ptr))
-            status = annal__make_dir(io, path.ptr, err);
+            status = annal__io_make_dir(io, path.ptr, err);
         *slash = '/';
     }
     annal__buf_done(&path);

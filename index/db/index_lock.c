@@ -22,12 +22,12 @@
 int64_t annal__deadline_after(uint32_t wait_ms)
 {
     return wait_ms == ANNAL_NO_TIMEOUT ? INT64_MAX
-                                       : annal__monotonic_us() + (int64_t)wait_ms * 1000;
+                                       : annal__clock_monotonic_us() + (int64_t)wait_ms * 1000;
 }
 
 bool annal__deadline_passed(int64_t deadline_us)
 {
-    return deadline_us != INT64_MAX && annal__monotonic_us() >= deadline_us;
+    return deadline_us != INT64_MAX && annal__clock_monotonic_us() >= deadline_us;
 }
 
 void annal__pause(unsigned attempt)
@@ -71,7 +71,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
     annal_status status = annal__buf_printf(&path, "%s/locks", store_path);
     const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
     if (name != NULL)
-        status = annal__make_dir(io, name, err);
+        status = annal__io_make_dir(io, name, err);
     if (name != NULL && status >= 0) {
         status = annal__buf_printf(&path, "/%s", lock->name);
         name = status < 0 ? NULL : annal__buf_cstr(&path);
@@ -92,9 +92,10 @@ static annal_status refuse(const struct index_lock *lock, const char *store_path
     const struct io *io = lock->io;
     struct stat file;
     char name[HOLDER_BYTES];
-    uint32_t pid = io->fstat(io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
+    uint32_t pid =
+        io->fstat(io->arg, lock->fd, &file) < 0 ? 0 : annal__lock_holder_of(&file, false);
     return annal__fail(err, ANNAL_ERR_BUSY, "%s is writing the index ('%.200s/locks/%s')",
-                       annal__holder_name(pid, name), store_path, lock->name);
+                       annal__lock_holder_name(pid, name), store_path, lock->name);
 }
 
 static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, annal_error *err)
@@ -103,7 +104,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
         if (annal__deadline_passed(deadline_us))
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "another thread of this process is writing the index");
-        atomic_store(&lock->wanted_us, annal__monotonic_us());
+        atomic_store(&lock->wanted_us, annal__clock_monotonic_us());
         annal__pause(attempt);
     }
     return ANNAL_OK;
@@ -118,7 +119,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
 static void leave_word(const struct index_lock *lock)
 {
     const struct io *io = lock->io;
-    int64_t us = annal__monotonic_us();
+    int64_t us = annal__clock_monotonic_us();
     (void)!io->pwrite(io->arg, lock->fd, &us, sizeof us, WORD_AT);
 }
 
@@ -129,7 +130,7 @@ bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us
     return atomic_load(&lock->wanted_us) >= since_us ||
            (lock->fd >= 0 &&
             io->pread(io->arg, lock->fd, &us, sizeof us, WORD_AT) == (ssize_t)sizeof us &&
-            us >= since_us && us <= annal__monotonic_us());
+            us >= since_us && us <= annal__clock_monotonic_us());
 }
 
 void annal__index_lock_stay_away(void)

@@ -29,7 +29,8 @@ static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
 {
     int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;
     int64_t deadline_us = deadline_of(patience);
-    int64_t left_us = (deadline_us < until_us ? deadline_us : until_us) - annal__monotonic_us();
+    int64_t left_us =
+        (deadline_us < until_us ? deadline_us : until_us) - annal__clock_monotonic_us();
     if (patience->store != NULL)
         left_us = annal__store_may_wait(patience->store, left_us);
     return left_us <= 0 ? 0 : left_us < us ? left_us : us;
@@ -64,7 +65,7 @@ static int sleep_within(sqlite3_vfs *vfs, int us)
 {
     struct patience *patience = patience_of(vfs);
     if (us <= 1)
-        atomic_store(&patience->begun_us, annal__monotonic_us());
+        atomic_store(&patience->begun_us, annal__clock_monotonic_us());
     int64_t least_us = left_of(patience, atomic_load(&patience->begun_us), us);
     if (least_us > 0)
         pause_for(patience, least_us);
@@ -78,7 +79,8 @@ static int wait_for_others(void *arg, int tries)
     int64_t most = tries < PAUSE_MS_MOST ? tries : PAUSE_MS_MOST;
     int64_t waited_ms = most * (most + 1) / 2 + (int64_t)(tries - most) * PAUSE_MS_MOST;
     int64_t pause_ms = tries < PAUSE_MS_MOST ? tries + 1 : PAUSE_MS_MOST;
-    int64_t pause_us = left_of(patience, annal__monotonic_us() - waited_ms * 1000, pause_ms * 1000);
+    int64_t pause_us =
+        left_of(patience, annal__clock_monotonic_us() - waited_ms * 1000, pause_ms * 1000);
     if (pause_us == 0)
         return 0;
     pause_for(patience, pause_us);

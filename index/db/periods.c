@@ -38,9 +38,9 @@ static void find(struct last *last, enum period period, int64_t time_us)
     if (period == last->period && time_us >= last->begin_us && time_us < last->end_us)
         return;
     last->period = period;
-    last->begin_us = annal__period_begin(period, time_us);
-    last->end_us = annal__period_end(period, time_us);
-    annal__period_name(period, time_us, last->name);
+    last->begin_us = annal__calendar_period_begin(period, time_us);
+    last->end_us = annal__calendar_period_end(period, time_us);
+    annal__calendar_period_name(period, time_us, last->name);
     annal_time_format(last->begin_us, last->begin);
 }
 
@@ -83,8 +83,8 @@ static void sql_instant(sqlite3_context *context, int count, sqlite3_value **val
     int64_t time_us;
     (void)count;
     if (sqlite3_value_type(values[0]) != SQLITE_TEXT ||
-        !annal__instant_read(text_of(values[0]),
-                             annal__system_clock.wall_us(annal__system_clock.arg), &time_us))
+        !annal__calendar_read_instant(
+            text_of(values[0]), annal__system_clock.wall_us(annal__system_clock.arg), &time_us))
         return;
     annal_time_format(time_us, text);
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);

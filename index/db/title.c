@@ -54,7 +54,7 @@ static size_t decode(annal_slice text, unsigned *out_code)
 {
     unsigned char c = (unsigned char)text.ptr[0];
     const unsigned char *at = (const unsigned char *)text.ptr;
-    size_t len = c < 0x80 ? 1 : annal__utf8_length(at, at + text.len);
+    size_t len = c < 0x80 ? 1 : annal__json_utf8_length(at, at + text.len);
     *out_code = len == 0 ? 0xfffd : len == 1 ? c : c & (0x7fU >> len);
     for (size_t i = 1; i < len; i++)
         *out_code = *out_code << 6 | (at[i] & 0x3fU);

@@ -41,7 +41,7 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     /* The hash of an event found through the index proves its bytes, but not that it belongs to
      * this history. */
     if (status == ANNAL_OK)
-        status = annal__session_lineage_check(store, reading->session, reading->proved, &why);
+        status = annal__lineage_check(store, reading->session, reading->proved, &why);
     /* Errors in a journal that is not a fork are reported elsewhere. */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&
@@ -85,13 +85,13 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
 {
     struct history history = {0};
     struct reading reading = {.history = &history,
-                              .proved = count > 1 ? annal__proved_new() : NULL};
+                              .proved = count > 1 ? annal__lineage_proved_new() : NULL};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < count; i++) {
         reading.session = sessions[i];
         status = add_session(store, &reading, err);
     }
-    annal__proved_free(reading.proved);
+    annal__lineage_proved_free(reading.proved);
     if (status == ANNAL_OK && history.count > 0)
         status = list_journals(&history, err);
     if (status < 0) {

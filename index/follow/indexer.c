@@ -122,8 +122,8 @@ static annal_status open_at(annal_store *store, annal_slice session, const annal
 {
     annal_status status = annal_cursor_open_at(store, session, from->seq, from->offset,
                                                from->h_before, out_cursor, err);
-    return status == ANNAL_ERR_CORRUPT && annal__store_is_stray(store, session) ? ANNAL_ERR_NOTFOUND
-                                                                                : status;
+    return status == ANNAL_ERR_CORRUPT && annal__stray_is(store, session) ? ANNAL_ERR_NOTFOUND
+                                                                          : status;
 }
 
 /*
@@ -292,7 +292,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
         (void)annal__derived_end(derived, false, NULL);
         return ANNAL_ERR_CONFLICT; /* does not leave this file */
     }
-    int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
+    int64_t begun_us = annal__clock_monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
                           .in_task = plan->in_task,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};

@@ -173,9 +173,9 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     if (!known)
         from = (annal_position){0};
     status = annal_session_info_get(follower->derived->store, session, &info, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(follower->derived->store, session))
+    if (status == ANNAL_ERR_CORRUPT && annal__stray_is(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
-    if (status == ANNAL_ERR_IO && annal__store_is_stray(follower->derived->store, session))
+    if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
         return ANNAL_OK; /* rule 6 of stray.h */
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
@@ -199,13 +199,13 @@ static bool has_more(const struct follower *follower, annal_slice session,
     annal_cursor *cursor = NULL;
     annal_event event;
     if (entry->from.seq == 0 && !entry->gone)
-        return !annal__store_is_stray(follower->derived->store, session);
+        return !annal__stray_is(follower->derived->store, session);
     if (entry->gone || entry->from.offset > entry->target)
         return true;
     annal_status status =
         annal_cursor_open_at(follower->derived->store, session, entry->from.seq, entry->from.offset,
                              entry->from.h_before, &cursor, NULL);
-    if (status == ANNAL_ERR_IO && annal__store_is_stray(follower->derived->store, session))
+    if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
         return false;
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, NULL);

@@ -544,9 +544,9 @@ static annal_status append(const struct guard_call *as, annal_appended *out, ann
     status = check_bars(&call, err);
     if (status < 0)
         goto done;
-    if (call.count > 0 && !annal__store_is_read_only(index->store))
+    if (call.count > 0 && !annal__session_list_is_read_only(index->store))
         drain_own(&call);
-    if (call.count == 0 || annal__store_is_read_only(index->store) ||
+    if (call.count == 0 || annal__session_list_is_read_only(index->store) ||
         (call.decision == NULL && !any_cares(&call))) {
         status = append_unasked(&call, out, err);
         goto done;
@@ -582,8 +582,8 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
                                     .deadline_us = annal__deadline_after(annal__store_may_wait_ms(
                                         index->store, index->derived.wait_ms))};
     bool is_shared = false;
-    annal_status status = annal__expect_check(call.session, call.options, err);
-    if (status >= 0 && count > 0 && !annal__store_is_read_only(index->store))
+    annal_status status = annal__draft_check_expect(call.session, call.options, err);
+    if (status >= 0 && count > 0 && !annal__session_list_is_read_only(index->store))
         status = annal__guard_is_shared(index, call.session, &is_shared, err);
     if (status < 0)
         return status;

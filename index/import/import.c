@@ -405,7 +405,7 @@ static void note_event(struct batch *batch, uint64_t number)
 /* Return the id, or its hash if no event may have this id. */
 static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
 {
-    bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__is_utf8(id);
+    bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__json_is_utf8(id);
     for (size_t i = 0; i < id.len && sound; i++)
         sound = (unsigned char)id.ptr[i] >= 0x20 && strchr("\"\\\x7f", id.ptr[i]) == NULL;
     if (sound)

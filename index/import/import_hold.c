@@ -43,7 +43,7 @@ static bool is_text(annal_slice bytes)
     size_t escapes = 0;
     for (size_t i = 0; i < bytes.len; i++)
         escapes += (unsigned char)bytes.ptr[i] < 0x20;
-    return escapes * 15 < bytes.len + 64 && annal__is_utf8(bytes);
+    return escapes * 15 < bytes.len + 64 && annal__json_is_utf8(bytes);
 }
 
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason)

@@ -58,7 +58,7 @@ static annal_status put_key(struct buf *out, annal_slice *rest, int depth)
     annal_slice ahead = *rest;
     struct msgpack_value head;
     if (annal__msgpack_next(&ahead, &head) && head.kind == UNPACKED_STR &&
-        annal__is_utf8(head.bytes))
+        annal__json_is_utf8(head.bytes))
         return put_value(out, rest, depth);
     annal_status status = put_value(&key, rest, depth);
     if (status >= 0)
@@ -101,8 +101,8 @@ static annal_status put_value(struct buf *out, annal_slice *rest, int depth)
     case UNPACKED_DOUBLE:
         return annal__buf_printf(out, isfinite(value.real) ? "%.17g" : "\"%g\"", value.real);
     case UNPACKED_STR:
-        return annal__is_utf8(value.bytes) ? annal__json_quote(out, value.bytes)
-                                           : put_bytes(out, value.bytes);
+        return annal__json_is_utf8(value.bytes) ? annal__json_quote(out, value.bytes)
+                                                : put_bytes(out, value.bytes);
     case UNPACKED_BIN:
         return put_bytes(out, value.bytes);
     case UNPACKED_EXT:

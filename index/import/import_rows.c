@@ -290,7 +290,7 @@ static annal_status put_value(struct buf *line, sqlite3_stmt *statement, int col
                    : annal__buf_printf(line, "\"%g\"", sqlite3_column_double(statement, column));
     case SQLITE_TEXT:
         bytes = annal__db_column(statement, column);
-        return annal__is_utf8(bytes) ? annal__json_quote(line, bytes) : put_bytes(line, bytes);
+        return annal__json_is_utf8(bytes) ? annal__json_quote(line, bytes) : put_bytes(line, bytes);
     case SQLITE_BLOB:
         bytes.ptr = sqlite3_column_blob(statement, column);
         bytes.len = (size_t)sqlite3_column_bytes(statement, column);

@@ -63,7 +63,7 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     bool was_on = false;
     annal_status status = annal__buf_printf(&path, "%s/packs", annal_store_path(change->store));
     if (status >= 0 && annal__buf_cstr(&path) != NULL)
-        status = annal__make_dir(io, path.ptr, err);
+        status = annal__io_make_dir(io, path.ptr, err);
     if (status >= 0)
         status = annal__buf_printf(&path, "/enabled");
     if (status >= 0 && annal__buf_cstr(&path) == NULL)
@@ -77,7 +77,8 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     if (status >= 0 && !change->on && !was_on)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not on", change->name);
     if (status >= 0)
-        status = annal__publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, err);
+        status =
+            annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, err);
     annal__buf_done(&path);
     annal__buf_done(&old);
     annal__buf_done(&fresh);
@@ -87,7 +88,7 @@ static annal_status rewrite(const struct change *change, annal_error *err)
 static annal_status run_change(const struct change *change, annal_error *err)
 {
     struct index_lock lock;
-    if (annal__store_is_read_only(change->store))
+    if (annal__session_list_is_read_only(change->store))
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
     annal_status status =
         annal__index_lock_init(&lock, annal__store_io(change->store), "packs", err);

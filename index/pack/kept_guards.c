@@ -47,7 +47,7 @@ annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot
     if (status >= 0 && annal__packs_read_text(io, path.ptr, &old, &unused) == ANNAL_ERR_NOMEM)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack");
     if (status >= 0 && !annal__slice_same(annal__buf_slice(&old), annal__buf_slice(&fresh)) &&
-        annal__publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, &unused) ==
+        annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, &unused) ==
             ANNAL_ERR_NOMEM)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack");
     annal__buf_done(&path);

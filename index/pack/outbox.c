@@ -378,7 +378,7 @@ static annal_status add_real(struct buf *json, double real)
 static annal_status add_text(struct buf *json, annal_slice text)
 {
     size_t begun = json->len;
-    if (!annal__is_utf8(text) || (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL))
+    if (!annal__json_is_utf8(text) || (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL))
         return add_base64(json, "text", text);
     annal_status status = annal__json_quote(json, text);
     if (status < 0 || json->len - begun <= text.len / 3 * 4 + 64)

@@ -570,7 +570,7 @@ static annal_status fill_database(annal_index *index, struct pack_database *data
         database->derived.given_bytes = strlen(slots[0]->at);
     if (status >= 0 && index->derived.private)
         status = annal__derived_make_private(&database->derived, err);
-    else if (status >= 0 && annal__store_is_read_only(index->store))
+    else if (status >= 0 && annal__session_list_is_read_only(index->store))
         status = annal__derived_open_read_only(&database->derived, err);
     return status;
 }

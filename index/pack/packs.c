@@ -147,7 +147,7 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
     if (status >= 0 && annal__buf_reserve(out, (size_t)file.st_size + 1) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s'", path);
     if (status >= 0) {
-        ssize_t got = annal__read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
+        ssize_t got = annal__io_read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
         if (got < 0)
             status = annal__fail_errno(err, "read '%s'", path);
         else
@@ -221,7 +221,7 @@ static annal_status list_guards(const annal_index *index, struct pack_slot *slot
     annal_status status = ANNAL_OK;
     if (slot->source != NULL && slot->pack == NULL)
         status = annal__kept_guards_add(io_of(index), slot->source, &list, &known, err);
-    else if (slot->source != NULL && !annal__store_is_read_only(index->store))
+    else if (slot->source != NULL && !annal__session_list_is_read_only(index->store))
         status = annal__kept_guards_note(io_of(index), slot, err);
     if (status >= 0 && is_text(text))
         status = annal__pack_guarded(text, &list, err);

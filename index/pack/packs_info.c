@@ -106,7 +106,7 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     struct add_session *add = arg;
     annal_index *index = add->look->index;
     struct pack_database *database = NULL;
-    if (annal__store_is_stray(index->store, session))
+    if (annal__stray_is(index->store, session))
         return 0;
     annal_status status =
         annal__packs_database(index, add->look->set, add->slot, session, &database, add->look->err);

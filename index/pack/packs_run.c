@@ -56,7 +56,7 @@ static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
     const struct visit *visit = arg;
-    if (annal__store_is_stray(visit->index->store, session))
+    if (annal__stray_is(visit->index->store, session))
         return 0;
     return visit_session(arg, session);
 }
@@ -112,7 +112,7 @@ static uint32_t time_left(int64_t deadline_us)
 {
     if (deadline_us == INT64_MAX)
         return ANNAL_NO_TIMEOUT;
-    int64_t left_ms = (deadline_us - annal__monotonic_us()) / 1000;
+    int64_t left_ms = (deadline_us - annal__clock_monotonic_us()) / 1000;
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 

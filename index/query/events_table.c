@@ -161,7 +161,7 @@ static void tell_damage(struct events *events, annal_slice session, sqlite3_int6
         return;
     events->told++;
     events->told_at = (uint64_t)offset;
-    annal__say_damage(events->reading->store, session, (uint64_t)seq, (uint64_t)offset);
+    annal__store_say_damage(events->reading->store, session, (uint64_t)seq, (uint64_t)offset);
 }
 
 static int tell_damages(struct events *events)
@@ -385,9 +385,9 @@ static int read_line(struct events *events)
         (uint64_t)sqlite3_column_int64(events->stmt, OFFSET),
         (uint64_t)sqlite3_column_int64(events->stmt, LENGTH), &events->buffer, &events->event,
         &err);
-    bool denied = status == ANNAL_ERR_IO &&
-                  annal__store_is_stray(events->reading->store,
-                                        annal__db_column(events->stmt, EVENT_SESSION_ID));
+    bool denied =
+        status == ANNAL_ERR_IO &&
+        annal__stray_is(events->reading->store, annal__db_column(events->stmt, EVENT_SESSION_ID));
     events->damaged = denied || status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
     if (status < 0 && !events->damaged)
         return fail_table(events->base.pVtab, status, err.message);
@@ -453,7 +453,7 @@ static bool is_away(annal_store *store, annal_slice session)
     annal_session_info info;
     annal_status status = annal_session_info_get(store, session, &info, NULL);
     return status == ANNAL_ERR_NOTFOUND ||
-           (annal__may_be_stray(status) && annal__store_is_stray(store, session));
+           (annal__may_be_stray(status) && annal__stray_is(store, session));
 }
 
 /*
@@ -473,7 +473,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     if (session == NULL || ancestor == NULL || strlen(session) >= sizeof proof->session)
         return;
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
-        status = annal__session_lineage_check(proof->store, annal_slice_of(session), NULL, &why);
+        status = annal__lineage_check(proof->store, annal_slice_of(session), NULL, &why);
     if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;

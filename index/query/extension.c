@@ -251,8 +251,8 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     struct store_source *source = NULL;
     annal_status status = ANNAL_OK;
     if (!is_index(host, &path))
-        status = annal__place_default(getenv("ANNAL_STORE"), getenv("XDG_DATA_HOME"),
-                                      getenv("HOME"), &path);
+        status = annal__default_store_place(getenv("ANNAL_STORE"), getenv("XDG_DATA_HOME"),
+                                            getenv("HOME"), &path);
     if (status == ANNAL_ERR_NOTFOUND) {
         *out_message = sqlite3_mprintf("there is no $HOME to find the store in: set $ANNAL_STORE");
         return SQLITE_ERROR;

@@ -457,9 +457,9 @@ annal_status annal__query_say_damages(annal_index *index, const annal_filter *fi
     if (status >= 0)
         status = prepare_damages(db, &own, &history, &stmt, err);
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        annal__say_damage(index->store, annal__db_column(stmt, 0),
-                          (uint64_t)sqlite3_column_int64(stmt, 1),
-                          (uint64_t)sqlite3_column_int64(stmt, 4));
+        annal__store_say_damage(index->store, annal__db_column(stmt, 0),
+                                (uint64_t)sqlite3_column_int64(stmt, 1),
+                                (uint64_t)sqlite3_column_int64(stmt, 4));
     if (status >= 0 && rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "read the findings");
     annal__derived_give(&index->derived, db, !history.forked);
@@ -674,7 +674,7 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
             return status;
         status = annal__event_rows_read(&query->found, out_event, err);
     } while (!query->one_session && status == ANNAL_ERR_IO &&
-             annal__store_is_stray(query->index->store, *out_session));
+             annal__stray_is(query->index->store, *out_session));
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
         return ANNAL_DAMAGE;
     return status;

@@ -253,11 +253,11 @@ static annal_status add_to_group(void *arg, annal_slice session, const annal_eve
     char name[PERIOD_NAME_BYTES];
     annal_slice key = tally->by == ANNAL_GROUP_TYPE ? event->type : session;
     if (is_of_time(tally->by)) {
-        annal__period_name(tally->by == ANNAL_GROUP_HOUR    ? PERIOD_HOUR
-                           : tally->by == ANNAL_GROUP_WEEK  ? PERIOD_WEEK
-                           : tally->by == ANNAL_GROUP_MONTH ? PERIOD_MONTH
-                                                            : PERIOD_DAY,
-                           event->ts_us, name);
+        annal__calendar_period_name(tally->by == ANNAL_GROUP_HOUR    ? PERIOD_HOUR
+                                    : tally->by == ANNAL_GROUP_WEEK  ? PERIOD_WEEK
+                                    : tally->by == ANNAL_GROUP_MONTH ? PERIOD_MONTH
+                                                                     : PERIOD_DAY,
+                                    event->ts_us, name);
         key = annal_slice_of(name);
     }
     annal__db_bind_text(tally->add, 1, key);

@@ -54,7 +54,7 @@ static int tell_behind(void *arg, annal_slice session, uint64_t bytes)
         annal__index_cursor(behind->get_cursor, session, &from, &known, behind->err);
     if (status < 0)
         return status;
-    return bytes > from.offset && !annal__store_is_stray(behind->store, session)
+    return bytes > from.offset && !annal__stray_is(behind->store, session)
                ? behind->fn(behind->arg, session, &from, bytes)
                : 0;
 }
@@ -288,7 +288,7 @@ static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
     annal_session_info info;
     annal_status status = annal_session_info_get(each->index->store, session, &info, each->err);
     if (status == ANNAL_ERR_NOTFOUND ||
-        (annal__may_be_stray(status) && annal__store_is_stray(each->index->store, session)))
+        (annal__may_be_stray(status) && annal__stray_is(each->index->store, session)))
         return 0;
     if (status < 0)
         return status;

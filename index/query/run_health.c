@@ -162,7 +162,7 @@ static annal__process_life life_of(annal_store *store, const char *session, sqli
     snprintf(process.boot_id, sizeof process.boot_id, "%s", text_of(values[BOOT_ID]));
     annal__process_life life = annal__process_look(&process);
     if (life == ANNAL_PROCESS_DEAD &&
-        (annal__session_owner(store, annal_slice_of(session), &owner, NULL) < 0 ||
+        (annal__log_session_owner(store, annal_slice_of(session), &owner, NULL) < 0 ||
          (owner != 0 && owner != (uint32_t)getpid())))
         life = ANNAL_PROCESS_UNKNOWN;
     return life;

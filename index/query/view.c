@@ -64,9 +64,9 @@ static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *er
         &stmt, err);
     int rc = SQLITE_DONE;
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        annal__say_damage(index->store, annal__db_column(stmt, 0),
-                          (uint64_t)sqlite3_column_int64(stmt, 1),
-                          (uint64_t)sqlite3_column_int64(stmt, 2));
+        annal__store_say_damage(index->store, annal__db_column(stmt, 0),
+                                (uint64_t)sqlite3_column_int64(stmt, 1),
+                                (uint64_t)sqlite3_column_int64(stmt, 2));
     if (rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "read the findings");
     sqlite3_finalize(stmt);

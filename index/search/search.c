@@ -412,13 +412,13 @@ annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
     struct search *search = &index->search;
     const struct io *io = annal__store_io(index->store);
     struct buf path = {0};
-    if (annal__store_is_read_only(index->store))
+    if (annal__session_list_is_read_only(index->store))
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
     annal_status status = off_path(search, &path, err);
     if (status >= 0 && on)
         status = annal__files_remove(io, path.ptr, err);
     else if (status >= 0)
-        status = annal__publish_file(io, path.ptr, "", 0, err);
+        status = annal__io_publish_file(io, path.ptr, "", 0, err);
     if (status >= 0 && !on)
         status = annal__derived_discard(&search->derived,
                                         annal__deadline_after(search->derived.wait_ms), err);

@@ -6,8 +6,8 @@
 #include <annal/query.h>
 
 /*
- * Log the damaged events that the filter may have matched; annal__damages_said() counts them. Their
- * types and times are unknown. Call it after annal_query_count() or annal_query_groups(). Any
+ * Log the damaged events that the filter may have matched; annal__store_damages_said() counts them.
+ * Their types and times are unknown. Call it after annal_query_count() or annal_query_groups(). Any
  * thread.
  */
 ANNAL_MUST_CHECK annal_status annal__query_say_damages(annal_index *index,

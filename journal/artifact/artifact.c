@@ -71,11 +71,11 @@ static annal_status make_directories(annal_store *store, annal_slice session, an
     struct buf path = {0};
     annal_status status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
     if (status >= 0)
-        status = annal__make_dir(io, path.ptr, err);
+        status = annal__io_make_dir(io, path.ptr, err);
     if (status >= 0)
         status = annal__artifact_path(store, session, "", &path, err);
     if (status >= 0)
-        status = annal__make_dir(io, path.ptr, err);
+        status = annal__io_make_dir(io, path.ptr, err);
     annal__buf_done(&path);
     return status;
 }
@@ -87,13 +87,13 @@ static annal_status sync_directories(annal_store *store, annal_slice session, an
     struct buf path = {0};
     annal_status status = annal__artifact_path(store, session, "", &path, err);
     if (status >= 0)
-        status = annal__sync_dir(io, path.ptr, err);
+        status = annal__io_sync_dir(io, path.ptr, err);
     if (status >= 0)
         status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
     if (status >= 0)
-        status = annal__sync_dir(io, path.ptr, err);
+        status = annal__io_sync_dir(io, path.ptr, err);
     if (status >= 0)
-        status = annal__sync_dir(io, annal_store_path(store), err);
+        status = annal__io_sync_dir(io, annal_store_path(store), err);
     annal__buf_done(&path);
     return status;
 }
@@ -170,7 +170,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
     uint64_t random = 0;
     int fd = -1;
     annal_status status = annal_session_id_check(session, err);
-    if (status >= 0 && annal__store_is_read_only(store))
+    if (status >= 0 && annal__session_list_is_read_only(store))
         status = annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                              annal_store_path(store));
     if (status < 0)
@@ -281,7 +281,7 @@ annal_status annal_artifact_read(annal_store *store, annal_slice session, annal_
     struct frame_result result;
     uint8_t expected[SHA256_BYTES];
     annal_status status = annal_session_id_check(session, err);
-    if (status >= 0 && !annal__sha256_read(sha256.ptr, sha256.len, expected))
+    if (status >= 0 && !annal__artifact_read_sha256(sha256.ptr, sha256.len, expected))
         status =
             annal__fail(err, ANNAL_ERR_INVALID, "'%.*s' is no SHA-256: 64 digits of 0-9 and a-f",
                         (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
@@ -336,7 +336,7 @@ static annal_status each_of_session(annal_store *store, annal_slice session, ann
         annal_artifact_info info;
         if (len != strlen(ARTIFACT_SUFFIX) + (size_t)2 * SHA256_BYTES ||
             strcmp(names.list[i] + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX) != 0 ||
-            !annal__sha256_read(names.list[i], (size_t)2 * SHA256_BYTES, hash))
+            !annal__artifact_read_sha256(names.list[i], (size_t)2 * SHA256_BYTES, hash))
             continue; /* not ours */
         status = annal__artifact_look(store, session, names.list[i], &info, err);
         if (status == ANNAL_ERR_NOTFOUND) /* removed in the meantime */
@@ -394,7 +394,7 @@ annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_
     char hex[ANNAL_SHA256_TEXT_BYTES], name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     int lock = -1;
     annal_status status = annal_session_id_check(session, err);
-    if (status >= 0 && !annal__sha256_read(sha256.ptr, sha256.len, hash))
+    if (status >= 0 && !annal__artifact_read_sha256(sha256.ptr, sha256.len, hash))
         status = annal__fail(err, ANNAL_ERR_INVALID, "the name of an artifact is 64 hex digits");
     if (status < 0)
         return status;

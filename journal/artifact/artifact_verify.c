@@ -32,7 +32,7 @@ static bool read_path(annal_slice rest, annal_slice *out_session, const char **o
     *out_hex = slash + 1;
     size_t left = rest.len - out_session->len - 1;
     return left >= HEX + suffix && annal_session_id_check(*out_session, NULL) == ANNAL_OK &&
-           annal__sha256_read(*out_hex, HEX, sha256) &&
+           annal__artifact_read_sha256(*out_hex, HEX, sha256) &&
            memcmp(*out_hex + HEX, ARTIFACT_SUFFIX "\"", suffix) == 0;
 }
 

@@ -59,7 +59,7 @@ static annal_status compress_piece(struct stream *stream, ZSTD_CCtx *zstd, bool 
         if (ZSTD_isError(left))
             return annal__fail(err, ANNAL_ERR_NOMEM, "compress %s: %s", stream->path,
                                ZSTD_getErrorName(left));
-        if (annal__write_all(stream->io, stream->fd, out.dst, out.pos, stream->offset) < 0)
+        if (annal__io_write_all(stream->io, stream->fd, out.dst, out.pos, stream->offset) < 0)
             return annal__fail_errno(err, "write %s", stream->path);
         stream->offset += out.pos;
     } while (in.pos < in.size || (end && left > 0));
@@ -144,7 +144,7 @@ annal_status annal__artifact_unpack(const struct io *io, int fd, const char *pat
     if (status >= 0 && zstd == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "unpack %s: no memory", path);
     while (status == ANNAL_OK) {
-        ssize_t got = annal__read_full(io, fd, stream.in.ptr, PIECE_BYTES, stream.offset);
+        ssize_t got = annal__io_read_full(io, fd, stream.in.ptr, PIECE_BYTES, stream.offset);
         if (got < 0) /* a bad sector is damage */
             status = annal__fail(err, errno == EIO ? ANNAL_ERR_CORRUPT : ANNAL_ERR_IO,
                                  "read %s: %s", path, strerror(errno));

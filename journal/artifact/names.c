@@ -36,7 +36,7 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
 
 /* ---- Hashes as text ---- */
 
-bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES])
+bool annal__artifact_read_sha256(const char *text, size_t len, uint8_t out[SHA256_BYTES])
 {
     return len == (size_t)2 * SHA256_BYTES && annal__hex_read(text, SHA256_BYTES, out);
 }
@@ -134,7 +134,7 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
         status = annal__fail(err, status, "the lock of the artifacts");
         goto done;
     }
-    status = annal__make_dir(io, path.ptr, err);
+    status = annal__io_make_dir(io, path.ptr, err);
     if (status < 0)
         goto done;
     status = annal__buf_printf(&path, "/artifacts");
@@ -157,8 +157,9 @@ static annal_status refuse(const struct io *io, int fd, int operation, annal_err
 {
     struct stat file;
     char name[HOLDER_BYTES];
-    uint32_t pid = io->fstat(io->arg, fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
-    return annal__fail(err, ANNAL_ERR_BUSY, "%s is %s artifacts", annal__holder_name(pid, name),
+    uint32_t pid = io->fstat(io->arg, fd, &file) < 0 ? 0 : annal__lock_holder_of(&file, false);
+    return annal__fail(err, ANNAL_ERR_BUSY, "%s is %s artifacts",
+                       annal__lock_holder_name(pid, name),
                        operation == LOCK_EX ? "storing" : "sweeping");
 }
 
@@ -167,7 +168,7 @@ annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd
     const struct io *io = annal__store_io(store);
     const struct clock *clock = annal__store_clock(store);
     int fd = -1;
-    if (annal__store_is_read_only(store))
+    if (annal__session_list_is_read_only(store))
         return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                            annal_store_path(store));
     annal_status status = open_lock(store, &fd, err);

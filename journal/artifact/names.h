@@ -20,7 +20,7 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
                                   struct buf *out, annal_error *err);
 
 /* Read 64 lower-case hex digits. */
-bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
+bool annal__artifact_read_sha256(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
 
 /* Names, sorted; of those that begin with a dot only unfinished ones. */
 struct artifact_names {

@@ -78,7 +78,7 @@ static int add_item(void *arg, const annal_artifact_info *info)
                           .stored_us = info->stored_us};
     if (item->session == NULL)
         return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
-    (void)annal__sha256_read(info->sha256, HEX, item->sha256);
+    (void)annal__artifact_read_sha256(info->sha256, HEX, item->sha256);
     return 0;
 }
 
@@ -121,7 +121,7 @@ static void walk_done(struct walk *walk)
 static void mark(struct walk *walk, const char *hex)
 {
     uint8_t sha256[SHA256_BYTES];
-    if (!annal__sha256_read(hex, HEX, sha256))
+    if (!annal__artifact_read_sha256(hex, HEX, sha256))
         return;
     const struct item *end = walk->items + walk->count;
     for (struct item *item = find_hash(walk, sha256);
@@ -167,7 +167,7 @@ static annal_status read_stray(void *arg, const char *path)
         status = annal__fail_errno(
             walk->err, "no artifact was removed, for %s may name some: move it away", path);
     for (uint64_t offset = 0; fd >= 0 && got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
-        got = annal__read_full(io, fd, piece, STRAY_BYTES, offset);
+        got = annal__io_read_full(io, fd, piece, STRAY_BYTES, offset);
         if (got >= 0)
             mark_hashes(walk, (annal_slice){piece, (size_t)got});
         else if (errno != EISDIR) /* a directory names nothing */
@@ -194,7 +194,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted in the meantime */
-    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(walk->store, session))
+    if (status == ANNAL_ERR_CORRUPT && annal__stray_is(walk->store, session))
         return ANNAL_OK;
     while (status == ANNAL_OK) {
         annal_event event;
@@ -335,7 +335,7 @@ static annal_status sweep_all(struct sweep *sweep)
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
     if (status >= 0 && walk->count > 0)
-        status = annal__store_stray_files(walk->store, read_stray, walk, walk->err);
+        status = annal__stray_files(walk->store, read_stray, walk, walk->err);
     for (size_t i = 0; i < walk->count && status >= 0; i++) {
         sweep->result.artifacts++;
         if (!walk->items[i].named && walk->items[i].stored_us <= sweep->before_us)

@@ -134,7 +134,7 @@ static int64_t period_wall(enum period period, int64_t wall, int after)
     return floor_to(wall, DAY_S) + after * DAY_S;
 }
 
-int64_t annal__period_begin(enum period period, int64_t time_us)
+int64_t annal__calendar_period_begin(enum period period, int64_t time_us)
 {
     const int64_t at = to_seconds(annal__time_clamp(time_us));
     if (period == PERIOD_HOUR)
@@ -142,7 +142,7 @@ int64_t annal__period_begin(enum period period, int64_t time_us)
     return annal__calendar_instant(period_wall(period, wall_s(at), 0) * US);
 }
 
-int64_t annal__period_end(enum period period, int64_t time_us)
+int64_t annal__calendar_period_end(enum period period, int64_t time_us)
 {
     const int64_t at = to_seconds(annal__time_clamp(time_us));
     if (period == PERIOD_HOUR)
@@ -178,7 +178,7 @@ static void name_hour(int64_t at, const char *text, char out[PERIOD_NAME_BYTES])
                  (int)(llabs(offset) / 60 % 60));
 }
 
-void annal__period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES])
+void annal__calendar_period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES])
 {
     char text[ANNAL_TIME_BYTES];
     const int64_t at = to_seconds(annal__time_clamp(time_us));
@@ -193,7 +193,7 @@ void annal__period_name(enum period period, int64_t time_us, char out[PERIOD_NAM
 
 /* ---- What users write ---- */
 
-bool annal__age_read(annal_slice text, int64_t *out_us)
+bool annal__calendar_read_age(annal_slice text, int64_t *out_us)
 {
     static const struct {
         char unit;
@@ -225,15 +225,15 @@ static bool has_zone(annal_slice text)
     return zone;
 }
 
-bool annal__instant_read(annal_slice text, int64_t now_us, int64_t *out_us)
+bool annal__calendar_read_instant(annal_slice text, int64_t now_us, int64_t *out_us)
 {
     int64_t time_us = 0;
     const bool yesterday = annal__slice_is(text, "yesterday");
     if (yesterday || annal__slice_is(text, "today")) {
-        *out_us = annal__period_begin(PERIOD_DAY, now_us);
+        *out_us = annal__calendar_period_begin(PERIOD_DAY, now_us);
         if (yesterday)
-            *out_us = annal__period_begin(PERIOD_DAY, *out_us - 1);
-    } else if (annal__age_read(text, &time_us)) {
+            *out_us = annal__calendar_period_begin(PERIOD_DAY, *out_us - 1);
+    } else if (annal__calendar_read_age(text, &time_us)) {
         *out_us = now_us - time_us;
     } else if (text.len > 0 && annal_time_parse(text, &time_us, NULL) == ANNAL_OK) {
         *out_us = has_zone(text) ? time_us : annal__calendar_instant(time_us);

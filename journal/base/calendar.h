@@ -29,22 +29,22 @@ int64_t annal__calendar_instant(int64_t wall_us);
 int64_t annal__calendar_wall(int64_t time_us);
 
 /* The period that contains an instant: its first instant, and the first instant after it. */
-int64_t annal__period_begin(enum period period, int64_t time_us);
-int64_t annal__period_end(enum period period, int64_t time_us);
+int64_t annal__calendar_period_begin(enum period period, int64_t time_us);
+int64_t annal__calendar_period_end(enum period period, int64_t time_us);
 
 /* "2026-03-02T09", "2026-03-02", "2026-W10", "2026-03": names sort as periods do. */
 #define PERIOD_NAME_BYTES 24
-void annal__period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES]);
+void annal__calendar_period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES]);
 
 /* ---- What users write ---- */
 
 /* "45s", "30m", "2h", "7d", "2w": how long it is. */
-bool annal__age_read(annal_slice text, int64_t *out_us);
+bool annal__calendar_read_age(annal_slice text, int64_t *out_us);
 
 /*
  * An instant: ISO 8601 (without a zone it is a time on the wall, and a day alone is its first
  * instant), "today", "yesterday", or an age, which is counted back from now_us.
  */
-bool annal__instant_read(annal_slice text, int64_t now_us, int64_t *out_us);
+bool annal__calendar_read_instant(annal_slice text, int64_t now_us, int64_t *out_us);
 
 #endif

@@ -27,7 +27,7 @@ static int64_t monotonic_us(void *arg)
 const struct clock annal__system_clock = {
     .wall_us = wall_us, .monotonic_us = monotonic_us, .arg = NULL};
 
-int64_t annal__monotonic_us(void)
+int64_t annal__clock_monotonic_us(void)
 {
     return read_clock(CLOCK_MONOTONIC);
 }

@@ -15,7 +15,7 @@ struct clock {
 extern const struct clock annal__system_clock;
 
 /* Of the system's clock, where no test replaces it. */
-int64_t annal__monotonic_us(void);
+int64_t annal__clock_monotonic_us(void);
 
 /* Now, but not before last_us, unless last_us is minutes ahead: then the clock was corrected. */
 int64_t annal__clock_after(const struct clock *clock, int64_t last_us);

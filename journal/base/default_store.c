@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/default_store.h"
 
-annal_status annal__place_default(const char *store, const char *data_home, const char *home,
-                                  struct buf *out_path)
+annal_status annal__default_store_place(const char *store, const char *data_home, const char *home,
+                                        struct buf *out_path)
 {
     annal_status status = ANNAL_ERR_NOTFOUND;
     if (store != NULL && store[0] != '\0')

@@ -9,7 +9,7 @@
  * Takes the values of $ANNAL_STORE, $XDG_DATA_HOME and $HOME (each may be NULL).
  * ANNAL_ERR_NOTFOUND: none of them is set.
  */
-annal_status annal__place_default(const char *store, const char *data_home, const char *home,
-                                  struct buf *out_path);
+annal_status annal__default_store_place(const char *store, const char *data_home, const char *home,
+                                        struct buf *out_path);
 
 #endif

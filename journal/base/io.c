@@ -352,7 +352,7 @@ const struct io annal__system_io = {
     .unmap = sys_unmap,
 };
 
-int annal__write_all(const struct io *io, int fd, const void *bytes, size_t len, uint64_t offset)
+int annal__io_write_all(const struct io *io, int fd, const void *bytes, size_t len, uint64_t offset)
 {
     const char *at = bytes;
     while (len > 0) {
@@ -372,7 +372,7 @@ int annal__write_all(const struct io *io, int fd, const void *bytes, size_t len,
     return 0;
 }
 
-ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset)
+ssize_t annal__io_read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset)
 {
     size_t done = 0;
     while (done < len) {
@@ -388,7 +388,7 @@ ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, u
     return (ssize_t)done;
 }
 
-annal_status annal__sync_dir(const struct io *io, const char *path, annal_error *err)
+annal_status annal__io_sync_dir(const struct io *io, const char *path, annal_error *err)
 {
     int fd = io->open(io->arg, path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
@@ -413,12 +413,12 @@ static annal_status sync_parent(const struct io *io, const char *path, annal_err
     if (name == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "sync the directory of %s: no memory", path);
     else
-        status = annal__sync_dir(io, name, err);
+        status = annal__io_sync_dir(io, name, err);
     annal__buf_done(&parent);
     return status;
 }
 
-annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err)
+annal_status annal__io_check_dir(const struct io *io, const char *path, int why, annal_error *err)
 {
     struct stat found = {0};
     if (why == EEXIST && io->stat(io->arg, path, &found) < 0)
@@ -434,21 +434,21 @@ annal_status annal__check_dir(const struct io *io, const char *path, int why, an
 static annal_status make_dir(const struct io *io, const char *path, mode_t mode, annal_error *err)
 {
     if (io->mkdir(io->arg, path, mode) < 0)
-        return annal__check_dir(io, path, errno, err);
+        return annal__io_check_dir(io, path, errno, err);
     return sync_parent(io, path, err);
 }
 
-annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)
+annal_status annal__io_make_dir(const struct io *io, const char *path, annal_error *err)
 {
     return make_dir(io, path, 0770, err);
 }
 
-annal_status annal__make_private_dir(const struct io *io, const char *path, annal_error *err)
+annal_status annal__io_make_private_dir(const struct io *io, const char *path, annal_error *err)
 {
     return make_dir(io, path, 0700, err);
 }
 
-bool annal__is_temporary(const char *name)
+bool annal__io_is_temporary(const char *name)
 {
     static const char mark[] = ".tmp-";
     size_t len = strlen(name), tail = sizeof mark - 1 + 16;
@@ -456,8 +456,8 @@ bool annal__is_temporary(const char *name)
            annal__hex_fits(name + len - 16, 16);
 }
 
-annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,
-                                 size_t len, annal_error *err)
+annal_status annal__io_publish_file(const struct io *io, const char *path, const void *bytes,
+                                    size_t len, annal_error *err)
 {
     struct buf temporary = {.limit = 8192};
     /* Two processes that publish the same file must not use the same temporary name. */
@@ -474,7 +474,7 @@ annal_status annal__publish_file(const struct io *io, const char *path, const vo
         status = annal__fail_errno(err, "create %s", temporary.ptr);
         goto done;
     }
-    if (annal__write_all(io, fd, bytes, len, 0) < 0 || io->fsync(io->arg, fd) < 0) {
+    if (annal__io_write_all(io, fd, bytes, len, 0) < 0 || io->fsync(io->arg, fd) < 0) {
         status = annal__fail_errno(err, "write %s", temporary.ptr);
         goto done;
     }

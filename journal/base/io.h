@@ -2,7 +2,8 @@
 /*
  * The I/O seam: every system call that touches the store goes through a struct io, so that tests
  * can replace the disk. Functions behave like the system calls of their name: -1 and errno on
- * failure. Short reads and writes are possible; annal__write_all() and annal__read_full() loop.
+ * failure. Short reads and writes are possible; annal__io_write_all() and annal__io_read_full()
+ * loop.
  *
  * Not covered: SQLite (it has its own VFS), and memory that is shared through map_shared, on which
  * no truth depends. The layers above the journal use it through seam.h.
@@ -84,31 +85,32 @@ struct io {
 extern const struct io annal__system_io;
 
 /* Writes all of it, or returns -1 with errno (EIO if the kernel accepts nothing). */
-int annal__write_all(const struct io *io, int fd, const void *bytes, size_t len, uint64_t offset);
+int annal__io_write_all(const struct io *io, int fd, const void *bytes, size_t len,
+                        uint64_t offset);
 
 /* Reads len bytes, fewer only at the end of the file; -1 with errno. */
-ssize_t annal__read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset);
+ssize_t annal__io_read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset);
 
 /* Sync a directory, so that names in it survive a power cut. */
-annal_status annal__sync_dir(const struct io *io, const char *path, annal_error *err);
+annal_status annal__io_sync_dir(const struct io *io, const char *path, annal_error *err);
 
 /*
  * After mkdir failed with why: ANNAL_OK if there is a directory, or what is wrong. A symbolic link
  * is not followed, and the message says so.
  */
-annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err);
+annal_status annal__io_check_dir(const struct io *io, const char *path, int why, annal_error *err);
 
 /* Create a directory (0770: see open) if it is missing, and sync its parent. */
-annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err);
+annal_status annal__io_make_dir(const struct io *io, const char *path, annal_error *err);
 
 /* As above, for its owner alone, whatever the directory above it is: a store, a backup. */
-annal_status annal__make_private_dir(const struct io *io, const char *path, annal_error *err);
+annal_status annal__io_make_private_dir(const struct io *io, const char *path, annal_error *err);
 
-/* Whether a file has a name that annal__publish_file() gives for a moment: ….tmp-, 16 digits. */
-bool annal__is_temporary(const char *name);
+/* Whether a file has a name that annal__io_publish_file() gives for a moment: ….tmp-, 16 digits. */
+bool annal__io_is_temporary(const char *name);
 
 /* Write a whole file: under a temporary name beside it, synced, renamed, directory synced. */
-annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,
-                                 size_t len, annal_error *err);
+annal_status annal__io_publish_file(const struct io *io, const char *path, const void *bytes,
+                                    size_t len, annal_error *err);
 
 #endif

@@ -91,7 +91,7 @@ static bool is_tail(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
-size_t annal__utf8_length(const unsigned char *at, const unsigned char *end)
+size_t annal__json_utf8_length(const unsigned char *at, const unsigned char *end)
 {
     size_t left = (size_t)(end - at);
     if (at[0] >= 0xC2 && at[0] <= 0xDF)
@@ -171,7 +171,7 @@ static json_fault check_string(struct check *check)
             do { /* such characters are rarely alone */
                 if (check->end - check->at < UTF8_BYTES_MAX)
                     (void)read_on(check);
-                size_t length = annal__utf8_length(check->at, check->end);
+                size_t length = annal__json_utf8_length(check->at, check->end);
                 if (length == 0)
                     return JSON_UTF8;
                 check->at += length;
@@ -391,12 +391,12 @@ static annal_status quote_special(struct buf *out, unsigned char c)
     return annal__buf_printf(out, "\\u%04x", c);
 }
 
-bool annal__is_utf8(annal_slice text)
+bool annal__json_is_utf8(annal_slice text)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;
     const unsigned char *end = text.len == 0 ? at : at + text.len;
     while (at < end) {
-        size_t length = *at < 0x80 ? 1 : annal__utf8_length(at, end);
+        size_t length = *at < 0x80 ? 1 : annal__json_utf8_length(at, end);
         if (length == 0)
             return false;
         at += length;
@@ -427,7 +427,7 @@ annal_status annal__json_quote(struct buf *out, annal_slice text)
             status = quote_special(out, *at++);
             continue;
         }
-        size_t length = annal__utf8_length(at, end);
+        size_t length = annal__json_utf8_length(at, end);
         status = length == 0 ? annal__buf_append(out, "\xEF\xBF\xBD", 3)
                              : annal__buf_append(out, at, length);
         at += length > 0 ? length : invalid_length(at, end);

@@ -48,10 +48,10 @@ static inline bool annal__json_is_space(char c)
 annal_slice annal__json_trim(annal_slice text);
 
 /* The length of the UTF-8 character of two or more bytes at `at`; 0 if it is invalid. */
-size_t annal__utf8_length(const unsigned char *at, const unsigned char *end);
+size_t annal__json_utf8_length(const unsigned char *at, const unsigned char *end);
 
 /* Whether all of text is UTF-8: only then is it the same after it was a JSON string. */
-bool annal__is_utf8(annal_slice text);
+bool annal__json_is_utf8(annal_slice text);
 
 /*
  * Append text as a JSON string, with quotes. A byte that is not UTF-8, or half a

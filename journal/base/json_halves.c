@@ -50,7 +50,7 @@ size_t annal__json_mend_halves(char *text, size_t len, bool last)
     return len;
 }
 
-void annal__text_mend_halves(char *text, size_t len)
+void annal__json_text_mend_halves(char *text, size_t len)
 {
     char *at = text, *end = len == 0 ? text : text + len;
     while (end - at >= 3 && (at = memchr(at, 0xED, (size_t)(end - at) - 2)) != NULL) {

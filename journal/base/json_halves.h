@@ -23,6 +23,6 @@ bool annal__json_has_halves(annal_slice json);
 size_t annal__json_mend_halves(char *text, size_t len, bool last);
 
 /* Replace halves that were decoded into three bytes, which is not UTF-8, as SQLite's ->> does. */
-void annal__text_mend_halves(char *text, size_t len);
+void annal__json_text_mend_halves(char *text, size_t len);
 
 #endif

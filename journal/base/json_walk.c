@@ -101,7 +101,7 @@ static unsigned hex4(const char *digits)
     return value;
 }
 
-size_t annal__utf8_put(unsigned code, char bytes[4])
+size_t annal__json_utf8_put(unsigned code, char bytes[4])
 {
     static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
     size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -147,7 +147,7 @@ annal_status annal__json_decode(annal_slice raw, struct buf *out, bool *out_half
         char bytes[4];
         unsigned code = annal__json_unescape(&stop, end);
         *out_half = *out_half || annal__is_half(code);
-        status = annal__buf_append(out, bytes, annal__utf8_put(code, bytes));
+        status = annal__buf_append(out, bytes, annal__json_utf8_put(code, bytes));
         if (status < 0)
             return status;
         at = stop;

@@ -77,6 +77,6 @@ static inline bool annal__json_is_escaped(annal_slice raw)
 }
 
 /* Write a character as UTF-8. Returns its length. */
-size_t annal__utf8_put(unsigned code, char bytes[4]);
+size_t annal__json_utf8_put(unsigned code, char bytes[4]);
 
 #endif

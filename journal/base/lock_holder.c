@@ -57,7 +57,7 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
 
 /* The kernel returns the list a page at a time, and skips a line if earlier locks are released in
  * the meantime. */
-uint32_t annal__holder_of(const struct stat *file, bool writes)
+uint32_t annal__lock_holder_of(const struct stat *file, bool writes)
 {
     uint32_t pid = 0;
     for (int tries = 0; tries < TRIES && pid == 0; tries++)
@@ -66,7 +66,7 @@ uint32_t annal__holder_of(const struct stat *file, bool writes)
 }
 
 /* "123 (name) T …". A name may contain any characters. */
-bool annal__holder_is_stopped(uint32_t pid)
+bool annal__lock_holder_is_stopped(uint32_t pid)
 {
     char path[40], text[128] = "";
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
@@ -78,12 +78,12 @@ bool annal__holder_is_stopped(uint32_t pid)
     return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
 }
 
-const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES])
+const char *annal__lock_holder_name(uint32_t pid, char out[HOLDER_BYTES])
 {
     if (pid == 0)
         snprintf(out, HOLDER_BYTES, "another process");
     else
         snprintf(out, HOLDER_BYTES, "process %" PRIu32 "%s", pid,
-                 annal__holder_is_stopped(pid) ? " (stopped)" : "");
+                 annal__lock_holder_is_stopped(pid) ? " (stopped)" : "");
     return out;
 }

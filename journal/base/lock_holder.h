@@ -13,16 +13,16 @@
  * say: in another pid namespace, or on a filesystem whose files have another device number there.
  * Reads the list of all locks: not for a fast path.
  */
-uint32_t annal__holder_of(const struct stat *file, bool writes);
+uint32_t annal__lock_holder_of(const struct stat *file, bool writes);
 
 /*
  * "process 123", "process 123 (stopped)", or for pid 0 "another process". At most
  * HOLDER_BYTES, with the zero.
  */
 #define HOLDER_BYTES 48
-const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES]);
+const char *annal__lock_holder_name(uint32_t pid, char out[HOLDER_BYTES]);
 
 /* Stopped by a signal or a debugger. False if that is not known. */
-bool annal__holder_is_stopped(uint32_t pid);
+bool annal__lock_holder_is_stopped(uint32_t pid);
 
 #endif

@@ -82,17 +82,17 @@ annal_status annal__msgpack_map(struct buf *out, size_t count)
     PACK(out, msgpack_pack_map(&packer, count));
 }
 
-annal_status annal__pack_fixed_uint32(struct buf *out, uint32_t value)
+annal_status annal__msgpack_put_uint32(struct buf *out, uint32_t value)
 {
     PACK(out, msgpack_pack_fix_uint32(&packer, value));
 }
 
-annal_status annal__pack_fixed_uint64(struct buf *out, uint64_t value)
+annal_status annal__msgpack_put_uint64(struct buf *out, uint64_t value)
 {
     PACK(out, msgpack_pack_fix_uint64(&packer, value));
 }
 
-annal_status annal__pack_fixed_int64(struct buf *out, int64_t value)
+annal_status annal__msgpack_put_int64(struct buf *out, int64_t value)
 {
     PACK(out, msgpack_pack_fix_int64(&packer, value));
 }
@@ -107,12 +107,12 @@ static uint64_t get_big_endian(const char *at, size_t bytes)
     return value;
 }
 
-uint32_t annal__get_uint32(const char *at)
+uint32_t annal__msgpack_get_uint32(const char *at)
 {
     return (uint32_t)get_big_endian(at, 4);
 }
 
-uint64_t annal__get_uint64(const char *at)
+uint64_t annal__msgpack_get_uint64(const char *at)
 {
     return get_big_endian(at, 8);
 }

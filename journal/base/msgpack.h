@@ -23,9 +23,9 @@ annal_status annal__msgpack_array(struct buf *out, size_t count); /* count value
 annal_status annal__msgpack_map(struct buf *out, size_t count);   /* count pairs follow */
 
 /* Of fixed width: 5, 9 and 9 bytes whatever the value. */
-annal_status annal__pack_fixed_uint32(struct buf *out, uint32_t value);
-annal_status annal__pack_fixed_uint64(struct buf *out, uint64_t value);
-annal_status annal__pack_fixed_int64(struct buf *out, int64_t value);
+annal_status annal__msgpack_put_uint32(struct buf *out, uint32_t value);
+annal_status annal__msgpack_put_uint64(struct buf *out, uint64_t value);
+annal_status annal__msgpack_put_int64(struct buf *out, int64_t value);
 
 enum unpacked_kind {
     UNPACKED_NIL,
@@ -58,7 +58,7 @@ struct msgpack_value {
 bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 
 /* The big-endian number in these bytes. */
-uint32_t annal__get_uint32(const char *at);
-uint64_t annal__get_uint64(const char *at);
+uint32_t annal__msgpack_get_uint32(const char *at);
+uint64_t annal__msgpack_get_uint64(const char *at);
 
 #endif

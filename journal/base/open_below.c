@@ -226,7 +226,7 @@ static bool write_new(int folder, const char *name, annal_slice content,
     int file =
         openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode->file);
     bool good = file >= 0 &&
-                annal__write_all(&annal__system_io, file, content.ptr, content.len, 0) == 0 &&
+                annal__io_write_all(&annal__system_io, file, content.ptr, content.len, 0) == 0 &&
                 (!mode->sync || fsync(file) == 0);
     int why = errno;
     if (file >= 0 && close(file) < 0 && good) {

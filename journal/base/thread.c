@@ -14,7 +14,7 @@ int annal__thread_start(pthread_t *out_thread, void *(*run)(void *arg), void *ar
     return failed;
 }
 
-int annal__cond_init(pthread_cond_t *cond)
+int annal__thread_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
     int failed = pthread_condattr_init(&attr);
@@ -27,7 +27,7 @@ int annal__cond_init(pthread_cond_t *cond)
     return failed;
 }
 
-void annal__cond_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
+void annal__thread_cond_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);

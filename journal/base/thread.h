@@ -15,7 +15,7 @@ int annal__thread_start(pthread_t *out_thread, void *(*run)(void *arg), void *ar
  * A condition that can be waited on for a given time, even if the wall clock changes during the
  * wait. 0, or an errno; it may also return early.
  */
-int annal__cond_init(pthread_cond_t *cond);
-void annal__cond_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
+int annal__thread_cond_init(pthread_cond_t *cond);
+void annal__thread_cond_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
 
 #endif

@@ -15,12 +15,12 @@
  *
  * ANNAL_ERR_NOTFOUND `from` has no such session ANNAL_ERR_CONFLICT this store has a session of that
  * name ANNAL_ERR_CORRUPT of a fork: its parent does not exist in this store, or has another history
- * ANNAL_ERR_BUSY as for annal__session_delete(); or a commit log still names this very journal,
+ * ANNAL_ERR_BUSY as for annal__replace_delete(); or a commit log still names this very journal,
  *                     which was deleted from this store: annal_checkpoint() in the process that has
  *                     the log helps
  * ANNAL_ERR_UNKNOWN   storage failed after the session was moved
  */
-ANNAL_MUST_CHECK annal_status annal__session_adopt(annal_store *store, annal_store *from,
+ANNAL_MUST_CHECK annal_status annal__journal_adopt(annal_store *store, annal_store *from,
                                                    annal_slice session, annal_error *err);
 
 /*

@@ -27,15 +27,15 @@
  * ANNAL_ERR_BUSY      another process owns the session, or is deleting or converting another
  *                     session, and did not finish in the store's wait_ms
  */
-ANNAL_MUST_CHECK annal_status annal__session_delete(annal_store *store, annal_slice session,
+ANNAL_MUST_CHECK annal_status annal__replace_delete(annal_store *store, annal_slice session,
                                                     annal_session_info *out_info, annal_error *err);
 
 /*
- * As above, to delete many sessions: commit logs keep their content until annal__logs_wipe(). Call
- * that once, after the last: each call makes every process that writes overwrite its log of 2 MiB.
- * Any thread.
+ * As above, to delete many sessions: commit logs keep their content until
+ * annal__replace_wipe_logs(). Call that once, after the last: each call makes every process that
+ * writes overwrite its log of 2 MiB. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__session_delete_unwiped(annal_store *store, annal_slice session,
+ANNAL_MUST_CHECK annal_status annal__replace_delete_unwiped(annal_store *store, annal_slice session,
                                                             annal_session_info *out_info,
                                                             annal_error *err);
 
@@ -44,6 +44,6 @@ ANNAL_MUST_CHECK annal_status annal__session_delete_unwiped(annal_store *store, 
  *
  * ANNAL_ERR_BUSY  some log may still contain something: the message says which one, and until when
  */
-ANNAL_MUST_CHECK annal_status annal__logs_wipe(annal_store *store, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err);
 
 #endif

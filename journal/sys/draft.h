@@ -15,9 +15,9 @@ ANNAL_MUST_CHECK annal_status annal__draft_json(const annal_draft *draft, annal_
                                                 annal_error *err);
 
 /* ANNAL_ERR_INVALID: it has an expected_seq that its expect leaves out. Any thread. */
-ANNAL_MUST_CHECK annal_status annal__expect_check(annal_slice session,
-                                                  const annal_append_options *options,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__draft_check_expect(annal_slice session,
+                                                        const annal_append_options *options,
+                                                        annal_error *err);
 
 /* The time of a draft, limited to the range of events; now_us if the draft has no time. Any
  * thread. */

@@ -19,8 +19,8 @@ typedef int (*annal__stray_fn)(void *arg, annal_slice name, const char *what);
  * written, moved or removed. Calls for all sessions leave them out and name them in the log; calls
  * for one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__store_strays(annal_store *store, annal__stray_fn fn, void *arg,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg,
+                                                annal_error *err);
 
 /* The state of a commit log. */
 typedef struct annal__log_info {
@@ -43,8 +43,8 @@ typedef int (*annal__log_info_fn)(void *arg, const annal__log_info *info);
  * Call fn for every commit log, in the order of their numbers. Reads them whole and changes
  * nothing. The groups of a log that is being written show a single moment. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__store_logs(annal_store *store, annal__log_info_fn fn,
-                                                void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__log_each(annal_store *store, annal__log_info_fn fn, void *arg,
+                                              annal_error *err);
 
 /*
  * Which living process has a session now, as far as can be seen from outside: *out_pid is its id,
@@ -53,7 +53,7 @@ ANNAL_MUST_CHECK annal_status annal__store_logs(annal_store *store, annal__log_i
  *
  * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being written
  */
-ANNAL_MUST_CHECK annal_status annal__session_owner(annal_store *store, annal_slice session,
-                                                   uint32_t *out_pid, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__log_session_owner(annal_store *store, annal_slice session,
+                                                       uint32_t *out_pid, annal_error *err);
 
 #endif

@@ -10,8 +10,8 @@
  * again for each fork. Changes by other processes in the meantime may not be noticed. Any thread.
  */
 typedef struct annal__proved annal__proved;
-annal__proved *annal__proved_new(void);         /* NULL: no memory, which no one needs to report */
-void annal__proved_free(annal__proved *proved); /* NULL is accepted */
+annal__proved *annal__lineage_proved_new(void); /* NULL: no memory, which no one needs to report */
+void annal__lineage_proved_free(annal__proved *proved); /* NULL is accepted */
 
 /*
  * Check that at each fork point of a session's lineage is the event from which the fork was
@@ -23,7 +23,7 @@ void annal__proved_free(annal__proved *proved); /* NULL is accepted */
  * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors
  * ANNAL_ERR_CORRUPT   an ancestor's journal is missing, or has another history
  */
-ANNAL_MUST_CHECK annal_status annal__session_lineage_check(annal_store *store, annal_slice session,
-                                                           annal__proved *proved, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__lineage_check(annal_store *store, annal_slice session,
+                                                   annal__proved *proved, annal_error *err);
 
 #endif

@@ -6,12 +6,12 @@
 #include <annal/metrics.h>
 
 /* The largest value that bucket counts; UINT64_MAX for the last one. Any thread. */
-uint64_t annal__histogram_bound(size_t bucket);
+uint64_t annal__metrics_histogram_bound(size_t bucket);
 
 /*
  * The value that this share (0 to 1) of all values does not exceed, estimated within its bucket:
  * 0.5 is the median. 0 if nothing was counted. Any thread.
  */
-uint64_t annal__histogram_quantile(const annal_histogram *histogram, double share);
+uint64_t annal__metrics_histogram_quantile(const annal_histogram *histogram, double share);
 
 #endif

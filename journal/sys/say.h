@@ -13,7 +13,8 @@ void annal__say(const annal_store *store, annal_log_level level, const char *for
  * An event that an answer lacks, because its journal does not prove it: one line in the log. How
  * many there were since the store was opened shows whether an answer was short.
  */
-void annal__say_damage(annal_store *store, annal_slice session, uint64_t seq, uint64_t offset);
-uint64_t annal__damages_said(const annal_store *store);
+void annal__store_say_damage(annal_store *store, annal_slice session, uint64_t seq,
+                             uint64_t offset);
+uint64_t annal__store_damages_said(const annal_store *store);
 
 #endif

@@ -33,7 +33,7 @@ bool annal__store_has_keeper(const annal_store *store);
  * one that this user may not read. If so, the log reports it, once. Functions that go through all
  * sessions leave it out; see stray.h.
  */
-bool annal__store_is_stray(annal_store *store, annal_slice session);
+bool annal__stray_is(annal_store *store, annal_slice session);
 
 /* Whether a journal failed with what a stray fails with: then ask. */
 static inline bool annal__may_be_stray(annal_status status)
@@ -42,7 +42,7 @@ static inline bool annal__may_be_stray(annal_status status)
 }
 
 /* Whether a journal was left out because this user may not read it: the answer may be short. */
-bool annal__store_was_denied(const annal_store *store);
+bool annal__stray_was_denied(const annal_store *store);
 
 /*
  * Call fn with the path of each file in events/ that has the name of a journal and is not read for
@@ -50,12 +50,12 @@ bool annal__store_was_denied(const annal_store *store);
  * returns below 0, and returns that.
  */
 typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
-annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
-                                      annal_error *err);
+annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
+                                annal_error *err);
 
 /* annal_store_sessions() that names no strays in the log, for internal work. */
-annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg,
-                               annal_error *err);
+annal_status annal__session_list_read(annal_store *store, annal_session_fn fn, void *arg,
+                                      annal_error *err);
 
 /* The wait_ms of its options: the longest wait for another process. */
 uint32_t annal__store_wait_ms(const annal_store *store);
@@ -97,7 +97,7 @@ struct tails_place {
 struct tails_place *annal__store_tails(annal_store *store);
 
 /* Whether the store was opened for reading only. Any thread. */
-bool annal__store_is_read_only(const annal_store *store);
+bool annal__session_list_is_read_only(const annal_store *store);
 
 /*
  * Return when every event that is durable now, of any process, is in its journal, where readers see
@@ -107,14 +107,15 @@ bool annal__store_is_read_only(const annal_store *store);
  *
  * ANNAL_ERR_BUSY  some are still only in a commit log; the message names them
  */
-ANNAL_MUST_CHECK annal_status annal__store_settle(annal_store *store, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__unapplied_settle(annal_store *store, annal_error *err);
 
 /*
  * Call fn for each session that this store object appended to and whose journal has grown after
  * `since`. Returns the point to pass as since next time; begin with 0. Index tasks use it to know
  * what is new without looking at every file. Any thread.
  */
-uint64_t annal__store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg);
+uint64_t annal__session_list_changed(annal_store *store, uint64_t since, annal_session_fn fn,
+                                     void *arg);
 
 /* The session of the writer. Valid as long as the writer. Any thread. */
 annal_slice annal__writer_session(const annal_writer *writer);

@@ -14,13 +14,13 @@ START_TEST(a_hash_is_64_hex_digits_of_lower_case)
     for (size_t i = 0; i < sizeof hash; i++)
         hash[i] = (uint8_t)(i * 9);
     annal__sha256_text(hash, text);
-    ck_assert(annal__sha256_read(text, 64, again));
+    ck_assert(annal__artifact_read_sha256(text, 64, again));
     ck_assert_mem_eq(hash, again, sizeof hash);
-    ck_assert(!annal__sha256_read(text, 63, again));
+    ck_assert(!annal__artifact_read_sha256(text, 63, again));
     text[5] = 'A';
-    ck_assert(!annal__sha256_read(text, 64, again));
+    ck_assert(!annal__artifact_read_sha256(text, 64, again));
     text[5] = 'g';
-    ck_assert(!annal__sha256_read(text, 64, again));
+    ck_assert(!annal__artifact_read_sha256(text, 64, again));
 }
 END_TEST
 

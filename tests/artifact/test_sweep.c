@@ -142,7 +142,7 @@ START_TEST(a_sweep_removes_artifacts_of_deleted_sessions_only)
     name_it("s", &info);
     ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 1);
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 0);
 }

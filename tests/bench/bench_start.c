@@ -37,20 +37,20 @@ static void measure(const char *dir, const char *session, int64_t took_us[STEPS]
     annal_writer *writer = NULL;
     const annal_draft draft = {.type = ANNAL_SLICE("note.added"), .data = ANNAL_SLICE("{\"n\":1}")};
     uint64_t seq;
-    int64_t at[STEPS + 1] = {annal__monotonic_us()};
+    int64_t at[STEPS + 1] = {annal__clock_monotonic_us()};
     must(annal_store_open(dir, &(annal_store_options){.create = true}, &store, &err), &err);
-    at[1] = annal__monotonic_us();
+    at[1] = annal__clock_monotonic_us();
     must(annal_index_open(store, NULL, &index, &err), &err);
     must(annal_writer_open(store, annal_slice_of(session), NULL, &writer, &err), &err);
     for (int i = 2; i < 4; i++) {
-        at[i] = annal__monotonic_us();
+        at[i] = annal__clock_monotonic_us();
         must(annal_writer_append(writer, &draft, 1, NULL, &seq, &err), &err);
     }
-    at[4] = annal__monotonic_us();
+    at[4] = annal__clock_monotonic_us();
     annal_writer_close(writer);
     annal_index_close(index);
     must(annal_store_close(store, &err), &err);
-    at[5] = annal__monotonic_us();
+    at[5] = annal__clock_monotonic_us();
     for (int i = 0; i < STEPS; i++)
         took_us[i] = at[i + 1] - at[i];
 }

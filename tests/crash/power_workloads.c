@@ -114,7 +114,7 @@ static annal_status try_delete(struct program *program, const char *session, ann
     int64_t tick_us = disk->tick_us;
     model_delete(&program->run->model, session);
     disk->tick_us = 1000;
-    annal_status status = annal__session_delete(program->store, annal_slice_of(session), NULL, err);
+    annal_status status = annal__replace_delete(program->store, annal_slice_of(session), NULL, err);
     disk->tick_us = tick_us;
     model_deleted(&program->run->model, session, status == ANNAL_OK);
     return status;
@@ -447,11 +447,11 @@ static void copy_by_hand(struct program *program, const char *from, const char *
     model_copy(&program->run->model, session);
     snprintf(path, sizeof path, "%s/" POWER_STORE "/events/%s%s", hand->root, from, suffix);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
-    ssize_t length = annal__read_full(io, fd, bytes, sizeof bytes, 0);
+    ssize_t length = annal__io_read_full(io, fd, bytes, sizeof bytes, 0);
     ck_assert(length > 0 && (size_t)length < sizeof bytes);
     snprintf(path, sizeof path, "%s/" POWER_STORE "/events/%s%s", hand->root, session, suffix);
     fd = io->open(io->arg, path, O_RDWR | O_CREAT, 0600);
-    ck_assert_int_eq(annal__write_all(io, fd, bytes, (size_t)length, 0), 0);
+    ck_assert_int_eq(annal__io_write_all(io, fd, bytes, (size_t)length, 0), 0);
     sim_process_close_all(hand);
 }
 
@@ -499,7 +499,7 @@ static annal_store *open_stage(const struct program *program, bool to_read)
 static void adopt(struct program *program, const struct program *staged, const char *session)
 {
     model_adopt(&program->run->model, &staged->run->model, session);
-    ck_ok(annal__session_adopt(program->store, staged->store, annal_slice_of(session), err));
+    ck_ok(annal__journal_adopt(program->store, staged->store, annal_slice_of(session), err));
     model_adopted(&program->run->model, session);
 }
 

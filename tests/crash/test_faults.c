@@ -414,7 +414,7 @@ static void live_unseen(struct life *life)
     unsigned logs = 0;
     if (!open_store(life, &options))
         return;
-    annal_status status = annal__store_logs(life->store, count_log, &logs, &err);
+    annal_status status = annal__log_each(life->store, count_log, &logs, &err);
     ck_fault(status < 0 || logs == 1, "%u logs", logs);
     ck_fault(status == ANNAL_OK || fault_came(life), "the logs fail: %s", err.message);
     close_store(life);

@@ -78,7 +78,7 @@ static void catch_up(struct life *life, annal_index *index, bool rebuild)
 /* A journal that may not be read is left out of answers, and the log names it. */
 static bool was_denied(const struct life *life)
 {
-    return annal__store_was_denied(life->store);
+    return annal__stray_was_denied(life->store);
 }
 
 /* The result is true and complete, unless the answer says that the index lags, or the log says what

@@ -288,11 +288,11 @@ static void patch_log(const struct bed *bed, const struct damage *damage, const 
 {
     int fd = bed->io.open(bed->io.arg, bed->log, O_RDWR, 0);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(annal__write_all(&bed->io, fd, bytes + damage->from, damage->to - damage->from,
-                                      damage->from),
+    ck_assert_int_eq(annal__io_write_all(&bed->io, fd, bytes + damage->from,
+                                         damage->to - damage->from, damage->from),
                      0);
-    ck_assert_int_eq(annal__write_all(&bed->io, fd, bytes + damage->from_2,
-                                      damage->to_2 - damage->from_2, damage->from_2),
+    ck_assert_int_eq(annal__io_write_all(&bed->io, fd, bytes + damage->from_2,
+                                         damage->to_2 - damage->from_2, damage->from_2),
                      0);
     bed->io.close(bed->io.arg, fd);
 }

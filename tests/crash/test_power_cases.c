@@ -130,7 +130,7 @@ static void ask(struct side *side, const char *session)
 static void delete_session(struct side *side, const char *session)
 {
     model_delete(&model, session);
-    ck_ok(annal__session_delete(side->store, annal_slice_of(session), NULL, err));
+    ck_ok(annal__replace_delete(side->store, annal_slice_of(session), NULL, err));
     model_deleted(&model, session, true);
 }
 
@@ -142,7 +142,7 @@ static void remove_by_hand(const char *session)
     snprintf(path, sizeof path, "%s/store/events/%s.jsonl", hand->root, session);
     ck_assert_int_eq(hand->io.unlink(hand, path), 0);
     *strrchr(path, '/') = '\0';
-    ck_ok(annal__sync_dir(&hand->io, path, err));
+    ck_ok(annal__io_sync_dir(&hand->io, path, err));
     model_deleted(&model, session, true);
 }
 
@@ -518,7 +518,7 @@ START_TEST(an_empty_journal_of_any_format_does_not_prevent_recovery)
     ck_assert_int_ge(fd, 0);
     io->close(io->arg, fd);
     *strrchr(path, '/') = '\0';
-    ck_ok(annal__sync_dir(io, path, err));
+    ck_ok(annal__io_sync_dir(io, path, err));
     disk->hook = spring;
     trap.check = true;
     add(&one, "m", ANNAL_LEVEL_SYNC); /* msgpack */
@@ -578,7 +578,7 @@ START_TEST(no_power_cut_loses_a_group_that_was_synced_in_reserved_space)
     char name[40];
     snprintf(name, sizeof name, "%s/00.log", process->root);
     ck_ok(annal__log_create(&process->io, name, 5 << 20, 1, &log, err));
-    ck_ok(annal__sync_dir(&process->io, process->root, err));
+    ck_ok(annal__io_sync_dir(&process->io, process->root, err));
     annal__log_switch(&log);
     disk->hook_arg = &synced;
     disk->hook = cut_log;
@@ -615,7 +615,7 @@ static struct buf slurp(struct sim_process *process, const char *path)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(process->io.fstat(process, fd, &file), 0);
     ck_assert_int_eq(annal__buf_append_zeros(&bytes, (size_t)file.st_size), ANNAL_OK);
-    ck_assert_int_eq(annal__read_full(&process->io, fd, bytes.ptr, bytes.len, 0), file.st_size);
+    ck_assert_int_eq(annal__io_read_full(&process->io, fd, bytes.ptr, bytes.len, 0), file.st_size);
     process->io.close(process, fd);
     return bytes;
 }
@@ -626,7 +626,7 @@ static void overwrite(struct sim_process *process, const char *path, annal_slice
     int fd = process->io.open(process, path, O_RDWR, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(process->io.ftruncate(process, fd, 0), 0);
-    ck_assert_int_eq(annal__write_all(&process->io, fd, bytes.ptr, bytes.len, 0), 0);
+    ck_assert_int_eq(annal__io_write_all(&process->io, fd, bytes.ptr, bytes.len, 0), 0);
     process->io.close(process, fd);
 }
 

@@ -54,7 +54,7 @@ static void sync_file(int fd)
 
 static void sync_root(void)
 {
-    ck_assert_int_eq(annal__sync_dir(&process->io, at(process, "/"), NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_sync_dir(&process->io, at(process, "/"), NULL), ANNAL_OK);
 }
 
 /* The file as letters, one for each sector: '.' for zeros; "-" if the file is missing. */

@@ -34,13 +34,13 @@ static void ask(const struct args *args)
         const char *name = field->option.name != NULL ? field->option.name : field->option.value;
         const char *text;
         for (int at = 0; name != NULL && (text = args_next(args, name, &at)) != NULL;) {
-            uint64_t number = args_count(args, name, 7);
+            uint64_t number = fields_count(args, name, 7);
             MUST(field->kind != FIELD_COUNT || number >= field->least);
             MUST(field->kind != FIELD_COUNT || field->most == 0 || number <= field->most);
             MUST((field->kind != FIELD_SESSION && field->kind != FIELD_SESSIONS) ||
                  annal_session_id_check(annal_slice_of(text), NULL) == ANNAL_OK);
             if (field->choices != NULL && strcmp(field->choices, OUT_FORMATS) == 0)
-                (void)args_format(args, &format);
+                (void)fields_format(args, &format);
         }
     }
 }

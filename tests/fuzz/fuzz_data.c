@@ -54,8 +54,8 @@ static void ask_msgpack_c(annal_slice msgpack, annal_slice json)
 static bool equal(annal_format format_a, annal_slice a, annal_format format_b, annal_slice b)
 {
     bool equal = false, other = false;
-    MUST(annal__data_equal(format_a, a, format_b, b, &equal, NULL) == ANNAL_OK);
-    MUST(annal__data_equal(format_b, b, format_a, a, &other, NULL) == ANNAL_OK);
+    MUST(annal__json_msgpack_equal(format_a, a, format_b, b, &equal, NULL) == ANNAL_OK);
+    MUST(annal__json_msgpack_equal(format_b, b, format_a, a, &other, NULL) == ANNAL_OK);
     MUST(equal == other);
     return equal;
 }
@@ -65,9 +65,9 @@ static void there_and_back(annal_format format, annal_slice input)
 {
     annal_format to = format == ANNAL_FORMAT_JSON ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON;
     annal_status (*forth)(annal_slice, struct buf *, annal_error *) =
-        format == ANNAL_FORMAT_JSON ? annal__data_to_msgpack : annal__data_to_json;
+        format == ANNAL_FORMAT_JSON ? annal__json_msgpack_from_json : annal__json_msgpack_to_json;
     annal_status (*back)(annal_slice, struct buf *, annal_error *) =
-        format == ANNAL_FORMAT_JSON ? annal__data_to_json : annal__data_to_msgpack;
+        format == ANNAL_FORMAT_JSON ? annal__json_msgpack_to_json : annal__json_msgpack_from_json;
     struct buf there = {0}, again = {0}, third = {0};
     annal_error err = {0};
     annal_status status = forth(input, &there, &err);

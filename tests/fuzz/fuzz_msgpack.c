@@ -25,14 +25,14 @@ static void try_msgpack(annal_slice bytes)
 {
     struct buf json = {0}, msgpack = {0}, again = {0};
     bool equal = false;
-    if (annal__data_to_json(bytes, &json, NULL) == ANNAL_OK) {
+    if (annal__json_msgpack_to_json(bytes, &json, NULL) == ANNAL_OK) {
         annal_slice text = annal__buf_slice(&json);
         MUST(annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID);
         MUST(memchr(text.ptr, '\n', text.len) == NULL);
-        MUST(annal__data_to_msgpack(text, &msgpack, NULL) == ANNAL_OK);
-        MUST(annal__data_to_json(annal__buf_slice(&msgpack), &again, NULL) == ANNAL_OK);
-        MUST(annal__data_equal(ANNAL_FORMAT_MSGPACK, bytes, ANNAL_FORMAT_MSGPACK,
-                               annal__buf_slice(&msgpack), &equal, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_from_json(text, &msgpack, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &again, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_equal(ANNAL_FORMAT_MSGPACK, bytes, ANNAL_FORMAT_MSGPACK,
+                                       annal__buf_slice(&msgpack), &equal, NULL) == ANNAL_OK);
         MUST(equal);
     } else {
         MUST(json.len == 0);
@@ -47,15 +47,15 @@ static void try_json(annal_slice text)
 {
     struct buf msgpack = {0}, back = {0}, again = {0};
     bool equal = false;
-    annal_status status = annal__data_to_msgpack(text, &msgpack, NULL);
+    annal_status status = annal__json_msgpack_from_json(text, &msgpack, NULL);
     bool valid = annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
     MUST((status == ANNAL_OK) == valid);
     if (valid) {
-        MUST(annal__data_equal(ANNAL_FORMAT_JSON, text, ANNAL_FORMAT_MSGPACK,
-                               annal__buf_slice(&msgpack), &equal, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_equal(ANNAL_FORMAT_JSON, text, ANNAL_FORMAT_MSGPACK,
+                                       annal__buf_slice(&msgpack), &equal, NULL) == ANNAL_OK);
         MUST(equal);
-        MUST(annal__data_to_json(annal__buf_slice(&msgpack), &back, NULL) == ANNAL_OK);
-        MUST(annal__data_to_msgpack(annal__buf_slice(&back), &again, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &back, NULL) == ANNAL_OK);
+        MUST(annal__json_msgpack_from_json(annal__buf_slice(&back), &again, NULL) == ANNAL_OK);
         MUST(same(&again, &msgpack));
     }
     annal__buf_done(&msgpack);

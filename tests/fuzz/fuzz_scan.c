@@ -176,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
     annal__scan_init(&scan, &image.io, 3, codec);
     walk(&scan, image.bytes);
-    annal_status status = annal__scan_seek(&scan, seq, NULL);
+    annal_status status = annal__seek(&scan, seq, NULL);
     MUST(status == ANNAL_OK || status == ANNAL_ERR_UNSUPPORTED);
     MUST(scan.offset <= input.len);
     annal__scan_done(&scan);

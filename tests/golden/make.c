@@ -208,7 +208,7 @@ static void replace(const char *session)
     const annal_slice text = ANNAL_SLICE("{\"written\":\"by a conversion\"}");
     MUST((codec->format == ANNAL_FORMAT_JSON
               ? annal__buf_append_slice(&data, text)
-              : annal__data_to_msgpack(text, &data, &reason)) == ANNAL_OK);
+              : annal__json_msgpack_from_json(text, &data, &reason)) == ANNAL_OK);
     memcpy(header.replaces, old.file, sizeof old.file);
     MUST(codec->encode_header(&journal, &header, &h) == ANNAL_OK);
     for (unsigned number = 1; number <= 3; number++) {

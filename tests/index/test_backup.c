@@ -375,7 +375,7 @@ _Noreturn static void live(const char *path, int ready)
             annal_convert_result converted;
             (void)!annal_session_convert(store, annal_slice_of(name), &how, &converted, NULL);
         } else if (n % 11 == 5 &&
-                   annal__session_delete(store, annal_slice_of(name), NULL, NULL) == 0) {
+                   annal__replace_delete(store, annal_slice_of(name), NULL, NULL) == 0) {
             (void)!annal__artifact_drop(store, annal_slice_of(name), NULL);
         }
     }

@@ -85,7 +85,7 @@ static int make_b_a_fork(void *arg, uint64_t done, uint64_t total)
     (void)arg, (void)done, (void)total;
     if (calls++ > 0)
         return 0;
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("b"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("b"), NULL, err));
     fixture_append_many(&f, "a", 3, 1000000);
     fork_of("a", "b");
     return 0;
@@ -108,8 +108,8 @@ static int delete_both(void *arg, uint64_t done, uint64_t total)
     (void)arg, (void)done, (void)total;
     if (calls++ != 1) /* the fork is already copied */
         return 0;
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("f"), NULL, err));
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("f"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("p"), NULL, err));
     return 0;
 }
 

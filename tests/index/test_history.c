@@ -128,7 +128,7 @@ START_TEST(the_tables_of_forks_equal_a_rebuild)
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("c"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("c"), NULL, err));
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_sql(&f, "SELECT session_id FROM forks", "b\n");
     ck_sql(&f, "SELECT id FROM sessions ORDER BY 1", "a\nb\n");

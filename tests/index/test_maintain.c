@@ -89,7 +89,7 @@ START_TEST(vacuum_frees_the_space_of_deleted_rows)
     fixture_append_many(&f, "s2", 3, 1767684240000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "3003\n");
     ck_temp_store();
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
     ck_sql(&f, "SELECT count(*) FROM event_index", "3\n");
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_temp_store();

@@ -97,7 +97,7 @@ START_TEST(a_session_whose_journal_is_gone_leaves_the_tables)
         fixture_append_many(&f, "s2", 7, 0);
         fixture_append_many(&f, "s3", 9, 0);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|5\ns2|7\ns3|9\n");
-        ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+        ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
         fixture_append_many(&f, "s1", 1, 0);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6\ns3|9\n");
         fixture_append_many(&f, "s2", 2, 0);
@@ -195,9 +195,9 @@ START_TEST(whenever_a_pack_database_is_deleted_every_answer_is_whole)
 {
     put_pack(counts, "");
     fixture_append_many(&f, "s1", 50, 0);
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     ck_sql(&f, "SELECT n FROM counts", "50\n");
-    pid_t pid = begin_deleting(17, (uint64_t)(annal__monotonic_us() - begun_us));
+    pid_t pid = begin_deleting(17, (uint64_t)(annal__clock_monotonic_us() - begun_us));
     for (unsigned i = 0; i < 40; i++) {
         char want[32];
         fixture_append_many(&f, "s1", 1, 0);

@@ -435,8 +435,8 @@ START_TEST(the_search_index_equals_a_rebuild)
     ck_found(&f, "", WORD("nothing"));
     fixture_append_at(&f, "s1", "note", "{\"text\":\"after all\"}", START);
     ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s2"), err));
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
     talk("s3", START + 100 * SECOND);
     fixture_append_at(&f, "s3", "note", "{}", START); /* journals differ by their size */
     ck_found(&f, "", WORD("nothing"));
@@ -484,7 +484,7 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
     fixture_append_at(&f, "t", "note", "{\"text\":\"zebra\"}", START);
     ck_found(&f, "s:1 / <xylophone>\n", WORD("xylophone"));
     ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s"), err));
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s"), NULL, err));
     ck_found(&f, "", WORD("xylophone"));
     ck_found(&f, "t:1 / <zebra>\n", WORD("zebra"));
     sqlite3 *db = NULL;

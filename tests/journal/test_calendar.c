@@ -74,9 +74,10 @@ START_TEST(a_period_begins_and_ends_as_its_zone_says)
     if (periods[_i].zone[0] == 'P' && access("/usr/share/zoneinfo/" APIA, R_OK) != 0)
         return; /* no zone data on this machine */
     int64_t time_us = at(periods[_i].time);
-    ck_assert_int_eq(annal__period_begin(periods[_i].period, time_us), at(periods[_i].begin));
-    ck_assert_int_eq(annal__period_end(periods[_i].period, time_us), at(periods[_i].end));
-    annal__period_name(periods[_i].period, time_us, name);
+    ck_assert_int_eq(annal__calendar_period_begin(periods[_i].period, time_us),
+                     at(periods[_i].begin));
+    ck_assert_int_eq(annal__calendar_period_end(periods[_i].period, time_us), at(periods[_i].end));
+    annal__calendar_period_name(periods[_i].period, time_us, name);
     ck_assert_str_eq(name, periods[_i].name);
 }
 END_TEST
@@ -112,12 +113,13 @@ START_TEST(periods_follow_each_other_without_a_gap)
         for (int quarter = 0; quarter < 4 * 24 * 3; quarter++) {
             int64_t time_us = at(days[day]) + quarter * (HOUR / 4);
             for (int i = PERIOD_HOUR; i < PERIODS; i++) {
-                int64_t begin_us = annal__period_begin((enum period)i, time_us);
-                int64_t end_us = annal__period_end((enum period)i, time_us);
+                int64_t begin_us = annal__calendar_period_begin((enum period)i, time_us);
+                int64_t end_us = annal__calendar_period_end((enum period)i, time_us);
                 ck_assert(begin_us <= time_us && time_us < end_us);
-                ck_assert_int_eq(annal__period_begin((enum period)i, end_us), end_us);
-                ck_assert_int_eq(annal__period_end((enum period)i, begin_us), end_us);
-                ck_assert_int_eq(annal__period_begin((enum period)i, end_us - 1), begin_us);
+                ck_assert_int_eq(annal__calendar_period_begin((enum period)i, end_us), end_us);
+                ck_assert_int_eq(annal__calendar_period_end((enum period)i, begin_us), end_us);
+                ck_assert_int_eq(annal__calendar_period_begin((enum period)i, end_us - 1),
+                                 begin_us);
             }
         }
     }

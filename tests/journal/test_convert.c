@@ -276,8 +276,8 @@ static bool convert_with_failure(annal_format to, unsigned at)
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "s", 5);
     ck_assert(status != ANNAL_OK || format_of(store, "s") == to);
-    ck_assert(
-        !annal__journal_is_double(store, ANNAL_SLICE("s"), annal__codec_of(format_of(store, "s"))));
+    ck_assert(!annal__store_journal_is_double(store, ANNAL_SLICE("s"),
+                                              annal__codec_of(format_of(store, "s"))));
     append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
     store_close(store);
     store_close(store_open_seams(path, &after_a_power_cut));
@@ -339,7 +339,7 @@ START_TEST(both_journals_of_a_session_are_deleted)
     ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes, len);
     free(bytes);
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
     store_close(store);

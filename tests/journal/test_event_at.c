@@ -76,7 +76,7 @@ START_TEST(a_replaced_journal_is_opened_again)
 {
     annal_event event;
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_OK);
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(read_at("t", 7, &event), ANNAL_OK);
     append_numbers(store, "s", 8, 8, ANNAL_LEVEL_OS);
@@ -180,7 +180,7 @@ START_TEST(read_ahead_finds_damage_and_the_event_after_it)
     char path[512];
     (void)snprintf(path, sizeof path, "%s/events/s.jsonl", annal_store_path(store));
     int fd = annal__system_io.open(NULL, path, O_WRONLY, 0);
-    ck_assert_int_eq(annal__write_all(&annal__system_io, fd, "!", 1, places[5].offset + 20), 0);
+    ck_assert_int_eq(annal__io_write_all(&annal__system_io, fd, "!", 1, places[5].offset + 20), 0);
     annal__system_io.close(NULL, fd);
     ck_assert_uint_eq(read_ahead("s", 1, EVENTS), EVENTS);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
@@ -195,7 +195,7 @@ START_TEST(a_replaced_journal_is_read_ahead_again)
 {
     annal_event event;
     ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_uint_eq(read_ahead("s", 1, 3), 0);
     append_numbers(store, "s", 8, 12, ANNAL_LEVEL_OS);
     ck_assert_uint_eq(read_ahead("s", 2, 3), 3);

@@ -671,10 +671,10 @@ START_TEST(a_void_applies_to_its_own_log_only_and_every_flipped_bit_is_found)
     uint64_t group = 0;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     struct log log = store->slot.log;
-    ck_ok(annal__void_read(&log, &group, err));
+    ck_ok(annal__log_void_read(&log, &group, err));
     ck_assert_uint_eq(group, VOID_NOTHING);
-    ck_ok(annal__void_write(&log, 1234567890123, err));
-    ck_ok(annal__void_read(&log, &group, err));
+    ck_ok(annal__log_void_write(&log, 1234567890123, err));
+    ck_ok(annal__log_void_read(&log, &group, err));
     ck_assert_uint_eq(group, 1234567890123);
     size_t len;
     char *bytes = file_read(name, &len);
@@ -682,19 +682,19 @@ START_TEST(a_void_applies_to_its_own_log_only_and_every_flipped_bit_is_found)
     for (size_t bit = 0; bit < 8 * len; bit++) {
         bytes[bit / 8] ^= (char)(1 << bit % 8);
         file_write(name, bytes, len);
-        ck_status(ANNAL_ERR_CORRUPT, annal__void_read(&log, &group, err));
+        ck_status(ANNAL_ERR_CORRUPT, annal__log_void_read(&log, &group, err));
         bytes[bit / 8] ^= (char)(1 << bit % 8);
     }
     for (size_t cut = 0; cut < len; cut++) {
         file_write(name, bytes, cut);
-        ck_status(ANNAL_ERR_CORRUPT, annal__void_read(&log, &group, err));
+        ck_status(ANNAL_ERR_CORRUPT, annal__log_void_read(&log, &group, err));
     }
     file_write(name, bytes, len);
     free(bytes);
     log.slot_id[3] ^= 1;
-    ck_ok(annal__void_read(&log, &group, err));
+    ck_ok(annal__log_void_read(&log, &group, err));
     ck_assert_uint_eq(group, VOID_NOTHING);
-    annal__void_remove(&log);
+    annal__log_void_remove(&log);
     ck_assert(!is_there("store/commit/00.void"));
     store_close(store);
 }

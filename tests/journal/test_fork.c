@@ -266,7 +266,7 @@ START_TEST(the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can)
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_CONFLICT, annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_status(ANNAL_ERR_CONFLICT, annal__replace_delete(store, ANNAL_SLICE("p"), NULL, err));
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_convert(store, ANNAL_SLICE("p"), &msgpack, &converted, err));
     ck_ok(annal_session_convert(store, ANNAL_SLICE("f"), &msgpack, &converted, err));
@@ -280,9 +280,9 @@ START_TEST(the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can)
     ck_ok(annal_session_convert(store, ANNAL_SLICE("g"), &json, &converted, err));
     ck_assert_str_eq(history("g", 0), "1 2 3 70 ");
     ck_sound("g");
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("g"), NULL, err));
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("f"), NULL, err));
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("g"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("f"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("p"), NULL, err));
 }
 END_TEST
 
@@ -418,7 +418,7 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     fork_at("p", 6, "k");
     append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
     damage_event(format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
-    ck_ok(annal__session_lineage_check(store, ANNAL_SLICE("k"), NULL, err));
+    ck_ok(annal__lineage_check(store, ANNAL_SLICE("k"), NULL, err));
     ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_ok(annal_session_repair(store, ANNAL_SLICE("k"), ANNAL_SLICE("kr"), NULL, NULL, NULL,
@@ -459,8 +459,7 @@ START_TEST(another_history_of_the_parent_is_detected_even_if_damaged)
         store = store_open(tmpdir_path(&dir, "store"));
         append_numbers(store, "p", 31, 39, ANNAL_LEVEL_OS);
         damage_event("p.jsonl", damaged);
-        ck_status(ANNAL_ERR_CORRUPT,
-                  annal__session_lineage_check(store, ANNAL_SLICE("k"), NULL, err));
+        ck_status(ANNAL_ERR_CORRUPT, annal__lineage_check(store, ANNAL_SLICE("k"), NULL, err));
         ck_status(ANNAL_ERR_CORRUPT, read_all("k", err));
         ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("k"), 3,
                                                         ANNAL_SLICE("stray"), NULL, NULL, err));

@@ -81,7 +81,7 @@ START_TEST(a_header_names_its_session)
     ck_assert_int_eq(found.created_us, header.created_us);
     ck_assert_uint_eq(found.session.len, 6);
     ck_assert(!json->parse_event(last_line(&out, 0), &event));
-    annal__frame_file_id_text(header.file, text);
+    annal__codec_file_id_text(header.file, text);
     ck_assert_str_eq(text, "175aff00000000000000000000000000");
     annal__buf_done(&out);
 }

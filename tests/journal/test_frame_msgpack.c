@@ -91,7 +91,7 @@ START_TEST(a_header_names_its_session_and_the_replaced_journal)
     annal_event event;
     uint64_t h;
     ck_assert_int_eq(codec->encode_header(&out, &header, &h), ANNAL_OK);
-    ck_assert(annal__frame_first(codec, annal__buf_slice(&out), &found, &h));
+    ck_assert(annal__codec_first(codec, annal__buf_slice(&out), &found, &h));
     ck_assert_mem_eq(found.file, header.file, sizeof header.file);
     ck_assert_int_eq(found.created_us, header.created_us);
     ck_assert_uint_eq(found.session.len, 6);
@@ -158,7 +158,7 @@ START_TEST(msgpack_c_fails_at_32_levels_and_our_reader_does_not)
     ck_assert_int_ne(msgpack_unpack_next(&result, deep, sizeof deep, &offset),
                      MSGPACK_UNPACK_SUCCESS);
     msgpack_unpacked_destroy(&result);
-    ck_ok(annal__data_to_json((annal_slice){deep, sizeof deep}, &json, err));
+    ck_ok(annal__json_msgpack_to_json((annal_slice){deep, sizeof deep}, &json, err));
     annal__buf_done(&json);
 }
 END_TEST
@@ -228,7 +228,7 @@ START_TEST(a_journal_inside_an_event_is_never_taken_for_events)
     /* By bisection. */
     for (uint64_t seq = 1; seq <= 7; seq++) {
         open_scan(&scan, annal__buf_slice(&outer.bytes));
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         ck_assert_uint_eq(scan.offset, seq == 1 ? 0 : starts[seq]);
         ck_assert_uint_eq(walk(&scan, &outer, starts, &lost), 7 - seq);
     }
@@ -290,16 +290,16 @@ static void begin_frame(struct buf *out, size_t values)
 {
     annal__buf_clear(out);
     ck_assert_int_eq(annal__msgpack_array(out, values), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_fixed_uint32(out, 0), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_put_uint32(out, 0), ANNAL_OK);
 }
 
 /* End the frame with its length at both ends. The value of h does not matter to a parser. */
 static annal_slice end_frame(struct buf *out)
 {
     size_t length = out->len + 14;
-    ck_assert_int_eq(annal__pack_fixed_uint32(out, (uint32_t)length), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_put_uint32(out, (uint32_t)length), ANNAL_OK);
     memcpy(out->ptr + 1, out->ptr + out->len - 5, 5);
-    ck_assert_int_eq(annal__pack_fixed_uint64(out, 0), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_put_uint64(out, 0), ANNAL_OK);
     return annal__buf_slice(out);
 }
 
@@ -316,8 +316,8 @@ static annal_slice header_of(struct buf *out, uint64_t version, annal_slice rest
 static annal_slice event_of(struct buf *out, uint64_t seq, annal_slice rest)
 {
     begin_frame(out, 9);
-    ck_assert_int_eq(annal__pack_fixed_uint64(out, seq), ANNAL_OK);
-    ck_assert_int_eq(annal__pack_fixed_int64(out, 5), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_put_uint64(out, seq), ANNAL_OK);
+    ck_assert_int_eq(annal__msgpack_put_int64(out, 5), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(out, rest), ANNAL_OK);
     return end_frame(out);
 }
@@ -453,8 +453,8 @@ START_TEST(the_last_frame_is_found_before_bytes_that_look_like_a_frame)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         journal.bytes.len = last;
         ck_assert_int_eq(annal__buf_append_zeros(&journal.bytes, 46), ANNAL_OK);
-        ck_assert_int_eq(annal__pack_fixed_uint32(&journal.bytes, lengths[i]), ANNAL_OK);
-        ck_assert_int_eq(annal__pack_fixed_uint64(&journal.bytes, 9), ANNAL_OK);
+        ck_assert_int_eq(annal__msgpack_put_uint32(&journal.bytes, lengths[i]), ANNAL_OK);
+        ck_assert_int_eq(annal__msgpack_put_uint64(&journal.bytes, 9), ANNAL_OK);
         ck_assert(codec->find_last(annal__buf_slice(&journal.bytes), &start, &end));
         ck_assert_uint_eq(start, first);
         ck_assert_uint_eq(end, last);

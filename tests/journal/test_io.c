@@ -47,8 +47,8 @@ static bool left_behind(void)
 START_TEST(a_published_file_is_complete_and_private)
 {
     const char *path = tmpdir_path(&dir, "f");
-    ck_assert_int_eq(annal__publish_file(&disk.io, path, "one", 3, NULL), ANNAL_OK);
-    ck_assert_int_eq(annal__publish_file(&disk.io, path, "two!", 4, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "one", 3, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "two!", 4, NULL), ANNAL_OK);
     assert_file("f", "two!");
     ck_assert(!left_behind());
     struct stat info;
@@ -61,14 +61,14 @@ END_TEST
 START_TEST(a_failed_publish_leaves_the_old_or_the_new_file_and_no_trace)
 {
     const char *path = tmpdir_path(&dir, "f");
-    ck_assert_int_eq(annal__publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "old", 3, NULL), ANNAL_OK);
     unsigned calls = disk.calls;
     ck_assert_uint_eq(calls, 6);
     for (unsigned i = 1; i <= calls; i++) {
         annal_error err = {0};
         disk.calls = 0;
         disk.fail_at = i;
-        ck_assert_int_eq(annal__publish_file(&disk.io, path, "new", 3, &err), ANNAL_ERR_IO);
+        ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "new", 3, &err), ANNAL_ERR_IO);
         ck_assert_int_eq(err.os_errno, ENOSPC);
         ck_assert_ptr_nonnull(strstr(err.message, "No space left on device"));
         assert_file("f", i <= 4 ? "old" : "new");
@@ -81,16 +81,16 @@ START_TEST(short_writes_and_reads_are_carried_on)
 {
     disk.short_len = 3;
     const char *path = tmpdir_path(&dir, "f");
-    ck_assert_int_eq(annal__publish_file(&disk.io, path, "0123456789", 10, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "0123456789", 10, NULL), ANNAL_OK);
     assert_file("f", "0123456789");
 
     char bytes[16] = {0};
     int fd = disk.io.open(disk.io.arg, path, O_RDONLY, 0);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, 7, 2), 7);
+    ck_assert_int_eq(annal__io_read_full(&disk.io, fd, bytes, 7, 2), 7);
     ck_assert_str_eq(bytes, "2345678");
-    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, sizeof bytes, 8), 2);
-    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, sizeof bytes, 10), 0);
+    ck_assert_int_eq(annal__io_read_full(&disk.io, fd, bytes, sizeof bytes, 8), 2);
+    ck_assert_int_eq(annal__io_read_full(&disk.io, fd, bytes, sizeof bytes, 10), 0);
     disk.io.close(disk.io.arg, fd);
 }
 END_TEST
@@ -102,9 +102,9 @@ START_TEST(an_interrupted_write_or_read_is_resumed)
     ck_assert_int_ge(fd, 0);
     disk.with_errno = EINTR;
     disk.fail_at = disk.calls + 1;
-    ck_assert_int_eq(annal__write_all(&disk.io, fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(annal__io_write_all(&disk.io, fd, "abc", 3, 0), 0);
     disk.fail_at = disk.calls + 1;
-    ck_assert_int_eq(annal__read_full(&disk.io, fd, bytes, 3, 0), 3);
+    ck_assert_int_eq(annal__io_read_full(&disk.io, fd, bytes, 3, 0), 3);
     ck_assert_str_eq(bytes, "abc");
     disk.io.close(disk.io.arg, fd);
 }
@@ -119,7 +119,7 @@ static ssize_t write_nothing(void *arg, int fd, const void *bytes, size_t len, u
 START_TEST(a_write_of_zero_bytes_is_an_error_and_not_an_endless_loop)
 {
     disk.io.pwrite = write_nothing;
-    ck_assert_int_eq(annal__write_all(&disk.io, 0, "abc", 3, 0), -1);
+    ck_assert_int_eq(annal__io_write_all(&disk.io, 0, "abc", 3, 0), -1);
     ck_assert_int_eq(errno, EIO);
 }
 END_TEST
@@ -155,8 +155,8 @@ END_TEST
 START_TEST(a_directory_is_created_once_and_is_private)
 {
     const char *path = tmpdir_path(&dir, "d");
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_OK);
     struct stat info;
     ck_assert_int_eq(disk.io.stat(disk.io.arg, path, &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0700);
@@ -168,7 +168,7 @@ START_TEST(a_file_in_the_place_of_a_directory_is_reported)
     annal_error err = {0};
     const char *path = tmpdir_path(&dir, "f");
     file_write(path, "", 0);
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, &err), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, &err), ANNAL_ERR_IO);
     ck_assert_int_eq(err.os_errno, EEXIST);
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(a_file_can_be_published_under_a_relative_name_but_not_under_an_endles
     char before[4096];
     ck_assert_ptr_nonnull(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(dir.path), 0);
-    annal_status status = annal__publish_file(&disk.io, "here", "x", 1, NULL);
+    annal_status status = annal__io_publish_file(&disk.io, "here", "x", 1, NULL);
     ck_assert_int_eq(chdir(before), 0);
     ck_assert_int_eq(status, ANNAL_OK);
     assert_file("here", "x");
@@ -246,7 +246,7 @@ START_TEST(a_file_can_be_published_under_a_relative_name_but_not_under_an_endles
     char name[9000];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    status = annal__publish_file(&disk.io, name, "x", 1, &err);
+    status = annal__io_publish_file(&disk.io, name, "x", 1, &err);
     ck_assert_int_eq(status, ANNAL_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.message, "too long"));
 }
@@ -258,10 +258,10 @@ START_TEST(the_cache_of_a_synced_file_can_be_dropped_and_its_bytes_stay)
     char bytes[4] = {0};
     struct stat info;
     int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
-    ck_assert_int_eq(annal__write_all(io, fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(annal__io_write_all(io, fd, "abc", 3, 0), 0);
     ck_assert_int_eq(io->fdatasync(io->arg, fd), 0);
     ck_assert_int_eq(io->drop_cache(io->arg, fd), 0);
-    ck_assert_int_eq(annal__read_full(io, fd, bytes, 3, 0), 3);
+    ck_assert_int_eq(annal__io_read_full(io, fd, bytes, 3, 0), 3);
     ck_assert_str_eq(bytes, "abc");
     ck_assert_int_eq(io->fstat(io->arg, fd, &info), 0);
     ck_assert_int_eq(info.st_size, 3);
@@ -275,7 +275,7 @@ START_TEST(bytes_can_be_written_back_before_they_are_synced)
 {
     const struct io *io = &annal__system_io;
     int fd = io->open(io->arg, tmpdir_path(&dir, "f"), O_RDWR | O_CREAT, 0600);
-    ck_assert_int_eq(annal__write_all(io, fd, "abc", 3, 0), 0);
+    ck_assert_int_eq(annal__io_write_all(io, fd, "abc", 3, 0), 0);
     ck_assert_int_eq(io->write_back(io->arg, fd, 0, 1), 0);
     ck_assert_int_eq(io->write_back(io->arg, fd, 1, 1 << 20), 0); /* beyond its end */
     ck_assert_int_eq(io->fdatasync(io->arg, fd), 0);
@@ -359,19 +359,19 @@ START_TEST(the_parent_of_a_directory_may_be_the_root)
 {
     struct io io = annal__system_io;
     io.mkdir = made_all_the_same;
-    ck_assert_int_eq(annal__make_dir(&io, "/annal-that-is-not-made", NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_make_dir(&io, "/annal-that-is-not-made", NULL), ANNAL_OK);
 }
 END_TEST
 
 START_TEST(an_existing_directory_that_cannot_be_examined_is_a_failure)
 {
     const char *path = tmpdir_path(&dir, "d");
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_OK);
     disk.by_table = true;
     disk.fail_at = disk.calls + 2; /* mkdir says that it exists, then the look */
     disk.way = 0;
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_ERR_IO);
-    ck_assert_int_eq(annal__make_dir(&disk.io, path, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_OK);
 }
 END_TEST
 

@@ -40,7 +40,7 @@ START_TEST(an_adopted_session_keeps_its_bytes_and_accepts_appends)
     append_numbers(pair.there, "s", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
-    ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
+    ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
     char *here = file_read(tmpdir_path(&pair.dir, "here/events/s.jsonl"), &len_here);
     ck_assert_uint_eq(len, len_here);
     ck_assert_mem_eq(bytes, here, len);
@@ -63,13 +63,13 @@ START_TEST(an_existing_session_is_never_replaced)
     append_numbers(pair.there, "s", 1, 5, ANNAL_LEVEL_SYNC);
     append_numbers(pair.here, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_CONFLICT,
-              annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
+              annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
     ck_numbers(pair.here, "s", 2);
     ck_numbers(pair.there, "s", 5);
     ck_status(ANNAL_ERR_NOTFOUND,
-              annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("none"), err));
+              annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("none"), err));
     ck_status(ANNAL_ERR_INVALID,
-              annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("../s"), err));
+              annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("../s"), err));
     pair_done(&pair);
 }
 END_TEST
@@ -81,13 +81,13 @@ START_TEST(a_fork_is_adopted_only_beside_its_parent)
     append_numbers(pair.there, "p", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_fork(pair.there, ANNAL_SLICE("p"), 3, ANNAL_SLICE("f"), NULL, NULL, err));
     ck_status(ANNAL_ERR_CORRUPT,
-              annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
+              annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
     append_numbers(pair.here, "p", 1, 5, ANNAL_LEVEL_SYNC); /* the same events at other times */
     ck_status(ANNAL_ERR_CORRUPT,
-              annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
-    ck_ok(annal__session_delete(pair.here, ANNAL_SLICE("p"), NULL, err));
-    ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("p"), err));
-    ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
+              annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
+    ck_ok(annal__replace_delete(pair.here, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("p"), err));
+    ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
     ck_numbers(pair.here, "f", 3);
     pair_done(&pair);
 }
@@ -101,21 +101,21 @@ START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
     append_numbers(pair.there, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
-    ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
+    ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
     append_numbers(pair.here, "s", 3, 3, ANNAL_LEVEL_SYNC);
     annal_store *deleter = NULL;
     const annal_store_options hasty = {.no_keeper = true, .wait_ms = 20};
     ck_ok(annal_store_open(tmpdir_path(&pair.dir, "here"), &hasty, &deleter, err));
-    ck_status(ANNAL_ERR_BUSY, annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(pair.here, err)); /* gives it back; its log is not overwritten in time */
-    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     annal_store *again = store_open(tmpdir_path(&pair.dir, "again"));
     store_close(again);
     file_write(tmpdir_path(&pair.dir, "again/events/s.jsonl"), bytes, len);
     again = store_open(tmpdir_path(&pair.dir, "again"));
-    ck_status(ANNAL_ERR_BUSY, annal__session_adopt(deleter, again, ANNAL_SLICE("s"), err));
+    ck_status(ANNAL_ERR_BUSY, annal__journal_adopt(deleter, again, ANNAL_SLICE("s"), err));
     ck_ok(annal_checkpoint(pair.here, err));
-    ck_ok(annal__session_adopt(deleter, again, ANNAL_SLICE("s"), err));
+    ck_ok(annal__journal_adopt(deleter, again, ANNAL_SLICE("s"), err));
     ck_numbers(deleter, "s", 2);
     store_close(again);
     store_close(deleter);
@@ -140,7 +140,7 @@ static bool adopt_with_failure(struct pair *pair, unsigned at)
     const struct seams broken = {.io = &disk.io, .clock = &annal__system_clock};
     pair->here = store_open_seams(path, &broken);
     disk.fail_at = disk.calls + at;
-    annal_status status = annal__session_adopt(pair->here, pair->there, ANNAL_SLICE("s"), NULL);
+    annal_status status = annal__journal_adopt(pair->here, pair->there, ANNAL_SLICE("s"), NULL);
     bool failed = disk.calls >= disk.fail_at;
     ck_assert(failed || status == ANNAL_OK);
     store_abandon(pair->here);
@@ -151,7 +151,7 @@ static bool adopt_with_failure(struct pair *pair, unsigned at)
     ck_assert(last == 0 || status == ANNAL_OK || status == ANNAL_ERR_UNKNOWN);
     ck_numbers(pair->here, "t", 3);
     if (last == 0) /* it is still there, and can be taken again */
-        ck_ok(annal__session_adopt(pair->here, pair->there, ANNAL_SLICE("s"), err));
+        ck_ok(annal__journal_adopt(pair->here, pair->there, ANNAL_SLICE("s"), err));
     append_numbers(pair->here, "s", 6, 6, ANNAL_LEVEL_SYNC);
     ck_numbers(pair->here, "s", 6);
     return failed;

@@ -320,10 +320,10 @@ END_TEST
 START_TEST(a_quoted_byte_that_is_not_utf8_becomes_the_replacement_character)
 {
     assert_quoted(ANNAL_SLICE("a\xFFz"), "\"a\xEF\xBF\xBDz\"");
-    ck_assert(annal__is_utf8((annal_slice){NULL, 0}));
-    ck_assert(annal__is_utf8(ANNAL_SLICE("a\0é € 😀")));
-    ck_assert(!annal__is_utf8(ANNAL_SLICE("a\xFFz")));
-    ck_assert(!annal__is_utf8(ANNAL_SLICE("cut \xE2\x82")));
+    ck_assert(annal__json_is_utf8((annal_slice){NULL, 0}));
+    ck_assert(annal__json_is_utf8(ANNAL_SLICE("a\0é € 😀")));
+    ck_assert(!annal__json_is_utf8(ANNAL_SLICE("a\xFFz")));
+    ck_assert(!annal__json_is_utf8(ANNAL_SLICE("cut \xE2\x82")));
     assert_quoted(ANNAL_SLICE("\xC3"), "\"\xEF\xBF\xBD\"");
 }
 END_TEST
@@ -358,7 +358,7 @@ START_TEST(an_empty_text_is_valid_utf8_and_quoted_as_two_quotes)
     struct buf out = {0};
     ck_assert_int_eq(annal__json_quote(&out, (annal_slice){NULL, 0}), ANNAL_OK);
     ck_assert_uint_eq(out.len, 2);
-    ck_assert(annal__is_utf8((annal_slice){NULL, 0}));
+    ck_assert(annal__json_is_utf8((annal_slice){NULL, 0}));
     annal__buf_done(&out);
 }
 END_TEST

@@ -57,10 +57,10 @@ START_TEST(a_decoded_surrogate_is_replaced_and_other_letters_stay)
 {
     char text[] = "a\xED\xA0\xBD"
                   "b\xED\x9F\xBF\xED\xBF\xBF\xED";
-    annal__text_mend_halves(text, strlen(text));
+    annal__json_text_mend_halves(text, strlen(text));
     ck_assert_str_eq(text, "a\xEF\xBF\xBD"
                            "b\xED\x9F\xBF\xEF\xBF\xBD\xED");
-    annal__text_mend_halves(NULL, 0);
+    annal__json_text_mend_halves(NULL, 0);
 }
 END_TEST
 

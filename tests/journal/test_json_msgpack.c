@@ -17,7 +17,7 @@
 static void to_msgpack(const char *json, struct buf *out)
 {
     annal__buf_clear(out);
-    ck_ok(annal__data_to_msgpack(annal_slice_of(json), out, err));
+    ck_ok(annal__json_msgpack_from_json(annal_slice_of(json), out, err));
 }
 
 static void ck_json(const char *json, const char *expected)
@@ -25,10 +25,10 @@ static void ck_json(const char *json, const char *expected)
     struct buf msgpack = {0}, back = {0};
     bool equal = false;
     to_msgpack(json, &msgpack);
-    ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &back, err));
+    ck_ok(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &back, err));
     ck_assert_str_eq(annal__buf_cstr(&back), expected);
-    ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, annal_slice_of(json), ANNAL_FORMAT_MSGPACK,
-                            annal__buf_slice(&msgpack), &equal, err));
+    ck_ok(annal__json_msgpack_equal(ANNAL_FORMAT_JSON, annal_slice_of(json), ANNAL_FORMAT_MSGPACK,
+                                    annal__buf_slice(&msgpack), &equal, err));
     ck_assert_msg(equal, "%s", json);
     annal__buf_done(&msgpack);
     annal__buf_done(&back);
@@ -103,12 +103,12 @@ START_TEST(bin_and_ext_survive_a_round_trip_through_json)
     ck_assert_int_eq(annal__msgpack_str(&msgpack, ANNAL_SLICE("k")), ANNAL_OK);
     ck_assert_int_eq(annal__msgpack_ext(&msgpack, 75, ANNAL_SLICE("x")), ANNAL_OK);
     ck_assert_int_eq(annal__msgpack_uint(&msgpack, 7), ANNAL_OK);
-    ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &json, err));
+    ck_ok(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &json, err));
     ck_assert_str_eq(
         annal__buf_cstr(&json),
         "[{\"$msgpack.bin\":\"AP9hYmM=\"},{\"$msgpack.bin\":\"\"},"
         "{\"$msgpack.ext\":[-1,\"AQIDBA==\"]},{\"k\":{\"$msgpack.ext\":[75,\"eA==\"]}},7]");
-    ck_ok(annal__data_to_msgpack(annal__buf_slice(&json), &back, err));
+    ck_ok(annal__json_msgpack_from_json(annal__buf_slice(&json), &back, err));
     ck_assert_uint_eq(back.len, msgpack.len);
     ck_assert_mem_eq(back.ptr, msgpack.ptr, back.len);
     annal__buf_done(&msgpack);
@@ -214,7 +214,7 @@ START_TEST(msgpack_without_a_json_form_is_refused_with_a_reason)
         struct buf out = {0};
         annal_error err = {0};
         annal_slice bytes = {cases[i].bytes, cases[i].len};
-        ck_assert_int_eq(annal__data_to_json(bytes, &out, &err), ANNAL_ERR_INVALID);
+        ck_assert_int_eq(annal__json_msgpack_to_json(bytes, &out, &err), ANNAL_ERR_INVALID);
         ck_assert_msg(strstr(err.message, cases[i].reason) != NULL, "%s", err.message);
         ck_assert_uint_eq(out.len, 0);
         annal_draft draft = {
@@ -231,7 +231,7 @@ static annal_status nested(size_t arrays, annal_slice inner, annal_error *err)
     for (size_t i = 0; i < arrays; i++)
         ck_assert_int_eq(annal__msgpack_array(&msgpack, 1), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append_slice(&msgpack, inner), ANNAL_OK);
-    annal_status status = annal__data_to_json(annal__buf_slice(&msgpack), &json, err);
+    annal_status status = annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &json, err);
     annal__buf_done(&msgpack);
     annal__buf_done(&json);
     return status;
@@ -256,7 +256,7 @@ START_TEST(data_that_grows_beyond_the_limit_while_converted_is_refused)
     struct buf out = {.limit = 100};
     ck_assert_ptr_nonnull(bytes);
     ck_status(ANNAL_ERR_LIMIT,
-              annal__data_to_msgpack(
+              annal__json_msgpack_from_json(
                   ANNAL_SLICE("[0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5]"), &out, err));
     ck_assert_uint_eq(out.len, 0);
     ck_assert_uint_eq(out.limit, 100);
@@ -264,7 +264,7 @@ START_TEST(data_that_grows_beyond_the_limit_while_converted_is_refused)
     out.limit = 0;
     memcpy(bytes, "\xdb\x00\xc0\x00\x00", 5);
     memset(bytes + 5, 1, room - 5);
-    ck_status(ANNAL_ERR_LIMIT, annal__data_to_json((annal_slice){bytes, room}, &out, err));
+    ck_status(ANNAL_ERR_LIMIT, annal__json_msgpack_to_json((annal_slice){bytes, room}, &out, err));
     ck_assert_uint_eq(out.len, 0);
     annal__buf_done(&out);
     free(bytes);
@@ -293,7 +293,7 @@ START_TEST(a_map_that_resembles_the_form_of_bin_or_ext_is_converted_to_json)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf json = {0};
-        ck_ok(annal__data_to_json((annal_slice){cases[i].bytes, cases[i].len}, &json, err));
+        ck_ok(annal__json_msgpack_to_json((annal_slice){cases[i].bytes, cases[i].len}, &json, err));
         ck_assert_str_eq(annal__buf_cstr(&json), cases[i].json);
         annal__buf_done(&json);
     }
@@ -305,8 +305,9 @@ START_TEST(text_that_is_not_one_json_value_is_refused_with_a_reason)
     char deep[ANNAL_DATA_DEPTH_MAX + 1];
     struct buf out = {0};
     memset(deep, '[', sizeof deep);
-    ck_status(ANNAL_ERR_INVALID, annal__data_to_msgpack(ANNAL_SLICE("[1"), &out, err));
-    ck_status(ANNAL_ERR_LIMIT, annal__data_to_msgpack((annal_slice){deep, sizeof deep}, &out, err));
+    ck_status(ANNAL_ERR_INVALID, annal__json_msgpack_from_json(ANNAL_SLICE("[1"), &out, err));
+    ck_status(ANNAL_ERR_LIMIT,
+              annal__json_msgpack_from_json((annal_slice){deep, sizeof deep}, &out, err));
     ck_assert_uint_eq(out.len, 0);
     annal__buf_done(&out);
 }
@@ -322,16 +323,18 @@ START_TEST(too_little_room_leaves_the_buffer_unchanged)
 {
     struct buf msgpack = {0}, json = {0};
     to_msgpack(everything, &msgpack);
-    ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &json, err));
+    ck_ok(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &json, err));
     for (size_t limit = 1; limit < msgpack.len; limit++) {
         struct buf out = {.limit = limit};
-        ck_status(ANNAL_ERR_LIMIT, annal__data_to_msgpack(ANNAL_SLICE(everything), &out, err));
+        ck_status(ANNAL_ERR_LIMIT,
+                  annal__json_msgpack_from_json(ANNAL_SLICE(everything), &out, err));
         ck_assert_uint_eq(out.len, 0);
         annal__buf_done(&out);
     }
     for (size_t limit = 1; limit < json.len; limit++) {
         struct buf out = {.limit = limit};
-        ck_status(ANNAL_ERR_LIMIT, annal__data_to_json(annal__buf_slice(&msgpack), &out, err));
+        ck_status(ANNAL_ERR_LIMIT,
+                  annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &out, err));
         ck_assert_uint_eq(out.len, 0);
         annal__buf_done(&out);
     }
@@ -345,16 +348,16 @@ static annal_status go_through_all(bool *out_equal, annal_error *err)
 {
     struct buf msgpack = {0}, json = {0}, shown = {0};
     annal_slice text = ANNAL_SLICE(everything);
-    annal_status status = annal__data_to_msgpack(text, &msgpack, err);
+    annal_status status = annal__json_msgpack_from_json(text, &msgpack, err);
     annal_event event = {
         .seq = 2, .format = ANNAL_FORMAT_MSGPACK, .data = annal__buf_slice(&msgpack)};
     if (status == ANNAL_OK)
-        status = annal__data_to_json(annal__buf_slice(&msgpack), &json, err);
+        status = annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &json, err);
     if (status == ANNAL_OK)
-        status = annal__data_show(&event, &shown, err);
+        status = annal__json_msgpack_show(&event, &shown, err);
     if (status == ANNAL_OK)
-        status = annal__data_equal(ANNAL_FORMAT_MSGPACK, annal__buf_slice(&msgpack),
-                                   ANNAL_FORMAT_JSON, text, out_equal, err);
+        status = annal__json_msgpack_equal(ANNAL_FORMAT_MSGPACK, annal__buf_slice(&msgpack),
+                                           ANNAL_FORMAT_JSON, text, out_equal, err);
     annal__buf_done(&msgpack);
     annal__buf_done(&json);
     annal__buf_done(&shown);
@@ -390,7 +393,7 @@ START_TEST(msgpack_without_a_json_form_is_not_shown)
 {
     struct buf json = {0};
     annal_event event = {.seq = 1, .format = ANNAL_FORMAT_MSGPACK, .data = ANNAL_SLICE("\xc1")};
-    ck_assert_int_eq(annal__data_show(&event, &json, NULL), ANNAL_DAMAGE);
+    ck_assert_int_eq(annal__json_msgpack_show(&event, &json, NULL), ANNAL_DAMAGE);
     annal__buf_done(&json);
 }
 END_TEST
@@ -400,8 +403,9 @@ START_TEST(unreadable_data_equals_no_data_of_the_other_format)
     static const char *const cases[][2] = {{"nul", "\xc0"}, {"null", "\xc1"}, {"nul", "\xc1"}};
     for (size_t i = 0; i < 3; i++) {
         bool equal = true;
-        ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, annal_slice_of(cases[i][0]),
-                                ANNAL_FORMAT_MSGPACK, annal_slice_of(cases[i][1]), &equal, err));
+        ck_ok(annal__json_msgpack_equal(ANNAL_FORMAT_JSON, annal_slice_of(cases[i][0]),
+                                        ANNAL_FORMAT_MSGPACK, annal_slice_of(cases[i][1]), &equal,
+                                        err));
         ck_assert(!equal);
     }
 }
@@ -435,8 +439,9 @@ START_TEST(data_is_equal_only_if_the_values_are_the_same)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool equal = !cases[i].equal;
-        ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, annal_slice_of(cases[i].a), ANNAL_FORMAT_JSON,
-                                annal_slice_of(cases[i].b), &equal, err));
+        ck_ok(annal__json_msgpack_equal(ANNAL_FORMAT_JSON, annal_slice_of(cases[i].a),
+                                        ANNAL_FORMAT_JSON, annal_slice_of(cases[i].b), &equal,
+                                        err));
         ck_assert_msg(equal == cases[i].equal, "%s %s", cases[i].a, cases[i].b);
     }
 }
@@ -450,13 +455,13 @@ static void ck_round_trip(annal_slice json, const char *path)
     bool equal = false;
     if (annal__json_check(json, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
         return;
-    ck_ok(annal__data_to_msgpack(json, &msgpack, err));
-    ck_ok(annal__data_equal(ANNAL_FORMAT_JSON, json, ANNAL_FORMAT_MSGPACK,
-                            annal__buf_slice(&msgpack), &equal, err));
+    ck_ok(annal__json_msgpack_from_json(json, &msgpack, err));
+    ck_ok(annal__json_msgpack_equal(ANNAL_FORMAT_JSON, json, ANNAL_FORMAT_MSGPACK,
+                                    annal__buf_slice(&msgpack), &equal, err));
     ck_assert_msg(equal, "%s: %.*s", path, (int)(json.len < 200 ? json.len : 200), json.ptr);
     /* JSON that was converted from msgpack converts to the same msgpack again. */
-    ck_ok(annal__data_to_json(annal__buf_slice(&msgpack), &back, err));
-    ck_ok(annal__data_to_msgpack(annal__buf_slice(&back), &again, err));
+    ck_ok(annal__json_msgpack_to_json(annal__buf_slice(&msgpack), &back, err));
+    ck_ok(annal__json_msgpack_from_json(annal__buf_slice(&back), &again, err));
     ck_assert_uint_eq(again.len, msgpack.len);
     ck_assert_int_eq(memcmp(again.ptr, msgpack.ptr, again.len), 0);
     values_seen++;

@@ -377,17 +377,17 @@ START_TEST(the_first_block_and_its_copy_have_the_documented_bytes)
     char *bytes = file_read(path, &len);
     ck_assert_int_eq(memcmp(bytes, bytes + len - LOG_BLOCK_BYTES, LOG_BLOCK_BYTES), 0);
     ck_assert_int_eq(memcmp(bytes, "ANNALLOG", 8), 0);
-    ck_assert_uint_eq(annal__take(bytes + 8, 4), 1);
-    ck_assert_uint_eq(annal__take(bytes + 12, 4), log_.block);
+    ck_assert_uint_eq(annal__log_take(bytes + 8, 4), 1);
+    ck_assert_uint_eq(annal__log_take(bytes + 12, 4), log_.block);
     ck_assert_int_eq(memcmp(bytes + 16, log_.slot_id, LOG_SLOT_ID_BYTES), 0);
-    ck_assert_uint_eq(annal__take(bytes + 32, 8), log_.block);
-    ck_assert_uint_eq(annal__take(bytes + 40, 8), 1 << 16);
-    ck_assert_uint_eq(annal__take(bytes + 48, 8), log_.block + (1 << 16));
-    ck_assert_uint_eq(annal__take(bytes + 56, 8), 1 << 16);
-    ck_assert_uint_eq(annal__take(bytes + 64, 4), (uint64_t)getpid());
-    ck_assert_uint_eq(annal__take(bytes + 68, 4), 0);
-    ck_assert_uint_eq(annal__take(bytes + 72, 8), 1);
-    ck_assert_uint_eq(annal__take(bytes + 80, 8), annal__hash(bytes, 80, 0));
+    ck_assert_uint_eq(annal__log_take(bytes + 32, 8), log_.block);
+    ck_assert_uint_eq(annal__log_take(bytes + 40, 8), 1 << 16);
+    ck_assert_uint_eq(annal__log_take(bytes + 48, 8), log_.block + (1 << 16));
+    ck_assert_uint_eq(annal__log_take(bytes + 56, 8), 1 << 16);
+    ck_assert_uint_eq(annal__log_take(bytes + 64, 4), (uint64_t)getpid());
+    ck_assert_uint_eq(annal__log_take(bytes + 68, 4), 0);
+    ck_assert_uint_eq(annal__log_take(bytes + 72, 8), 1);
+    ck_assert_uint_eq(annal__log_take(bytes + 80, 8), annal__hash(bytes, 80, 0));
     free(bytes);
 }
 END_TEST

@@ -11,33 +11,33 @@
 
 START_TEST(bounds_increase_and_every_value_is_below_its_bound)
 {
-    ck_assert_uint_eq(annal__histogram_bound(0), 0);
-    ck_assert_uint_eq(annal__histogram_bound(1), 1);
-    ck_assert_uint_eq(annal__histogram_bound(6), 50);
-    ck_assert_uint_eq(annal__histogram_bound(30), UINT64_C(5000000000));
-    ck_assert_uint_eq(annal__histogram_bound(31), UINT64_MAX);
-    ck_assert_uint_eq(annal__histogram_bound(ANNAL_HISTOGRAM_BUCKETS), UINT64_MAX);
+    ck_assert_uint_eq(annal__metrics_histogram_bound(0), 0);
+    ck_assert_uint_eq(annal__metrics_histogram_bound(1), 1);
+    ck_assert_uint_eq(annal__metrics_histogram_bound(6), 50);
+    ck_assert_uint_eq(annal__metrics_histogram_bound(30), UINT64_C(5000000000));
+    ck_assert_uint_eq(annal__metrics_histogram_bound(31), UINT64_MAX);
+    ck_assert_uint_eq(annal__metrics_histogram_bound(ANNAL_HISTOGRAM_BUCKETS), UINT64_MAX);
     for (size_t i = 1; i < ANNAL_HISTOGRAM_BUCKETS; i++)
-        ck_assert_uint_gt(annal__histogram_bound(i), annal__histogram_bound(i - 1));
+        ck_assert_uint_gt(annal__metrics_histogram_bound(i), annal__metrics_histogram_bound(i - 1));
 }
 END_TEST
 
 START_TEST(a_quantile_is_in_the_bucket_of_its_rank_and_at_most_the_largest_value)
 {
     annal_histogram histogram = {0};
-    ck_assert_uint_eq(annal__histogram_quantile(&histogram, 0.5), 0);
+    ck_assert_uint_eq(annal__metrics_histogram_quantile(&histogram, 0.5), 0);
     histogram = (annal_histogram){.count = 100, .max = 130};
     histogram.buckets[7] = 90; /* 51 to 100 */
     histogram.buckets[8] = 10; /* 101 to 200 */
-    ck_assert_uint_eq(annal__histogram_quantile(&histogram, 0), 50);
-    uint64_t median = annal__histogram_quantile(&histogram, 0.5);
+    ck_assert_uint_eq(annal__metrics_histogram_quantile(&histogram, 0), 50);
+    uint64_t median = annal__metrics_histogram_quantile(&histogram, 0.5);
     ck_assert(median > 50 && median <= 100);
-    uint64_t p99 = annal__histogram_quantile(&histogram, 0.99);
+    uint64_t p99 = annal__metrics_histogram_quantile(&histogram, 0.99);
     ck_assert(p99 > 100 && p99 <= 130);
-    ck_assert_uint_eq(annal__histogram_quantile(&histogram, 1), 130);
+    ck_assert_uint_eq(annal__metrics_histogram_quantile(&histogram, 1), 130);
     histogram = (annal_histogram){.count = 1, .max = UINT64_MAX};
     histogram.buckets[31] = 1;
-    ck_assert_uint_ge(annal__histogram_quantile(&histogram, 0.5), UINT64_C(5000000000));
+    ck_assert_uint_ge(annal__metrics_histogram_quantile(&histogram, 0.5), UINT64_C(5000000000));
 }
 END_TEST
 

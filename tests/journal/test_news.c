@@ -186,7 +186,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_announced_to_all)
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(store);
-    ck_ok(annal__session_delete(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, err));
     ck_assert_str_eq(read_news(news, &trace), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
                                 &(annal_convert_options){.format = ANNAL_FORMAT_MSGPACK}, &result,
@@ -253,10 +253,10 @@ START_TEST(a_listener_without_shared_memory_checks_everything_four_times_a_secon
                            &store, err));
     annal__news *news = listen_to(store);
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
-    int64_t begun_us = annal__now_us(store);
+    int64_t begun_us = annal__store_now_us(store);
     ck_assert_int_eq(annal__news_wait(news, 100, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
-    ck_assert_int_ge(annal__now_us(store) - begun_us, 250000);
+    ck_assert_int_ge(annal__store_now_us(store) - begun_us, 250000);
     ck_assert_str_eq(read_news(news, &trace), "missed");
     annal__news_close(news);
     store_close(store);

@@ -341,7 +341,7 @@ START_TEST(after_a_damaged_group_only_proven_sessions_accept_appends)
 
         ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
         said[0] = '\0';
-        ck_ok(annal__store_logs(store, note_what, said, err));
+        ck_ok(annal__log_each(store, note_what, said, err));
         ck_assert_msg(strstr(said, "a group is missing before another") != NULL, "%s", said);
         store_close(store);
 

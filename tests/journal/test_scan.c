@@ -193,7 +193,7 @@ START_TEST(a_seek_stops_before_the_event_or_at_the_end)
         annal_event event;
         annal__scan_init(&scan, &annal__system_io,
                          open_bytes(&annal__system_io, annal__buf_slice(&journal)), codec);
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         annal_status status = annal__scan_next(&scan, &event, NULL);
         ck_assert_int_eq(status, seq <= EVENTS ? ANNAL_OK : ANNAL_END);
         ck_assert(status == ANNAL_END || event.seq == (seq == 0 ? 1 : seq));
@@ -319,7 +319,7 @@ static annal_status seek_and_read(const struct io *io, uint64_t seq, uint64_t *o
     annal_event event = {0};
     int fd = annal__system_io.open(NULL, tmpdir_path(&dir, "journal"), O_RDONLY, 0);
     annal__scan_init(&scan, io, fd, codec);
-    annal_status status = annal__scan_seek(&scan, seq, err);
+    annal_status status = annal__seek(&scan, seq, err);
     if (status == ANNAL_OK)
         status = annal__scan_next(&scan, &event, err);
     *out_seq = event.seq;

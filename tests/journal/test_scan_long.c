@@ -151,7 +151,7 @@ START_TEST(seeking_and_finding_the_end_hold_no_long_event)
     for (unsigned i = 0; i < 3; i++)
         for (uint64_t seq = 1; seq <= EVENTS; seq++) {
             annal_event event;
-            ck_ok(annal__scan_seek(&scan, seq, err));
+            ck_ok(annal__seek(&scan, seq, err));
             ck_ok(annal__scan_next_head(&scan, &event, err));
             ck_assert_uint_eq(event.seq, seq);
             ck_assert_uint_le(scan.window.cap, 1u << 20);
@@ -216,7 +216,7 @@ START_TEST(a_long_event_that_fails_to_load_is_read_by_the_next_call)
     failing_io_init(&disk);
     disk.with_errno = EIO;
     open_scan(&scan, &disk.io);
-    ck_ok(annal__scan_seek(&scan, 4, err));
+    ck_ok(annal__seek(&scan, 4, err));
     for (unsigned n = 1;; n++) {
         disk.fail_at = disk.calls + n;
         annal_status status = annal__scan_next_head(&scan, &event, NULL);

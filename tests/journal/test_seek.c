@@ -100,7 +100,7 @@ static void seek_about(unsigned times)
 {
     while (times-- > 0) {
         uint64_t seq = 1 + random_below(&seed, EVENTS + 3);
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         for (uint64_t more = random_below(&seed, 60); more > 0 && seq <= EVENTS; more--)
             ck_next_is(seq++);
     }
@@ -117,7 +117,7 @@ static void pass_all(void)
     seek_about(400);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         annal_event event;
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         ck_ok(annal__scan_next(&scan, &event, err));
     }
 }
@@ -133,7 +133,7 @@ static unsigned reads_of_seeks(bool by_new_scans)
             open_scan();
         }
         unsigned before = disk.calls;
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         ck_next_is(seq);
         reads += disk.calls - before;
     }
@@ -175,7 +175,7 @@ END_TEST
 
 START_TEST(a_new_scan_finds_the_last_events_with_few_reads)
 {
-    ck_ok(annal__scan_seek(&scan, EVENTS - 20, err));
+    ck_ok(annal__seek(&scan, EVENTS - 20, err));
     ck_next_is(EVENTS - 20);
     ck_assert_uint_lt(disk.calls, 12);
 }
@@ -187,13 +187,13 @@ START_TEST(wrongly_noted_places_are_removed)
     struct seek_place low = {0}, high = {0};
     seek_about(20);
     annal__seek_table_note(scan.table, 1001, starts[1000]);
-    ck_ok(annal__scan_seek(&scan, 1002, err));
+    ck_ok(annal__seek(&scan, 1002, err));
     ck_next_is(1002);
     annal__seek_table_near(scan.table, 1001, &low, &high);
     ck_assert(low.seq != 1001 || low.offset == starts[1001]);
     seek_about(20);
     annal__seek_table_note(scan.table, 1001, starts[1001] + 1);
-    ck_ok(annal__scan_seek(&scan, 1001, err));
+    ck_ok(annal__seek(&scan, 1001, err));
     ck_next_is(1001);
 }
 END_TEST
@@ -233,8 +233,8 @@ START_TEST(a_seek_after_damage_stops_where_a_new_scan_stops)
         uint64_t seq = 1 + random_below(&seed, EVENTS);
         annal__scan_init(&fresh, &annal__system_io,
                          open(tmpdir_path(&dir, "journal"), O_RDONLY | O_CLOEXEC), codec);
-        ck_ok(annal__scan_seek(&fresh, seq, err));
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&fresh, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         for (unsigned more = 0; more < 10; more++) {
             annal_status status = next_sound(&fresh, &event);
             ck_assert_int_eq(next_sound(&scan, &other), status);
@@ -253,12 +253,12 @@ START_TEST(a_seek_reports_a_failed_read_and_the_next_seek_succeeds)
         uint64_t seq = 1 + random_below(&seed, EVENTS);
         disk.with_errno = EIO;
         disk.fail_at = disk.calls + n;
-        annal_status status = annal__scan_seek(&scan, seq, NULL);
+        annal_status status = annal__seek(&scan, seq, NULL);
         disk.fail_at = 0;
         if (status == ANNAL_OK)
             break;
         ck_assert_int_eq(status, ANNAL_ERR_IO);
-        ck_ok(annal__scan_seek(&scan, seq, err));
+        ck_ok(annal__seek(&scan, seq, err));
         ck_next_is(seq);
     }
 }

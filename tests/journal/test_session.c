@@ -86,7 +86,7 @@ static void *look_and_checkpoint(void *arg)
         annal_error err = {0};
         annal_cursor *cursor = NULL;
         annal_event event;
-        since = annal__store_changed(crowd->stores[0], since, ignore_session, NULL);
+        since = annal__session_list_changed(crowd->stores[0], since, ignore_session, NULL);
         if (annal_checkpoint(crowd->stores[0], &err) < 0)
             complain(crowd, "checkpoint", &err);
         if (annal_cursor_open(crowd->stores[1], ANNAL_SLICE("s1"), 1, &cursor, &err) == ANNAL_OK) {

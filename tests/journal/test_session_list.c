@@ -159,12 +159,12 @@ START_TEST(the_callback_may_stop_the_listing)
     ck_assert_int_eq((int)annal_store_sessions(store, stop_at_once, &count, NULL), 7);
     ck_assert_uint_eq(count, 1);
     /* A changed session that was not reported is reported again. */
-    ck_assert_uint_eq(annal__store_changed(store, 0, stop_at_once, &count), 0);
+    ck_assert_uint_eq(annal__session_list_changed(store, 0, stop_at_once, &count), 0);
     ck_assert_uint_eq(count, 2);
-    uint64_t now = annal__store_changed(store, 0, count_session, &count);
+    uint64_t now = annal__session_list_changed(store, 0, count_session, &count);
     ck_assert_uint_gt(now, 0);
     ck_assert_uint_eq(count, 4);
-    ck_assert_uint_eq(annal__store_changed(store, now, stop_at_once, &count), now);
+    ck_assert_uint_eq(annal__session_list_changed(store, now, stop_at_once, &count), now);
     ck_assert_uint_eq(count, 4);
 }
 END_TEST
@@ -198,7 +198,7 @@ START_TEST(a_copied_or_renamed_journal_is_not_a_session_and_is_named_once)
         snprintf(inside, sizeof inside, "store/events/%s", copies[i]);
         file_write(tmpdir_path(&dir, inside), journal, len);
     }
-    ck_ok(annal__store_strays(store, note_stray, names, err));
+    ck_ok(annal__stray_list(store, note_stray, names, err));
     ck_assert_str_eq(names, "a\nb\na copy.jsonl\n");
     ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/a.mpk")), 0);
     ck_status(ANNAL_ERR_CORRUPT, annal_session_info_get(store, ANNAL_SLICE("b"), &info, err));
@@ -207,9 +207,9 @@ START_TEST(a_copied_or_renamed_journal_is_not_a_session_and_is_named_once)
     const annal_store_options options = {.no_keeper = true, .log = count_warning, .log_arg = &said};
     ck_ok(annal_store_open(path, &options, &other, err));
     for (int i = 0; i < 3; i++) {
-        ck_assert(annal__store_is_stray(other, ANNAL_SLICE("b")));
-        ck_assert(!annal__store_is_stray(other, ANNAL_SLICE("a")));
-        ck_assert(!annal__store_is_stray(other, ANNAL_SLICE("none")));
+        ck_assert(annal__stray_is(other, ANNAL_SLICE("b")));
+        ck_assert(!annal__stray_is(other, ANNAL_SLICE("a")));
+        ck_assert(!annal__stray_is(other, ANNAL_SLICE("none")));
     }
     ck_assert_uint_eq(said, 1);
     store_close(other);
@@ -217,7 +217,7 @@ START_TEST(a_copied_or_renamed_journal_is_not_a_session_and_is_named_once)
     file_write(tmpdir_path(&dir, "store/events/stop.jsonl"), journal, len);
     ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/b.jsonl")), 0);
     names[0] = '\0';
-    ck_assert_int_eq((int)annal__store_strays(store, note_stray, names, NULL), 7);
+    ck_assert_int_eq((int)annal__stray_list(store, note_stray, names, NULL), 7);
     ck_assert_str_eq(names, "stop\n");
     free(journal);
 }

@@ -112,9 +112,9 @@ START_TEST(a_stopped_holder_of_claim_does_not_block_opening_reading_or_closing)
     int64_t begun_us = stopped_now_us();
     annal_store *reader = store_open(path); /* it would wait for ten seconds */
     ck_numbers(reader, "a", 3);
-    ck_ok(annal__store_logs(reader, count_log, &logs, err));
+    ck_ok(annal__log_each(reader, count_log, &logs, err));
     ck_assert_int_eq(logs, 1);
-    ck_ok(annal__session_owner(reader, ANNAL_SLICE("a"), &pid, err));
+    ck_ok(annal__log_session_owner(reader, ANNAL_SLICE("a"), &pid, err));
     ck_assert_int_eq(pid, getpid());
     store_close(reader);
     store_close(writer);
@@ -142,7 +142,7 @@ END_TEST
 static int64_t tenth_us(void *arg)
 {
     (void)arg;
-    return annal__monotonic_us() / 10;
+    return annal__clock_monotonic_us() / 10;
 }
 
 START_TEST(the_keeper_creates_a_larger_log_beside_a_stopped_holder_of_claim)
@@ -410,7 +410,7 @@ START_TEST(a_deletion_reports_in_time_which_stopped_process_holds_structure)
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/structure");
     int64_t begun_us = stopped_now_us();
-    ck_named(annal__session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     store_close(store);
 }
 END_TEST
@@ -528,7 +528,7 @@ START_TEST(a_thread_does_not_wait_as_long_as_another_thread_for_the_same_session
     int64_t begun_us = stopped_now_us();
     ck_named(append_within(store, "a", LIMIT_MS, &failure), &failure, begun_us);
     begun_us = stopped_now_us();
-    ck_named(annal__session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     stopped_end(&stopped);
     end_patient(&patient);
     store_close(store);

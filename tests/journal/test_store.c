@@ -194,19 +194,19 @@ START_TEST(a_session_is_owned_by_the_process_that_appends_until_it_closes_the_st
     uint64_t seq;
     ck_ok(annal_store_open(path, &options, &writing, err));
     ck_ok(annal_store_open(path, &options, &looking, err));
-    ck_ok(annal__session_owner(looking, session, &pid, err));
+    ck_ok(annal__log_session_owner(looking, session, &pid, err));
     ck_assert_uint_eq(pid, 0);
     ck_ok(append_number(writing, "s1", 1, 0, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_ok(annal__session_owner(looking, session, &pid, err));
+    ck_ok(annal__log_session_owner(looking, session, &pid, err));
     ck_assert_uint_eq(pid, (uint32_t)getpid());
-    ck_ok(annal__session_owner(writing, session, &pid, err));
+    ck_ok(annal__log_session_owner(writing, session, &pid, err));
     ck_assert_uint_eq(pid, (uint32_t)getpid());
-    ck_ok(annal__session_owner(looking, ANNAL_SLICE("s2"), &pid, err));
+    ck_ok(annal__log_session_owner(looking, ANNAL_SLICE("s2"), &pid, err));
     ck_assert_uint_eq(pid, 0);
     store_close(writing);
-    ck_ok(annal__session_owner(looking, session, &pid, err));
+    ck_ok(annal__log_session_owner(looking, session, &pid, err));
     ck_assert_uint_eq(pid, 0);
-    ck_status(ANNAL_ERR_INVALID, annal__session_owner(looking, ANNAL_SLICE("../s"), &pid, err));
+    ck_status(ANNAL_ERR_INVALID, annal__log_session_owner(looking, ANNAL_SLICE("../s"), &pid, err));
     store_close(looking);
 }
 END_TEST

@@ -91,7 +91,7 @@ START_TEST(running_writers_deleted_sessions_and_complete_journals_give_no_warnin
     store_close(open_to_read(path, &remarks));
     ck_assert_uint_eq(remarks.count, 1);
     snprintf(tombstone, sizeof tombstone, "store/events/.gone/%s", info.file);
-    ck_ok(annal__make_dir(&annal__system_io, tmpdir_path(&dir, "store/events/.gone"), err));
+    ck_ok(annal__io_make_dir(&annal__system_io, tmpdir_path(&dir, "store/events/.gone"), err));
     file_write(tmpdir_path(&dir, tombstone), "", 0);
     store_close(open_to_read(path, &remarks));
     ck_assert_msg(remarks.count == 0, "%s", remarks.last);
@@ -135,12 +135,12 @@ START_TEST(a_store_is_settled_when_every_durable_event_is_in_its_journal)
     leave_behind(path);
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true, .wait_ms = 1}, &store,
                            err));
-    ck_assert_int_eq(annal__store_settle(store, &why), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal__unapplied_settle(store, &why), ANNAL_ERR_BUSY);
     ck_assert_ptr_nonnull(strstr(why.message, "s from 4 to 5"));
     store_close(store);
     store = store_open(path); /* redoes them */
     append_numbers(store, "s", 6, 7, ANNAL_LEVEL_SYNC);
-    ck_ok(annal__store_settle(store, err));
+    ck_ok(annal__unapplied_settle(store, err));
     store_close(store);
 }
 END_TEST

@@ -653,7 +653,7 @@ static int delete_pruned(void *arg, const annal_pruned *pruned)
 {
     (void)arg;
     if (pruned->kept == NULL)
-        ck_ok(annal__session_delete(p.store, pruned->session, NULL, err));
+        ck_ok(annal__replace_delete(p.store, pruned->session, NULL, err));
     else
         ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed meanwhile"));
     return 0;
@@ -870,7 +870,7 @@ static int delete_what_goes(void *arg, const annal_pruned *pruned)
 {
     (void)arg;
     if (pruned->kept == NULL && pruned->needed_by.len == 0)
-        ck_ok(annal__session_delete(p.store, pruned->session, NULL, err));
+        ck_ok(annal__replace_delete(p.store, pruned->session, NULL, err));
     else
         ck_assert_str_eq(pruned->kept->message, "messages of team 't' point at it");
     return 0;

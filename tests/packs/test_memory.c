@@ -603,7 +603,7 @@ START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
         free(said);
     }
     packs_ck_rebuild(&p, "memory.db", 1);
-    ck_ok(annal__session_delete(p.store, ANNAL_SLICE("run_r1"), NULL, err));
+    ck_ok(annal__replace_delete(p.store, ANNAL_SLICE("run_r1"), NULL, err));
     ck_packs(&p, "SELECT RunId, Sequence FROM RunEvents", "r2|1\n");
 }
 END_TEST

@@ -94,7 +94,7 @@ START_TEST(the_rows_of_a_session_that_is_deleted_go)
     char *text = example();
     init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
-    ck_ok(annal__session_delete(p.store, ANNAL_SLICE("sess_2"), NULL, err));
+    ck_ok(annal__replace_delete(p.store, ANNAL_SLICE("sess_2"), NULL, err));
     ck_packs(&p, all_rows, "2026-01-06|Bash|1|1\n");
     free(text);
 }

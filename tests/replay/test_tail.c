@@ -392,7 +392,7 @@ START_TEST(a_tail_of_a_deleted_session_gives_all_events_and_then_reports_the_del
     append(3);
     open_tail(1);
     ck_next(1, 0);
-    ck_ok(annal__session_delete(f.store, S, NULL, err));
+    ck_ok(annal__replace_delete(f.store, S, NULL, err));
     append(1);
     ck_next(2, 0);
     ck_next(3, 0);

@@ -119,7 +119,7 @@ START_TEST(a_cursor_of_one_session_is_saved_too)
     ck_given("a", 4);
     ck_nothing();
     ck_ok(annal_tail_commit(tail, err));
-    ck_ok(annal__session_delete(f.store, a, NULL, err));
+    ck_ok(annal__replace_delete(f.store, a, NULL, err));
     fixture_append(&f, "a", "a.one", "{\"n\":1}");
     open_tail(&options);
     ck_given("a", 1);
@@ -140,7 +140,7 @@ START_TEST(a_replaced_session_is_given_from_its_first_event)
     ck_ok(annal_tail_commit(tail, err));
     annal_tail_close(tail);
     tail = NULL;
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("a"), NULL, err));
     for (int i = 0; i < 3; i++)
         fixture_append(&f, "a", "a.two", "{}");
     open_tail(&everything);

@@ -286,7 +286,7 @@ START_TEST(a_deleted_and_restarted_session_is_given_from_its_first_event)
     ck_given(tail, "s01", 1);
     annal_writer_close(writers[0]);
     writers[0] = NULL;
-    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s00"), NULL, err));
+    ck_ok(annal__replace_delete(f.store, ANNAL_SLICE("s00"), NULL, err));
     ck_nothing(tail);
     append(1);
     append(0);

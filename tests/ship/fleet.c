@@ -114,7 +114,7 @@ static void forget_times(void)
 
 static void rest_until(int64_t until_us)
 {
-    int64_t left_us = until_us - annal__monotonic_us();
+    int64_t left_us = until_us - annal__clock_monotonic_us();
     if (left_us > 0)
         nanosleep(&(struct timespec){left_us / 1000000, left_us % 1000000 * 1000}, NULL);
 }
@@ -187,7 +187,7 @@ static void back_off(struct host *host, annal_error *err)
     atomic_fetch_add(&aways, 1);
     int ms = host->tries < BACKOFF_TRIES ? BACKOFF_MS << host->tries : BACKOFF_MS_MAX;
     host->tries++;
-    host->next_us = annal__monotonic_us() + (ms / 2 + rand() % (ms / 2 + 1)) * INT64_C(1000);
+    host->next_us = annal__clock_monotonic_us() + (ms / 2 + rand() % (ms / 2 + 1)) * INT64_C(1000);
 }
 
 static annal_status count_head(void *arg, annal_slice session, const struct place *there,
@@ -274,12 +274,12 @@ static void ship_some(struct host *host, uint64_t made)
     annal_error err = {0};
     uint64_t count = made - host->sent, sent = host->sent;
     const struct step *step = atomic_load(&current);
-    int64_t begin_us = annal__monotonic_us();
+    int64_t begin_us = annal__clock_monotonic_us();
     if (send_batch(host, count < BATCH_EVENTS ? count : BATCH_EVENTS, &err) < 0) {
         back_off(host, &err);
         return;
     }
-    int64_t end_us = annal__monotonic_us();
+    int64_t end_us = annal__clock_monotonic_us();
     double oldest =
         ((double)(sent - host->begun) + 1 - (double)host->number / host_count) * host_count;
     count_time(lags, end_us - step->begin_us - (int64_t)((oldest - step->made) / step->rate * 1e6));
@@ -312,9 +312,10 @@ static void make_rows(struct host *host)
     bool made = left.first == 0 || left.first > host->rows_last;
     if (made)
         host->rows_last = 0;
-    host->rows_us = made && !host->rows_wanted
-                        ? 0
-                        : annal__monotonic_us() + (made ? ROWS_MS : ROWS_AGAIN_MS) * INT64_C(1000);
+    host->rows_us =
+        made && !host->rows_wanted
+            ? 0
+            : annal__clock_monotonic_us() + (made ? ROWS_MS : ROWS_AGAIN_MS) * INT64_C(1000);
 }
 
 static void look_again(struct host *host)
@@ -330,7 +331,7 @@ static void look_again(struct host *host)
 static void *run_host(void *arg)
 {
     struct host *host = arg;
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     host->next_us = now_us + host->number * CONNECT_MS * INT64_C(1000);
     host->look_us = host->next_us + host->number % LOOK_S * INT64_C(1000000);
     while (!over) {
@@ -338,7 +339,7 @@ static void *run_host(void *arg)
         int64_t event_us;
         rest_until(host->rows_us != 0 && host->rows_us < host->next_us ? host->rows_us
                                                                        : host->next_us);
-        now_us = annal__monotonic_us();
+        now_us = annal__clock_monotonic_us();
         if (host->target != NULL && host->rows_us != 0 && now_us >= host->rows_us)
             make_rows(host);
         if (now_us < host->next_us)
@@ -394,31 +395,31 @@ static bool print_step(const struct step *step, uint64_t events_before, double s
 
 static bool run_step(struct step *step, const struct step *before, int seconds)
 {
-    step->begin_us = annal__monotonic_us();
+    step->begin_us = annal__clock_monotonic_us();
     step->made = before->made + before->rate * (double)(step->begin_us - before->begin_us) / 1e6;
     atomic_store(&current, step);
     sleep((unsigned)seconds / 2);
     uint64_t begun_events = events;
-    int64_t half_us = annal__monotonic_us();
+    int64_t half_us = annal__clock_monotonic_us();
     batches = bytes = aways = looks = row_calls = 0;
     forget_times();
     printf("{}\n"); /* fleet.py begins to count, too */
     fflush(stdout);
     sleep((unsigned)(seconds - seconds / 2));
-    return print_step(step, begun_events, (double)(annal__monotonic_us() - half_us) / 1e6);
+    return print_step(step, begun_events, (double)(annal__clock_monotonic_us() - half_us) / 1e6);
 }
 
 static void run_ship(struct host *hosts, int seconds, char **rates, int count)
 {
     static struct step steps[64];
     /* No events before all hosts are connected. */
-    steps[0] = (struct step){.begin_us = annal__monotonic_us(), .rate = 1e-3};
+    steps[0] = (struct step){.begin_us = annal__clock_monotonic_us(), .rate = 1e-3};
     atomic_store(&current, &steps[0]);
     start_hosts(hosts, run_host);
     while (connected < host_count)
         usleep(100000);
     printf("{\"connected\":%u,\"seconds\":%.1f}\n", connected,
-           (double)(annal__monotonic_us() - steps[0].begin_us) / 1e6);
+           (double)(annal__clock_monotonic_us() - steps[0].begin_us) / 1e6);
     fflush(stdout);
     bool goes_on = true;
     for (int i = 0; i < count && i < 63 && goes_on; i++) {
@@ -436,14 +437,14 @@ static void *renew_host(void *arg)
     if (!connect_host(host, &err))
         fail(host->store, &err);
     while (!over) {
-        int64_t begin_us = annal__monotonic_us();
+        int64_t begin_us = annal__clock_monotonic_us();
         if (ship_postgres.homes->renew(host->target, &lease, 1, &err) < 0)
             fail(host->store, &err);
         if (!lease.kept) {
             fprintf(stderr, "fleet: the lease of %s was not kept\n", lease.session);
             exit(1);
         }
-        count_time(batch_times, annal__monotonic_us() - begin_us);
+        count_time(batch_times, annal__clock_monotonic_us() - begin_us);
         atomic_fetch_add(&batches, 1);
     }
     return NULL;

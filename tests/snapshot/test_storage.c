@@ -131,7 +131,7 @@ START_TEST(a_deleted_session_leaves_no_file)
     if (_i == 1)
         ck_ok(annal_snapshots_open(f.index, NULL, &snapshots, err));
     ck_ok(annal_index_catch_up(f.index, S, NULL, err));
-    ck_ok(annal__session_delete(f.store, S, NULL, err));
+    ck_ok(annal__replace_delete(f.store, S, NULL, err));
     if (_i == 0) {
         ck_ok(annal_index_catch_up(f.index, S, NULL, err));
         ck_assert_uint_eq(files(), 2);

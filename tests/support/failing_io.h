@@ -6,7 +6,7 @@
  *     struct failing_io disk;
  *     failing_io_init(&disk);
  *     disk.fail_at = 3;
- *     annal__publish_file(&disk.io, …);
+ *     annal__io_publish_file(&disk.io, …);
  *
  * With by_table every function of the seam is counted, and the call fails in one way of its list:
  * way 0, 1, …; afterwards `ways` is the length of the list. A way is an errno, a short count, the

@@ -267,7 +267,8 @@ static int sync_directory_of(const struct sim_process *process, const char *path
     char directory[PATH_BYTES];
     snprintf(directory, sizeof directory, "%s", path);
     *strrchr(directory, '/') = '\0';
-    return annal__sync_dir(&process->io, directory, NULL) < 0 ? SQLITE_IOERR_DIR_FSYNC : SQLITE_OK;
+    return annal__io_sync_dir(&process->io, directory, NULL) < 0 ? SQLITE_IOERR_DIR_FSYNC
+                                                                 : SQLITE_OK;
 }
 
 static int f_close(sqlite3_file *base)
@@ -287,7 +288,7 @@ static int f_read(sqlite3_file *base, void *bytes, int len, sqlite3_int64 offset
 {
     const struct sim_file *file = (struct sim_file *)base;
     ssize_t got =
-        annal__read_full(&file->process->io, file->fd, bytes, (size_t)len, (uint64_t)offset);
+        annal__io_read_full(&file->process->io, file->fd, bytes, (size_t)len, (uint64_t)offset);
     if (got < 0)
         return SQLITE_IOERR_READ;
     memset((char *)bytes + got, 0, (size_t)(len - got));
@@ -297,7 +298,8 @@ static int f_read(sqlite3_file *base, void *bytes, int len, sqlite3_int64 offset
 static int f_write(sqlite3_file *base, const void *bytes, int len, sqlite3_int64 offset)
 {
     const struct sim_file *file = (struct sim_file *)base;
-    if (annal__write_all(&file->process->io, file->fd, bytes, (size_t)len, (uint64_t)offset) == 0)
+    if (annal__io_write_all(&file->process->io, file->fd, bytes, (size_t)len, (uint64_t)offset) ==
+        0)
         return SQLITE_OK;
     return errno == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }

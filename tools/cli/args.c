@@ -166,7 +166,7 @@ static const struct option *find(const struct command *command, const char *name
 static int take_wait(struct args *args, const char *text)
 {
     uint64_t seconds = 0;
-    if (!parse_number(text, &seconds) || seconds > WAIT_SECONDS_MAX)
+    if (!fields_parse_number(text, &seconds) || seconds > WAIT_SECONDS_MAX)
         return fail_usage("--wait needs a whole number of seconds, at most %d, not '%s'",
                           WAIT_SECONDS_MAX, text);
     /* the library reads 0 as its default: pass one millisecond instead */
@@ -178,7 +178,7 @@ static int take_wait(struct args *args, const char *text)
 static int take_keep_free(struct args *args, const char *text)
 {
     uint64_t mib = 0;
-    if (!parse_number(text, &mib) || mib > KEEP_FREE_MIB_MAX)
+    if (!fields_parse_number(text, &mib) || mib > KEEP_FREE_MIB_MAX)
         return fail_usage("--keep-free needs a whole number of MiB, at most %d, not '%s'",
                           KEEP_FREE_MIB_MAX, text);
     args->keep_free_bytes = mib == 0 ? 1 : mib << 20; /* the library reads 0 as its default */
@@ -218,7 +218,7 @@ static bool is_zone(const char *name)
     return length < ZONE_PATH_BYTES && stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
-bool zone_is_known(const char *name)
+bool args_zone_is_known(const char *name)
 {
     char zone[ZONE_PATH_BYTES];
     return put_offset(name, zone) || is_zone(name);
@@ -229,7 +229,7 @@ static int take_zone(struct args *args, const char *name)
     char zone[ZONE_PATH_BYTES];
     if (args->zone != NULL)
         return fail_usage("--utc and --zone cannot be used together");
-    if (!zone_is_known(name))
+    if (!args_zone_is_known(name))
         return fail_usage("--zone needs a zone that the system knows, such as Europe/Berlin, or an "
                           "offset such as +05:30, not '%.60s'",
                           name);
@@ -483,7 +483,7 @@ bool args_has(const struct args *args, const char *name)
 int args_number(const struct args *args, const char *name, uint64_t *out)
 {
     const char *text = args_get(args, name);
-    if (text == NULL || parse_number(text, out))
+    if (text == NULL || fields_parse_number(text, out))
         return 0;
     return fail_usage("--%s needs a whole number, not '%s'", name, text);
 }

@@ -69,8 +69,8 @@ const char *args_next(const struct args *args, const char *name, int *at);
 int args_number(const struct args *args, const char *name, uint64_t *out);
 
 /* Read a whole number that is all of text. */
-bool parse_number(const char *text, uint64_t *out);
-bool parse_time(const char *text, int64_t *out_us);
+bool fields_parse_number(const char *text, uint64_t *out);
+bool fields_parse_time(const char *text, int64_t *out_us);
 
 /*
  * A range of times: since_us <= time < until_us; 0: no bound. Every range of the command line is
@@ -89,11 +89,11 @@ struct time_range {
 };
 
 /* Read a range from two texts, either of which may be NULL; false: one of them is not a time. */
-bool parse_range(const char *since, const char *until, struct time_range *out);
-bool range_is_backward(const struct time_range *range);
+bool fields_parse_range(const char *since, const char *until, struct time_range *out);
+bool fields_range_is_backward(const struct time_range *range);
 
 /* Return whether --zone accepts it. */
-bool zone_is_known(const char *name);
-bool parse_amount(const char *text, double most, double *out);
+bool args_zone_is_known(const char *name);
+bool fields_parse_amount(const char *text, double most, double *out);
 
 #endif

@@ -94,43 +94,43 @@ static int open_caught_up(annal_store *store, const struct session_list *session
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
-    } else if (status == ANNAL_ERR_IO && annal__store_is_read_only(store)) {
+    } else if (status == ANNAL_ERR_IO && annal__session_list_is_read_only(store)) {
         status = read_as_it_stands(index, &err);
     }
     return hand_out(index, status, &err, out_index);
 }
 
-int index_open_caught_up(annal_store *store, const struct session_list *sessions,
-                         annal_index **out_index)
+int catch_up_open(annal_store *store, const struct session_list *sessions, annal_index **out_index)
 {
     return open_caught_up(store, sessions, false, out_index);
 }
 
-int index_open_with_packs(annal_store *store, annal_index **out_index)
+int catch_up_open_with_packs(annal_store *store, annal_index **out_index)
 {
     return open_caught_up(store, NULL, true, out_index);
 }
 
-int index_open_for_events(annal_store *store, const struct session_list *sessions,
-                          annal_index **out_index)
+int catch_up_open_for_events(annal_store *store, const struct session_list *sessions,
+                             annal_index **out_index)
 {
     annal_error err = {0};
     annal_index *index = NULL;
     annal_status status = annal_index_open(store, NULL, &index, &err);
     if (status >= 0)
         status = catch_up(index, sessions, false, ROUND_MS, ROUNDS, &err);
-    if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal__store_is_read_only(store)))
+    if (status == ANNAL_ERR_BUSY ||
+        (status == ANNAL_ERR_IO && annal__session_list_is_read_only(store)))
         status = ANNAL_OK;
     return hand_out(index, status, &err, out_index);
 }
 
-void index_catch_up_wholly(annal_index *index)
+void catch_up_wholly(annal_index *index)
 {
     annal_error ignored;
     (void)catch_up(index, NULL, true, ROUND_MS, UINT_MAX, &ignored);
 }
 
-void say_lag(const annal_lag *lag)
+void catch_up_say_lag(const annal_lag *lag)
 {
     char text[HUMAN_BYTES];
     if (lag->bytes > 0)

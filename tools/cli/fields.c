@@ -17,7 +17,7 @@
 
 /* ---- Values ---- */
 
-bool parse_number(const char *text, uint64_t *out)
+bool fields_parse_number(const char *text, uint64_t *out)
 {
     uint64_t number = 0;
     if (text[0] == '\0')
@@ -33,7 +33,7 @@ bool parse_number(const char *text, uint64_t *out)
     return true;
 }
 
-bool parse_amount(const char *text, double most, double *out)
+bool fields_parse_amount(const char *text, double most, double *out)
 {
     char *end = NULL;
     double amount = strtod(text, &end);
@@ -43,10 +43,10 @@ bool parse_amount(const char *text, double most, double *out)
     return true;
 }
 
-bool parse_time(const char *text, int64_t *out_us)
+bool fields_parse_time(const char *text, int64_t *out_us)
 {
-    return annal__instant_read(annal_slice_of(text),
-                               annal__system_clock.wall_us(annal__system_clock.arg), out_us);
+    return annal__calendar_read_instant(
+        annal_slice_of(text), annal__system_clock.wall_us(annal__system_clock.arg), out_us);
 }
 
 /* Read an instant of a range, whose members are 0 without a bound. */
@@ -55,13 +55,13 @@ static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
     *out_us = 0;
     if (text == NULL)
         return true;
-    if (!annal__instant_read(annal_slice_of(text), now_us, out_us))
+    if (!annal__calendar_read_instant(annal_slice_of(text), now_us, out_us))
         return false;
     *out_us = *out_us == 0 ? -1 : *out_us;
     return true;
 }
 
-bool parse_range(const char *since, const char *until, struct time_range *out)
+bool fields_parse_range(const char *since, const char *until, struct time_range *out)
 {
     const int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     if (!parse_bound(since, now_us, &out->since_us) || !parse_bound(until, now_us, &out->until_us))
@@ -75,7 +75,7 @@ bool parse_range(const char *since, const char *until, struct time_range *out)
     return true;
 }
 
-bool range_is_backward(const struct time_range *range)
+bool fields_range_is_backward(const struct time_range *range)
 {
     return range->since_us != 0 && range->until_us != 0 && range->since_us > range->until_us;
 }
@@ -83,9 +83,9 @@ bool range_is_backward(const struct time_range *range)
 static bool parse_moment(const char *text, annal_moment *out)
 {
     annal_moment moment = {0};
-    if (parse_number(text, &moment.seq))
+    if (fields_parse_number(text, &moment.seq))
         moment.kind = ANNAL_AT_SEQ;
-    else if (parse_time(text, &moment.time_us))
+    else if (fields_parse_time(text, &moment.time_us))
         moment.kind = ANNAL_AT_TIME;
     else
         return false;
@@ -113,7 +113,7 @@ static int check_count(const struct field *field, const char *name, const char *
 {
     uint64_t count = 0;
     uint64_t most = field->most != 0 ? field->most : UINT64_MAX;
-    if (parse_number(text, &count) && count >= field->least && count <= most)
+    if (fields_parse_number(text, &count) && count >= field->least && count <= most)
         return 0;
     if (field->most != 0)
         return fail_usage("%s needs a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'", name,
@@ -127,7 +127,7 @@ static int check_count(const struct field *field, const char *name, const char *
 static int check_amount(const struct field *field, const char *name, const char *text)
 {
     double amount = 0;
-    if (parse_amount(text, (double)field->most, &amount))
+    if (fields_parse_amount(text, (double)field->most, &amount))
         return 0;
     return fail_usage("%s needs a number such as 2 or 0.5, at most %" PRIu64 ", not '%s'", name,
                       field->most, text);
@@ -174,11 +174,11 @@ static int check_value(const struct field *field, const char *name, const char *
     case FIELD_AMOUNT:
         return check_amount(field, name, text);
     case FIELD_TIME:
-        return parse_time(text, &time_us)
+        return fields_parse_time(text, &time_us)
                    ? 0
                    : fail_usage("%s needs " TIME_FORMS " or " AGE_FORMS ", not '%s'", name, text);
     case FIELD_AGE:
-        return annal__age_read(annal_slice_of(text), &time_us)
+        return annal__calendar_read_age(annal_slice_of(text), &time_us)
                    ? 0
                    : fail_usage("%s needs " AGE_FORMS ", not '%s'", name, text);
     case FIELD_MOMENT:
@@ -244,8 +244,8 @@ static int check_range(const struct args *args)
 {
     struct time_range range = {0};
     if (args_has(args, "since") && args_has(args, "until"))
-        args_range(args, &range);
-    if (!range_is_backward(&range))
+        fields_range(args, &range);
+    if (!fields_range_is_backward(&range))
         return 0;
     return fail_usage("--since %s is after --until %s", args_get(args, "since"),
                       args_get(args, "until"));
@@ -264,53 +264,53 @@ int fields_check(const struct args *args)
 
 /* ---- Values that were given ---- */
 
-uint64_t args_count(const struct args *args, const char *name, uint64_t usual)
+uint64_t fields_count(const struct args *args, const char *name, uint64_t usual)
 {
     const char *text = args_get(args, name);
     if (text != NULL)
-        (void)parse_number(text, &usual);
+        (void)fields_parse_number(text, &usual);
     return usual;
 }
 
-double args_amount(const struct args *args, const char *name, double usual)
+double fields_amount(const struct args *args, const char *name, double usual)
 {
     const char *text = args_get(args, name);
     if (text != NULL)
-        (void)parse_amount(text, HUGE_VAL, &usual);
+        (void)fields_parse_amount(text, HUGE_VAL, &usual);
     return usual;
 }
 
-int64_t args_time(const struct args *args, const char *name)
+int64_t fields_time(const struct args *args, const char *name)
 {
     int64_t time_us = 0;
     const char *text = args_get(args, name);
     if (text != NULL)
-        (void)parse_time(text, &time_us);
+        (void)fields_parse_time(text, &time_us);
     return time_us;
 }
 
-void args_range(const struct args *args, struct time_range *out)
+void fields_range(const struct args *args, struct time_range *out)
 {
-    (void)parse_range(args_get(args, "since"), args_get(args, "until"), out);
+    (void)fields_parse_range(args_get(args, "since"), args_get(args, "until"), out);
 }
 
-int64_t args_age(const struct args *args, const char *name)
+int64_t fields_age(const struct args *args, const char *name)
 {
     int64_t age_us = 0;
     const char *text = args_get(args, name);
     if (text != NULL)
-        (void)annal__age_read(annal_slice_of(text), &age_us);
+        (void)annal__calendar_read_age(annal_slice_of(text), &age_us);
     return age_us;
 }
 
-void args_moment(const struct args *args, const char *name, annal_moment *out)
+void fields_moment(const struct args *args, const char *name, annal_moment *out)
 {
     const char *text = args_get(args, name);
     if (text != NULL)
         (void)parse_moment(text, out);
 }
 
-int args_choice(const struct args *args, const char *name)
+int fields_choice(const struct args *args, const char *name)
 {
     const char *text = args_get(args, name);
     const struct field *field = args->command->fields;
@@ -319,12 +319,12 @@ int args_choice(const struct args *args, const char *name)
     return text == NULL ? -1 : find_choice(field->choices, text, true);
 }
 
-annal_slice args_text(const struct args *args, const char *name)
+annal_slice fields_text(const struct args *args, const char *name)
 {
     return annal_slice_of(args_get(args, name));
 }
 
-int args_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count)
+int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count)
 {
     const char *text;
     size_t room = (size_t)(args->value_count + args->operand_count + 1);
@@ -342,23 +342,23 @@ int args_list(const struct args *args, const char *name, annal_slice **out, size
 const annal_limits limits_usual = {
     .run_ms = 60000, .memory_bytes = (uint64_t)1 << 30, .temp_bytes = (uint64_t)1 << 30};
 
-annal_limits args_limits(const struct args *args)
+annal_limits fields_limits(const struct args *args)
 {
     return (annal_limits){
-        .run_ms = (uint32_t)args_count(args, "timeout", limits_usual.run_ms / 1000) * 1000,
-        .memory_bytes = args_count(args, "memory", limits_usual.memory_bytes >> 20) << 20,
-        .temp_bytes = args_count(args, "temp", limits_usual.temp_bytes >> 20) << 20,
+        .run_ms = (uint32_t)fields_count(args, "timeout", limits_usual.run_ms / 1000) * 1000,
+        .memory_bytes = fields_count(args, "memory", limits_usual.memory_bytes >> 20) << 20,
+        .temp_bytes = fields_count(args, "temp", limits_usual.temp_bytes >> 20) << 20,
         .wait_ms = args->wait_ms};
 }
 
-int fail_limited(const annal_error *err)
+int fields_fail_limited(const annal_error *err)
 {
     annal_error placed = *err;
-    limits_hint(&placed);
+    fields_limits_hint(&placed);
     return fail_error(&placed);
 }
 
-void limits_hint(annal_error *err)
+void fields_limits_hint(annal_error *err)
 {
     const annal_error why = *err;
     if (err->status == ANNAL_ERR_LIMIT)
@@ -366,18 +366,18 @@ void limits_hint(annal_error *err)
                  "%.400s; --timeout, --memory and --temp change the limits", why.message);
 }
 
-void args_journal_format(const struct args *args, annal_format *out)
+void fields_journal_format(const struct args *args, annal_format *out)
 {
     static const annal_format formats[] = {ANNAL_FORMAT_JSON, ANNAL_FORMAT_MSGPACK};
-    int choice = args_choice(args, "format");
+    int choice = fields_choice(args, "format");
     if (choice >= 0)
         *out = formats[choice];
 }
 
-int args_format(const struct args *args, enum out_format *out)
+int fields_format(const struct args *args, enum out_format *out)
 {
     static const enum out_format formats[] = {OUT_JSONL, OUT_CSV, OUT_TABLE};
-    int choice = args_choice(args, "format");
+    int choice = fields_choice(args, "format");
     if (args->json && choice > 0)
         return fail_usage("--json and --format %s cannot be used together",
                           args_get(args, "format"));

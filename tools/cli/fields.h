@@ -4,7 +4,7 @@
  *
  * Help, manual and completion are generated from these tables, and the command line is checked
  * against them before a verb runs. So the verb need not check the values that it reads
- * (args_count(), args_time(), …).
+ * (fields_count(), fields_time(), …).
  *
  *     static const struct field fields[] = {
  *         OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
@@ -97,7 +97,7 @@ struct field {
 /* For verbs that open a store with OPEN_CREATE; store_open() reads it. */
 #define CREATE_OPTION FLAG("create", NULL, "create a store even in a directory with other files")
 
-/* The options that args_limits() reads, and others that several verbs share. */
+/* The options that fields_limits() reads, and others that several verbs share. */
 #define PROJECT_OPTION                                                                             \
     OPTION("project", "DIR", FIELD_TEXT, NULL, "directory of the project, now or earlier")
 #define RAW_OPTION FLAG("raw", NULL, "data byte for byte, even half surrogate pairs")
@@ -109,7 +109,7 @@ struct field {
         OPTION_WITH("temp", "MB", FIELD_COUNT, NULL,                                               \
                     "most space for temporary files of SQL (1024)", .most = 4294967296)
 
-/* The formats of a journal, for args_journal_format(), and of output, for args_format(). */
+/* The formats of a journal, for fields_journal_format(), and of output, for fields_format(). */
 #define JOURNAL_FORMATS "jsonl|msgpack"
 #define OUT_FORMATS     "jsonl|csv|table"
 
@@ -124,43 +124,43 @@ int fields_check(const struct args *args);
 /* ---- Values of checked fields ---- */
 
 /* Read a whole number, or a number with a fraction; `usual` if it was not given. */
-uint64_t args_count(const struct args *args, const char *name, uint64_t usual);
-double args_amount(const struct args *args, const char *name, double usual);
+uint64_t fields_count(const struct args *args, const char *name, uint64_t usual);
+double fields_amount(const struct args *args, const char *name, double usual);
 
 /* Read a time, or an age, in microseconds; 0 if it was not given. */
-int64_t args_time(const struct args *args, const char *name);
-int64_t args_age(const struct args *args, const char *name);
+int64_t fields_time(const struct args *args, const char *name);
+int64_t fields_age(const struct args *args, const char *name);
 
 /* Read the range of --since and --until. */
-void args_range(const struct args *args, struct time_range *out);
+void fields_range(const struct args *args, struct time_range *out);
 
 /* Read a moment; *out is unchanged if it was not given. */
-void args_moment(const struct args *args, const char *name, annal_moment *out);
+void fields_moment(const struct args *args, const char *name, annal_moment *out);
 
 /* Find which of its choices was given, from 0; -1: none. */
-int args_choice(const struct args *args, const char *name);
+int fields_choice(const struct args *args, const char *name);
 
 /* Read its text; empty if it was not given. */
-annal_slice args_text(const struct args *args, const char *name);
+annal_slice fields_text(const struct args *args, const char *name);
 
 /* Read all values of a list, whose texts belong to the command line; the caller frees *out with
  * annal__free(). 0 or an exit status. */
-int args_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
+int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
 
 /* Read the limits of user SQL: the defaults, or --timeout, --memory and --temp. */
 extern const annal_limits limits_usual;
-annal_limits args_limits(const struct args *args);
+annal_limits fields_limits(const struct args *args);
 
 /* Add to the message of a reached limit how to raise it. The second also calls fail_error(). */
-void limits_hint(annal_error *err);
-int fail_limited(const annal_error *err);
+void fields_limits_hint(annal_error *err);
+int fields_fail_limited(const annal_error *err);
 
 /* Read --format jsonl|msgpack, the format of a new journal; *out is unchanged if it was not
  * given. */
-void args_journal_format(const struct args *args, annal_format *out);
+void fields_journal_format(const struct args *args, annal_format *out);
 
 /* Read --format jsonl|csv|table, or --json, which means jsonl; *out is unchanged if neither was
  * given. */
-int args_format(const struct args *args, enum out_format *out);
+int fields_format(const struct args *args, enum out_format *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- Words for completion ---- */
 
-void words_print(const struct noun *noun, const struct command *verb)
+void manual_print_words(const struct noun *noun, const struct command *verb)
 {
     const struct option *option;
     if (verb != NULL) {

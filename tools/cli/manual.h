@@ -7,7 +7,7 @@
 
 /* Print the words that may follow a verb, a noun, or (both NULL) the command, one a line: options
  * of a verb (with a '=' if they take a value), otherwise verbs. Shell completion calls this. */
-void words_print(const struct noun *noun, const struct command *verb);
+void manual_print_words(const struct noun *noun, const struct command *verb);
 
 /* Print one verb in roff, as its help explains it; noun NULL: a verb of one word. */
 void manual_print_verb(const struct noun *noun, const struct command *verb);

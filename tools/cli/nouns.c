@@ -185,7 +185,8 @@ static void read_of_users(void)
     struct buf store = {0};
     annal_error err = {0};
     if (!known.all_of_users && known.in_store &&
-        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >= 0)
+        annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >=
+            0)
         say_failure(annal__packs_of_users(store.ptr, add_pack, &known.of_users, &err), &err);
     known.all_of_users = known.in_store;
     annal__buf_done(&store);
@@ -204,7 +205,8 @@ bool noun_is_on(const struct noun *noun)
     bool on = noun->pack == NULL || noun->of_user;
     FILE *enabled = NULL;
     if (!on &&
-        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) >= 0 &&
+        annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) >=
+            0 &&
         annal__buf_printf(&path, "/packs/enabled") >= 0 && annal__buf_cstr(&path) != NULL)
         enabled = fopen(path.ptr, "re");
     while (!on && enabled != NULL && fgets(line, sizeof line, enabled) != NULL) {

@@ -22,7 +22,7 @@ char *store_path(const struct args *args)
 {
     struct buf path = {0};
     char *copy = NULL;
-    if (annal__place_default(args->store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) ==
+    if (annal__default_store_place(args->store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) ==
         ANNAL_OK)
         copy = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
@@ -121,7 +121,7 @@ void store_wait_each(annal_store *store)
 
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us)
 {
-    int64_t took_us = annal__monotonic_us() - begun_us;
+    int64_t took_us = annal__clock_monotonic_us() - begun_us;
     int64_t left_us = (int64_t)to_wait(args) * 1000 - took_us;
     left_us = annal__store_may_wait(store, left_us < 0 ? 0 : left_us);
     annal__store_limit_waits(store, (uint32_t)(left_us / 1000));
@@ -153,7 +153,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         .unsafe_filesystem = args_has(args, "unsafe-filesystem"),
         .log = say_log};
     if (mode == OPEN_CREATE && args_has(args, "format"))
-        args_journal_format(args, &options.format);
+        fields_journal_format(args, &options.format);
     char *path = store_path(args);
     if (path == NULL) {
         annal__fail(err, ANNAL_ERR_INVALID,
@@ -205,7 +205,7 @@ int store_close(annal_store *store, int exit_status)
 {
     annal_error err = {0};
     if (exit_status == EXIT_DONE && store != NULL &&
-        (annal__store_was_denied(store) || annal__damages_said(store) > 0))
+        (annal__stray_was_denied(store) || annal__store_damages_said(store) > 0))
         exit_status = EXIT_REFUSED; /* they were reported; the answer may be incomplete */
     if (annal_store_close(store, &err) < 0) {
         int failed = fail_error(&err);

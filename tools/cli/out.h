@@ -135,7 +135,7 @@ void table_free(struct table *table); /* prints the held rows */
 /* Write the shortest digits that read back as the same number; "null", because JSON has no
  * infinity. */
 #define REAL_BYTES 40
-const char *real_text(char text[REAL_BYTES], double number);
+const char *table_real_text(char text[REAL_BYTES], double number);
 
 /* ---- For people ---- */
 

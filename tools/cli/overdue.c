@@ -26,7 +26,7 @@ static void *watch_it(void *arg)
     struct watch *watch = arg;
     for (;;) {
         int64_t due_us = __atomic_load_n(&watch->due_us, __ATOMIC_ACQUIRE);
-        if (due_us != 0 && annal__monotonic_us() > due_us + GRACE_US) {
+        if (due_us != 0 && annal__clock_monotonic_us() > due_us + GRACE_US) {
             (void)!write(STDERR_FILENO, watch->message, strlen(watch->message));
             _exit(EXIT_REFUSED);
         }

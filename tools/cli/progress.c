@@ -15,7 +15,8 @@ enum { PATIENCE_US = 300000, REDRAW_US = 100000, BAR_CELLS = 20, DETAIL_BYTES = 
 void progress_begin(struct progress *progress, const char *what, uint64_t total)
 {
     const char *term = getenv("TERM");
-    *progress = (struct progress){.what = what, .total = total, .begun_us = annal__monotonic_us()};
+    *progress =
+        (struct progress){.what = what, .total = total, .begun_us = annal__clock_monotonic_us()};
     progress->on_terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
 }
 
@@ -47,7 +48,7 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
         memset(bar + full, '.', BAR_CELLS - full);
         bar[BAR_CELLS] = '\0';
         char total[HUMAN_BYTES], left[30] = "";
-        int64_t took_us = annal__monotonic_us() - progress->begun_us;
+        int64_t took_us = annal__clock_monotonic_us() - progress->begun_us;
         if (share > 0.01 && share < 1)
             snprintf(left, sizeof left, "%.0f s left ",
                      (double)took_us / 1000000 * (1 - share) / share);
@@ -64,7 +65,7 @@ void progress_set(struct progress *progress, uint64_t done, const char *detail)
 {
     if (!progress->on_terminal)
         return;
-    int64_t now = annal__monotonic_us();
+    int64_t now = annal__clock_monotonic_us();
     if (now - progress->begun_us < PATIENCE_US || now - progress->drawn_us < REDRAW_US)
         return;
     draw(progress, done, detail);

@@ -128,7 +128,7 @@ annal_status rows_value_json(struct buf *out, const annal_value *value)
     case ANNAL_VALUE_INTEGER:
         return annal__buf_printf(out, "%" PRId64, value->integer);
     case ANNAL_VALUE_REAL:
-        return annal__buf_append_slice(out, annal_slice_of(real_text(number, value->real)));
+        return annal__buf_append_slice(out, annal_slice_of(table_real_text(number, value->real)));
     case ANNAL_VALUE_TEXT:
         return annal__json_quote(out, value->bytes);
     case ANNAL_VALUE_BLOB:

@@ -32,7 +32,7 @@ int sessions_add(struct session_list *list, annal_slice session, uint64_t journa
 static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     const struct collecting *collecting = arg;
-    if (annal__store_is_stray(collecting->store, session))
+    if (annal__stray_is(collecting->store, session))
         return 0;
     return sessions_add(collecting->list, session, journal_bytes);
 }

@@ -121,7 +121,7 @@ static void add_plain(struct table *table, annal_slice text)
     struct buf *cell = &table->cells[table->at];
     annal__buf_clear(cell);
     (void)out_line(cell, text);
-    annal__text_mend_halves(cell->ptr, cell->len);
+    annal__json_text_mend_halves(cell->ptr, cell->len);
 }
 
 static void add_csv(struct table *table, annal_slice text)
@@ -141,7 +141,7 @@ static void add_csv(struct table *table, annal_slice text)
     }
     if (quote)
         (void)annal__buf_append(&table->row, "\"", 1);
-    annal__text_mend_halves(table->row.ptr + before, table->row.len - before);
+    annal__json_text_mend_halves(table->row.ptr + before, table->row.len - before);
 }
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
@@ -209,7 +209,7 @@ void table_signed(struct table *table, int64_t number)
     add(table, annal_slice_of(text), CELL_RAW);
 }
 
-const char *real_text(char text[REAL_BYTES], double number)
+const char *table_real_text(char text[REAL_BYTES], double number)
 {
     if (!isfinite(number))
         return "null";
@@ -226,7 +226,7 @@ void table_real(struct table *table, double number)
 {
     char text[REAL_BYTES];
     if (isfinite(number))
-        add(table, annal_slice_of(real_text(text, number)), CELL_RAW);
+        add(table, annal_slice_of(table_real_text(text, number)), CELL_RAW);
     else
         table_null(table);
 }

@@ -115,7 +115,7 @@ static int keep_path(struct aside *aside, const char *path)
                : fail_storage("write '%s': out of memory", path);
 }
 
-int aside_begin(struct aside *aside, const char *path, int *out_fd)
+int target_aside_begin(struct aside *aside, const char *path, int *out_fd)
 {
     struct stat file;
     *aside = (struct aside){0};
@@ -126,7 +126,7 @@ int aside_begin(struct aside *aside, const char *path, int *out_fd)
     if (exit_status == EXIT_DONE)
         exit_status = make_unfinished(aside, out_fd);
     if (exit_status != EXIT_DONE)
-        aside_done(aside);
+        target_aside_done(aside);
     return exit_status;
 }
 
@@ -141,7 +141,7 @@ static bool sync_path(const char *path, int flags, mode_t mode)
     return good;
 }
 
-int aside_finish(struct aside *aside)
+int target_aside_finish(struct aside *aside)
 {
     if (aside->directory == NULL)
         return EXIT_DONE;
@@ -156,7 +156,7 @@ int aside_finish(struct aside *aside)
     return EXIT_DONE;
 }
 
-void aside_done(struct aside *aside)
+void target_aside_done(struct aside *aside)
 {
     if (aside->name != NULL && aside->directory != NULL) {
         (void)unlink(aside->name);
@@ -174,7 +174,7 @@ static int open_target(struct target *target, int *out_fd)
 {
     struct stat st;
     if (stat(target->path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_nlink > 0)) {
-        int exit_status = aside_begin(&target->aside, target->path, out_fd);
+        int exit_status = target_aside_begin(&target->aside, target->path, out_fd);
         if (exit_status != EXIT_DONE || *out_fd >= 0)
             return exit_status;
     }
@@ -198,7 +198,7 @@ int target_begin(struct target *target, const char *path)
         if (target->saved_stdout >= 0)
             close(target->saved_stdout);
         target->saved_stdout = -1;
-        aside_done(&target->aside);
+        target_aside_done(&target->aside);
     }
     close(fd);
     out_open();
@@ -216,12 +216,12 @@ int target_end(struct target *target, bool whole)
         exit_status = fail_storage("write '%s': %s", target->path,
                                    errno != 0 ? strerror(errno) : "the file is incomplete");
     else if (whole && target->aside.name != NULL)
-        exit_status = aside_finish(&target->aside);
+        exit_status = target_aside_finish(&target->aside);
     clearerr(stdout);
     (void)dup2(target->saved_stdout, STDOUT_FILENO);
     close(target->saved_stdout);
     target->saved_stdout = -1;
     out_open();
-    aside_done(&target->aside);
+    target_aside_done(&target->aside);
     return exit_status;
 }

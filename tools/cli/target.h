@@ -25,13 +25,13 @@ struct aside {
 };
 
 /* Create the partial file, empty, and set *out_fd; 0, or an exit status after one sentence. */
-int aside_begin(struct aside *aside, const char *path, int *out_fd);
+int target_aside_begin(struct aside *aside, const char *path, int *out_fd);
 
 /* Sync the complete file, and rename it. 0, or an exit status after one sentence. */
-int aside_finish(struct aside *aside);
+int target_aside_finish(struct aside *aside);
 
 /* Remove the partial file if it was not renamed; aside may be empty. */
-void aside_done(struct aside *aside);
+void target_aside_done(struct aside *aside);
 
 /* ---- Redirected output ---- */
 

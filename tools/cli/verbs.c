@@ -87,7 +87,7 @@ int verb_read_file(const char *path, struct buf *out)
 
 static int quote(struct buf *json, annal_slice text, const char *name)
 {
-    if (!annal__is_utf8(text))
+    if (!annal__json_is_utf8(text))
         return fail_refused("%s is not valid UTF-8, so it cannot be stored unchanged", name);
     if (annal__json_quote(json, text) < 0)
         return fail_storage("%s: out of memory", name);
@@ -148,7 +148,7 @@ static int add_time(const char *name, const char *text, struct buf *json)
 {
     int64_t time_us = 0;
     char formatted[ANNAL_TIME_BYTES];
-    if (!parse_time(text, &time_us))
+    if (!fields_parse_time(text, &time_us))
         return fail_usage("%s needs a time such as 2026-01-06T07:24:00Z or an age such as 45s, "
                           "30m, 2h, 7d, 2w, not '%s'",
                           name, text);

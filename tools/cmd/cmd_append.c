@@ -39,14 +39,14 @@ static int read_options(struct append *append)
     static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
     const struct args *args = append->args;
     struct appender *appender = &append->appender;
-    int level = args_choice(args, "level");
+    int level = fields_choice(args, "level");
     annal_error err = {0};
-    appender->session = args_text(args, "SESSION");
+    appender->session = fields_text(args, "SESSION");
     appender->level = levels[level < 0 ? 0 : level];
-    appender->type = args_text(args, "type");
+    appender->type = fields_text(args, "type");
     appender->expects = args_has(args, "expect-seq");
-    appender->expected_seq = args_count(args, "expect-seq", 0);
-    args_journal_format(args, &append->format);
+    appender->expected_seq = fields_count(args, "expect-seq", 0);
+    fields_journal_format(args, &append->format);
     const annal_draft typed = {.type = appender->type, .data = ANNAL_SLICE("null")};
     if (appender->type.len > 0 && annal_draft_check(&typed, &err) < 0)
         return fail_usage("--type needs the type of an event, such as tool.called: %s",

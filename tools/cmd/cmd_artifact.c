@@ -176,7 +176,7 @@ static int sweep(const struct args *args)
         return fail_storage("out of memory");
     options.fn = print_swept;
     options.arg = table;
-    options.older_than_us = args_age(args, "older-than");
+    options.older_than_us = fields_age(args, "older-than");
     if (args_has(args, "older-than") && options.older_than_us == 0)
         options.older_than_us = -1; /* of any age */
     int exit_status = store_open(args, options.dry_run ? OPEN_READ : OPEN_WRITE, 0, &store);

@@ -87,13 +87,13 @@ static int run(const struct args *args)
     event_keep_bytes(args_has(args, "raw"));
     const struct range range = {.for_people = for_people,
                                 .leaves_records = for_people && !args_has(args, "all"),
-                                .from_seq = args_count(args, "from", 1),
+                                .from_seq = fields_count(args, "from", 1),
                                 .has_last = args_has(args, "last"),
-                                .last = args_count(args, "last", 0)};
+                                .last = fields_count(args, "last", 0)};
     annal_store *store = NULL;
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = print_all(store, args_text(args, "SESSION"), &range);
+        exit_status = print_all(store, fields_text(args, "SESSION"), &range);
     return store_close(store, exit_status);
 }
 

@@ -41,7 +41,7 @@ static int checkpoint_all(const struct args *args, annal_index *index)
     struct checkpoint checkpoint = {.args = args};
     static const annal_wal_mode modes[] = {ANNAL_WAL_TRUNCATE, ANNAL_WAL_PASSIVE, ANNAL_WAL_FULL,
                                            ANNAL_WAL_RESTART};
-    int choice = args_choice(args, "mode");
+    int choice = fields_choice(args, "mode");
     annal_wal_mode mode = modes[choice < 0 ? 0 : choice];
     annal_error err = {0};
     if (annal_index_wal_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)

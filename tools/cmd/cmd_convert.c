@@ -81,7 +81,7 @@ static int convert_one(struct convert *convert)
 static int run(const struct args *args)
 {
     struct convert convert = {.args = args, .format = ANNAL_FORMAT_DEFAULT};
-    args_journal_format(args, &convert.format);
+    fields_journal_format(args, &convert.format);
     int exit_status = store_open(args, OPEN_WRITE, 0, &convert.store);
     if (exit_status != 0)
         return exit_status;

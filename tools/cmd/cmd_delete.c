@@ -51,7 +51,7 @@ static void tell(void *arg, const annal_delete_note *note)
 {
     const bool *json = arg;
     if (note->part != ANNAL_DELETE_SESSION) {
-        say_what_remains(note);
+        wipe_say_what_remains(note);
     } else if (note->error == NULL) {
         print_deleted(*json, note->info);
         (void)out_flush();
@@ -63,7 +63,7 @@ static int delete_all(const struct args *args, annal_store *store)
     annal_index *index = NULL;
     int exit_status = EXIT_DONE;
     bool json = args->json;
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
     if (deleted == NULL)
@@ -84,7 +84,7 @@ static int delete_all(const struct args *args, annal_store *store)
     }
     if (count > 0) {
         store_wait_within(args, store, begun_us);
-        bundle_remove_stale(store);
+        staging_remove_stale(store);
         annal__delete_wipe(index, deleted, count, tell, &json);
     }
     annal__free(deleted);

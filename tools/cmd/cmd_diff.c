@@ -214,7 +214,7 @@ static int open_index(struct diff *diff)
     session_only.operand_count = 1;
     int exit_status = sessions_collect(diff->store, &session_only, &list);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(diff->store, &list, &diff->index);
+        exit_status = catch_up_open(diff->store, &list, &diff->index);
     sessions_done(&list);
     return exit_status;
 }
@@ -241,7 +241,7 @@ static int compare_sessions(const struct args *given)
         exit_status = fail_storage("diff: out of memory");
     scope.sessions = annal__buf_slice(&ids);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(store, &list, &index);
+        exit_status = catch_up_open(store, &list, &index);
     if (exit_status == 0)
         exit_status = report_print(report_compare_sections, index, &scope,
                                    args->json ? REPORT_JSONL : REPORT_TABLE, NULL);
@@ -256,12 +256,12 @@ static int run(const struct args *args)
     struct diff diff = {.args = args};
     if (args->operand_count == 2)
         return compare_sessions(args);
-    args_moment(args, "A", &diff.moments[0]);
-    args_moment(args, "B", &diff.moments[1]);
+    fields_moment(args, "A", &diff.moments[0]);
+    fields_moment(args, "B", &diff.moments[1]);
     if (diff.moments[0].kind == ANNAL_AT_END)
         return fail_usage("A needs a seq, a time or an age, not '%s'", args_get(args, "A"));
     int exit_status = store_open(args, OPEN_READ, 0, &diff.store);
-    diff.session = args_text(args, "SESSION");
+    diff.session = fields_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = open_index(&diff);
     if (exit_status == 0)

@@ -119,10 +119,10 @@ static void check_place(struct doctor *doctor)
          : shared && (info.st_mode & 07) != 0 ? "chmod o-rwx keeps users outside its group out"
                                               : NULL,
          "%s, version %d, mode %04o%s", path, store_version(path), (unsigned)info.st_mode & 07777,
-         annal__store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
+         annal__session_list_is_read_only(doctor->store) ? ", cannot be written from here" : "");
 
     uint64_t type = (uint64_t)(uint32_t)fs.f_type;
-    const char *name = filesystem_name(type);
+    const char *name = disk_probe_filesystem(type);
     const char *advice = NULL;
     if (name != NULL && (strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0))
         advice = "it is in memory: nothing in this store survives a restart; move it to a disk";
@@ -163,7 +163,8 @@ static int check_log(void *arg, const annal__log_info *log)
     if (log->what != NULL)
         advice = "copy the log and move it to another directory: events found only in it are lost, "
                  "and all other sessions work again";
-    else if (!log->living && log->unreleased > 0 && !annal__store_is_read_only(doctor->store))
+    else if (!log->living && log->unreleased > 0 &&
+             !annal__session_list_is_read_only(doctor->store))
         advice = "it could not be redone: 'annal verify' shows which session is damaged; its "
                  "sessions accept no more events until the log is moved to another directory";
     tell(doctor, "commit log", advice,
@@ -181,7 +182,7 @@ static void check_lineage(struct doctor *doctor, const annal_session_info *info)
 {
     annal_error why = {0};
     if (info->fork_session[0] != '\0' &&
-        annal__session_lineage_check(doctor->store, annal_slice_of(info->session), NULL, &why) ==
+        annal__lineage_check(doctor->store, annal_slice_of(info->session), NULL, &why) ==
             ANNAL_ERR_CORRUPT)
         tell(doctor, "fork", "the fork's own events are readable, the events before them are not",
              "%s", why.message);
@@ -195,7 +196,7 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     annal_status status = annal_session_info_get(doctor->store, session, &info, NULL);
     bool corrupt = status == ANNAL_ERR_CORRUPT;
     if (annal__may_be_stray(status) &&
-        annal__store_is_stray(doctor->store, session)) /* check_stray() names it */
+        annal__stray_is(doctor->store, session)) /* check_stray() names it */
         return 0;
     doctor->sessions++;
     doctor->bytes += journal_bytes;
@@ -241,7 +242,7 @@ static annal_status check_journals(struct doctor *doctor, annal_error *err)
              "appends to them are refused: 'annal repair SESSION --to NEW' copies the sound events",
              "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
              doctor->damaged > NAMED_SESSIONS ? " …" : "");
-    return annal__store_strays(doctor->store, check_stray, doctor, err);
+    return annal__stray_list(doctor->store, check_stray, doctor, err);
 }
 
 static int check_cursor(void *arg, const annal_tail_cursor *cursor)
@@ -570,7 +571,7 @@ static void check_watch(struct doctor *doctor)
     if (watcher_find(store, &watcher)) {
         annal_time_format(watcher.since_us, since);
         tell(doctor, "watch", NULL, "%s watches the logs of agents, since %s",
-             annal__holder_name(watcher.pid, name), since);
+             annal__lock_holder_name(watcher.pid, name), since);
     } else if (annal__buf_printf(&imports, "%s/imports.jsonl", store) >= 0 &&
                annal__buf_cstr(&imports) != NULL && access(imports.ptr, F_OK) == 0) {
         tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
@@ -584,7 +585,7 @@ static int examine(struct doctor *doctor)
 {
     annal_error err = {0};
     check_place(doctor);
-    annal_status status = annal__store_logs(doctor->store, check_log, doctor, &err);
+    annal_status status = annal__log_each(doctor->store, check_log, doctor, &err);
     if (status == ANNAL_OK)
         status = check_journals(doctor, &err);
     if (status == ANNAL_OK)

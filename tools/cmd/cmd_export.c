@@ -36,7 +36,7 @@ static bool is_html(const struct format *format)
 static int find_end(const struct args *args, struct export *export, annal_session_info *info)
 {
     annal_error err = {0};
-    uint64_t at = args_count(args, "at", 0);
+    uint64_t at = fields_count(args, "at", 0);
     if (annal_session_info_get(export->store, export->session, info, &err) < 0)
         return fail_error(&err);
     export->last_seq = args_has(args, "at") ? at : info->last_seq;
@@ -96,7 +96,7 @@ static int export_all(const struct args *args, const struct format *format, anna
 
 static int run(const struct args *args)
 {
-    int choice = args_choice(args, "format");
+    int choice = fields_choice(args, "format");
     const struct format *format = &formats[choice < 0 ? 0 : choice];
     struct session_list list = {0};
     annal_store *store = NULL;

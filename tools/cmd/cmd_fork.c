@@ -35,13 +35,13 @@ static void print_fork(const struct args *args, annal_slice session, const annal
 
 static int run(const struct args *args)
 {
-    const annal_slice session = args_text(args, "SESSION"), child = args_text(args, "NEW");
+    const annal_slice session = fields_text(args, "SESSION"), child = fields_text(args, "NEW");
     annal_fork_options how = {.format = ANNAL_FORMAT_DEFAULT};
-    const uint64_t at_seq = args_count(args, "at", ANNAL_FORK_LAST);
+    const uint64_t at_seq = fields_count(args, "at", ANNAL_FORK_LAST);
     annal_store *store = NULL;
     annal_error err = {0};
     annal_session_info info;
-    args_journal_format(args, &how.format);
+    fields_journal_format(args, &how.format);
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status != 0)
         return exit_status;

@@ -165,7 +165,7 @@ static int run(const struct args *args)
     if (args_has(args, "man"))
         manual_print();
     else if (args_has(args, "words"))
-        words_print(noun, verb);
+        manual_print_words(noun, verb);
     else if (verb != NULL)
         help_print_command(noun, verb);
     else if (noun != NULL)

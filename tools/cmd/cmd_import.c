@@ -353,7 +353,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     annal_status status = ANNAL_OK;
     work->path = log->path;
     importer = log->importer;
-    log_mark_take(log->path, &mark);
+    unchanged_mark_take(log->path, &mark);
     if (args_has(work->args, "recheck") ||
         !unchanged_find(work->unchanged, &mark, &options, &importer, &report)) {
         status = importer_of(work, log, &importer, &err);
@@ -365,7 +365,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     work->kind = importer.kind;
     if (report.container != NULL)
         print_report(work, &report);
-    log_mark_done(&mark);
+    unchanged_mark_done(&mark);
     if (report.damaged) {
         say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
         exit_status = EXIT_REFUSED;
@@ -564,7 +564,7 @@ static int find_all(const struct work *work, struct logs *logs, size_t *counts)
         exit_status = fail_refused("import '%s': it contains no log of kind %s",
                                    work->places.all[0].path, work->args->operands[0]);
     logs->store = NULL;
-    logs_found_all(logs);
+    find_logs_all(logs);
     annal__free(store);
     return exit_status;
 }
@@ -608,7 +608,7 @@ static int import_places(struct work *work)
     bool lists = work->finds || args_has(work->args, "dry-run");
     size_t *counts = lists ? annal__zalloc((work->places.count + 1) * sizeof *counts) : NULL;
     int signals = -1;
-    work->limits = args_limits(work->args);
+    work->limits = fields_limits(work->args);
     overdue_watch(&work->limits);
     int found = find_all(work, &logs, counts);
     work->left_out = logs.left_out;
@@ -629,7 +629,7 @@ static int import_places(struct work *work)
         print_next();
     if (signals >= 0)
         close(signals);
-    logs_done(&logs);
+    find_logs_done(&logs);
     log_places_done(&work->places);
     annal__buf_done(&work->damaged);
     return exit_status;
@@ -680,7 +680,7 @@ static int print_detected(annal_import **detector, struct table *table, const ch
     table_text(table, annal_slice_of(path));
     if (*out_known) {
         table_text(table, annal_slice_of(detected.importer.kind));
-        table_text(table, annal_slice_of(container_name(detected.container)));
+        table_text(table, annal_slice_of(source_container_name(detected.container)));
         table_number(table, (uint64_t)detected.sure);
     } else {
         if (detected.plain)
@@ -724,7 +724,7 @@ static int detect(const struct args *args)
     table_free(table);
     if (exit_status == EXIT_DONE && (!all_known || logs.count == 0 || found != EXIT_DONE))
         exit_status = EXIT_REFUSED;
-    logs_done(&logs);
+    find_logs_done(&logs);
     return out_finish(exit_status);
 }
 

@@ -285,7 +285,7 @@ static annal_status choose_columns(struct ls *ls, annal_error *err)
 {
     memcpy(ls->columns, columns, sizeof columns);
     ls->columns[SESSION_ID].flexible = ls->terminal;
-    if (args_choice(ls->args, "sort") != SORT_PROJECT)
+    if (fields_choice(ls->args, "sort") != SORT_PROJECT)
         ls->columns[AT_PROJECT].title = NULL;
     return annal_sql(ls->index,
                      ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM forks),"
@@ -312,9 +312,9 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], project[PROJECT_BYTES];
     const struct args *args = ls->args;
     struct time_range range;
-    int sort = args_choice(args, "sort");
+    int sort = fields_choice(args, "sort");
     struct buf sql = {0};
-    args_range(args, &range);
+    fields_range(args, &range);
     const annal_value params[] = {
         string_value(args_get(args, "status")),
         string_value(args_get(args, "agent")),
@@ -378,15 +378,15 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
 static int run(const struct args *args)
 {
     struct ls ls = {.args = args, .format = OUT_TABLE};
-    uint64_t limit = args_count(args, "limit", INT64_MAX);
+    uint64_t limit = fields_count(args, "limit", INT64_MAX);
     annal_store *store = NULL;
     if (limit > INT64_MAX)
         limit = INT64_MAX;
-    int exit_status = args_format(args, &ls.format);
+    int exit_status = fields_format(args, &ls.format);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(store, NULL, &ls.index);
+        exit_status = catch_up_open(store, NULL, &ls.index);
     if (exit_status == 0)
         exit_status = list(&ls, store, limit);
     annal_index_close(ls.index);

@@ -262,7 +262,7 @@ static int check_name(const struct args *args, const char *name)
     struct found found = {.name = name};
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = index_open_with_packs(store, &index);
+        exit_status = catch_up_open_with_packs(store, &index);
     if (exit_status == 0 && annal_index_packs(index, find, &found, &err) < 0)
         exit_status = fail_error(&err);
     else if (exit_status == 0 && !found.is_there)

@@ -53,7 +53,7 @@ static void tell_deleted(void *arg, const annal_delete_note *note)
         return;
     }
     prune->left += files;
-    say_what_remains(note);
+    wipe_say_what_remains(note);
 }
 
 /* A session that cannot be deleted now stays; continue with the next sessions. */
@@ -164,7 +164,7 @@ static int record(struct prune *prune)
         annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
         if (status == ANNAL_ERR_BUSY) { /* the tables lost a session and are rebuilt first */
-            index_catch_up_wholly(prune->index);
+            catch_up_wholly(prune->index);
             status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
         }
     }
@@ -209,7 +209,7 @@ static void wipe(struct prune *prune)
         sessions[count] = annal_slice_of(prune->deleted.ptr + at);
         at += sessions[count].len + 1;
     }
-    bundle_remove_stale(prune->store);
+    staging_remove_stale(prune->store);
     /* as many as fit in the memory */
     annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
@@ -235,8 +235,8 @@ static int prune_all(struct prune *prune)
 static int run(const struct args *args)
 {
     struct prune prune = {.args = args,
-                          .keep_days = args_count(args, "keep-days", 30),
-                          .options = {.keep_n = args_count(args, "keep-n", 100)}};
+                          .keep_days = fields_count(args, "keep-days", 30),
+                          .options = {.keep_n = fields_count(args, "keep-n", 100)}};
     annal_error err = {0};
     prune.options.before_us =
         annal__system_clock.wall_us(annal__system_clock.arg) - (int64_t)prune.keep_days * DAY_US;
@@ -249,7 +249,7 @@ static int run(const struct args *args)
         exit_status = fail_error(&err);
     /* Catch up first: tables that lag may not show that a session is still needed. */
     if (exit_status == 0 && prune.options.delete_journals)
-        index_catch_up_wholly(prune.index);
+        catch_up_wholly(prune.index);
     if (exit_status == 0)
         exit_status = out_finish(prune_all(&prune));
     annal__buf_done(&prune.deleted);

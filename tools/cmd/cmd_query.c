@@ -54,8 +54,8 @@ static int read_range(struct query *query)
     if (good) {
         memcpy(from, text, len);
         memcpy(to, rest, strlen(rest));
-        good = (from[0] == '\0' || parse_number(from, &query->filter.from_seq)) &&
-               (to[0] == '\0' || parse_number(to, &query->filter.to_seq));
+        good = (from[0] == '\0' || fields_parse_number(from, &query->filter.from_seq)) &&
+               (to[0] == '\0' || fields_parse_number(to, &query->filter.to_seq));
     }
     /* The user's 0 is a seq that no event has; for the library 0 means no limit. */
     if (good && to[0] != '\0' && query->filter.to_seq == 0)
@@ -70,7 +70,7 @@ static int read_range(struct query *query)
 static int read_group_by(struct query *query)
 {
     const struct args *args = query->args;
-    int choice = args_choice(args, "group-by");
+    int choice = fields_choice(args, "group-by");
     bool has_format = args_has(args, "format");
     if (choice < 0 && args_has(args, "count") && has_format)
         return fail_usage("--format cannot be used with --count, except with --group-by");
@@ -89,7 +89,7 @@ static int read_where(struct query *query)
     if (text[strspn(text, " \t\n")] == '\0')
         return fail_usage("--where needs an SQL expression, such as \"data->>'$.tool' = 'bash'\"");
     query->filter.where = annal_slice_of(text);
-    query->filter.where_limits = args_limits(query->args);
+    query->filter.where_limits = fields_limits(query->args);
     overdue_watch(&query->filter.where_limits);
     return 0;
 }
@@ -99,14 +99,14 @@ static int read_filter(struct query *query, const char **out_path)
     const struct args *args = query->args;
     annal_filter *filter = &query->filter;
     struct time_range range;
-    int exit_status = args_list(args, "type", &query->types, &filter->type_count);
+    int exit_status = fields_list(args, "type", &query->types, &filter->type_count);
     filter->types = query->types;
     filter->timeout_ms = 1; /* the index is caught up; the rest is read from the journals */
-    args_range(args, &range);
+    fields_range(args, &range);
     filter->since_us = range.since_us;
     filter->until_us = range.until_us;
-    filter->limit = args_count(args, "limit", 0);
-    filter->order = args_choice(args, "order") == 1 ? ANNAL_ORDER_COMMIT : ANNAL_ORDER_TIME;
+    filter->limit = fields_count(args, "limit", 0);
+    filter->order = fields_choice(args, "order") == 1 ? ANNAL_ORDER_COMMIT : ANNAL_ORDER_TIME;
     filter->descending = args_has(args, "desc");
     if (exit_status == 0)
         exit_status = parquet_args(args, &query->format, out_path);
@@ -147,7 +147,7 @@ static int name_sessions(struct query *query)
 
 static int fail_query(const struct query *query, const annal_error *err)
 {
-    return query->filter.where.len > 0 ? fail_limited(err) : fail_error(err);
+    return query->filter.where.len > 0 ? fields_fail_limited(err) : fail_error(err);
 }
 
 /* A count cannot show that damaged events are missing: report them, and exit with 1. */
@@ -166,7 +166,7 @@ static int print_count(struct query *query)
     uint64_t count = 0;
     if (annal_query_count(query->index, &query->filter, &count, &lag, &err) < 0)
         return fail_query(query, &err);
-    say_lag(&lag);
+    catch_up_say_lag(&lag);
     printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
     return say_damages(query);
 }
@@ -207,7 +207,7 @@ static int print_groups(struct query *query)
     table_free(table);
     if (status < 0)
         return fail_query(query, &err);
-    say_lag(&lag);
+    catch_up_say_lag(&lag);
     return say_damages(query);
 }
 
@@ -230,7 +230,7 @@ static int collect_groups(struct query *query, struct parquet_rows *rows)
                                              collect_group, rows, &lag, &err);
     if (status < 0)
         return fail_query(query, &err);
-    say_lag(&lag);
+    catch_up_say_lag(&lag);
     return (int)status;
 }
 
@@ -400,7 +400,7 @@ static int answer(struct query *query)
     if (annal_query_open(query->index, &query->filter, &query->events, &err) < 0)
         return fail_query(query, &err);
     const annal_lag lag = annal_query_lag(query->events);
-    say_lag(&lag);
+    catch_up_say_lag(&lag);
     int exit_status = query->parquet != NULL ? write_events(query) : print_events(query);
     annal_query_close(query->events);
     return exit_status;
@@ -419,7 +419,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = name_sessions(&query);
     if (exit_status == 0)
-        exit_status = index_open_for_events(query.store, &query.list, &query.index);
+        exit_status = catch_up_open_for_events(query.store, &query.list, &query.index);
     if (exit_status == 0)
         limit_bare(&query);
     if (exit_status == 0)

@@ -28,14 +28,14 @@ static int rebuild(const struct args *args, annal_index *index)
     annal_error err = {0};
     struct reindex reindex = {0};
     char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     progress_begin(&reindex.line, "index", 0);
     annal_status status = annal_index_rebuild(
         index, &(annal_catch_up_options){.progress = show, .arg = &reindex}, &err);
     progress_hide(&reindex.line);
     if (status < 0)
         return fail_error(&err);
-    double seconds = (double)(annal__monotonic_us() - begun_us) / 1e6;
+    double seconds = (double)(annal__clock_monotonic_us() - begun_us) / 1e6;
     if (args->json)
         printf("{\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
                reindex.last.events, reindex.last.bytes_total, seconds);

@@ -95,8 +95,8 @@ static void print_summary(const struct repair *repair, const annal_repair_result
 static int read_options(struct repair *repair)
 {
     const struct args *args = repair->args;
-    repair->to = args_text(args, "to");
-    args_journal_format(args, &repair->format);
+    repair->to = fields_text(args, "to");
+    fields_journal_format(args, &repair->format);
     if (!args_has(args, "to") && !args_has(args, "dry-run"))
         return fail_usage("repair needs --to NEW, the session to copy into, or --dry-run");
     return 0;
@@ -113,7 +113,7 @@ static int run(const struct args *args)
             store_open(args, repair.to.len > 0 ? OPEN_WRITE : OPEN_READ, 0, &repair.store);
     if (exit_status != 0)
         return store_close(repair.store, exit_status);
-    repair.session = args_text(args, "SESSION");
+    repair.session = fields_text(args, "SESSION");
     if (annal_session_repair(repair.store, repair.session, repair.to,
                              &(annal_repair_options){.format = repair.format}, print_gap, &repair,
                              &result, &err) < 0) {

@@ -47,13 +47,13 @@ static int read_pace(struct replay *replay)
     bool watched = isatty(STDOUT_FILENO) || args_has(args, "cast");
     bool max = speed != NULL ? strcmp(speed, "max") == 0 : !watched;
     replay->play = (struct player_options){.speed = max ? 0 : 1,
-                                           .gap = args_amount(args, "gap", GAP_SECONDS),
+                                           .gap = fields_amount(args, "gap", GAP_SECONDS),
                                            .json = args->json,
                                            .types = args_get(args, "type"),
                                            .cast = args_get(args, "cast"),
                                            .full = args_has(args, "full")};
     if (speed != NULL && !max &&
-        (!parse_amount(speed, AMOUNT_MAX, &replay->play.speed) || replay->play.speed == 0))
+        (!fields_parse_amount(speed, AMOUNT_MAX, &replay->play.speed) || replay->play.speed == 0))
         return fail_usage("--speed needs a number above 0, such as 2 or 0.5, or max, not '%s'",
                           speed);
     return 0;
@@ -62,15 +62,15 @@ static int read_pace(struct replay *replay)
 static int read_options(struct replay *replay)
 {
     const struct args *args = replay->args;
-    replay->limits = args_limits(args);
+    replay->limits = fields_limits(args);
     replay->at.kind = ANNAL_AT_END;
     replay->from.kind = ANNAL_AT_SEQ;
-    args_moment(args, "at", &replay->at);
-    args_moment(args, "to", &replay->at);
-    args_moment(args, "from", &replay->from);
+    fields_moment(args, "at", &replay->at);
+    fields_moment(args, "to", &replay->at);
+    fields_moment(args, "from", &replay->from);
     int exit_status = read_pace(replay);
     return exit_status != 0 || !args_has(args, "sql") ? exit_status
-                                                      : args_format(args, &replay->format);
+                                                      : fields_format(args, &replay->format);
 }
 
 static int write_bytes(void *arg, const char *bytes, size_t len)
@@ -90,7 +90,7 @@ static int print_sql(struct replay *replay, annal_state *state)
                         rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
-        return fail_limited(&err);
+        return fields_fail_limited(&err);
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
@@ -169,7 +169,7 @@ static void take_due_snapshots(const struct replay *replay, const annal_replay_i
 {
     annal_error err = {0};
     if (replay->pack != NULL || info->folded < DUE_EVENTS ||
-        args_has(replay->args, "no-snapshots") || annal__store_is_read_only(replay->store) ||
+        args_has(replay->args, "no-snapshots") || annal__session_list_is_read_only(replay->store) ||
         !out_flush())
         return;
     (void)!annal__snapshot_catch_up(replay->index, replay->session, NULL, NULL, &err);
@@ -245,7 +245,7 @@ static int open_index(struct replay *replay, const struct session_list *list)
 {
     annal_error err = {0};
     if (args_has(replay->args, "events") || args_has(replay->args, "verify"))
-        return index_open_caught_up(replay->store, list, &replay->index);
+        return catch_up_open(replay->store, list, &replay->index);
     return annal_index_open(replay->store, NULL, &replay->index, &err) < 0 ? fail_error(&err)
                                                                            : EXIT_DONE;
 }
@@ -260,7 +260,7 @@ static int run(const struct args *args)
         overdue_watch(&replay.limits);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &replay.store);
-    replay.session = args_text(args, "SESSION");
+    replay.session = fields_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = sessions_collect(replay.store, args, &list);
     if (exit_status == 0)

@@ -80,7 +80,7 @@ int schema_print(const struct args *args, const char *table)
     annal_store *store = NULL;
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
-        exit_status = index_open_with_packs(store, &schema.index);
+        exit_status = catch_up_open_with_packs(store, &schema.index);
     if (exit_status == EXIT_DONE && table != NULL)
         exit_status = list_columns(&schema, table);
     else if (exit_status == EXIT_DONE)

@@ -48,24 +48,24 @@ static int read_options(struct search *search)
     const struct args *args = search->args;
     annal_search_options *options = &search->options;
     struct time_range range;
-    int exit_status = args_list(args, "WORD", &search->words, &options->word_count);
+    int exit_status = fields_list(args, "WORD", &search->words, &options->word_count);
     if (exit_status == 0)
-        exit_status = args_list(args, "type", &search->types, &options->type_count);
+        exit_status = fields_list(args, "type", &search->types, &options->type_count);
     options->words = search->words;
     options->types = search->types;
-    options->expression = args_text(args, "match");
-    options->role = args_text(args, "role");
-    options->tool = args_text(args, "tool");
-    args_range(args, &range);
+    options->expression = fields_text(args, "match");
+    options->role = fields_text(args, "role");
+    options->tool = fields_text(args, "tool");
+    fields_range(args, &range);
     options->since_us = range.since_us;
     options->until_us = range.until_us;
-    options->limit = args_count(args, "limit", HITS);
+    options->limit = fields_count(args, "limit", HITS);
     options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
     options->bookkeeping = args_has(args, "all");
     options->limits = limits_usual;
     options->mark_begin = args->json ? MARK_JSON : MARK_BEGIN;
     options->mark_end = args->json ? MARK_JSON : MARK_END;
-    search->context = args_count(args, "context", 0);
+    search->context = fields_count(args, "context", 0);
     if (exit_status == 0 && options->expression.len > 0 && options->word_count > 0)
         return fail_usage("give either search words or --match, not both");
     if (exit_status == 0 && options->expression.len == 0 && options->word_count == 0)
@@ -356,7 +356,7 @@ static int ask(struct search *search)
     progress_hide(&search->line);
     if (status < 0)
         return fail_error(&err);
-    say_lag(&lag);
+    catch_up_say_lag(&lag);
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
     if (search->hits == 0 && split_phrase(search)) {
@@ -468,10 +468,10 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &search.store);
     if (exit_status == 0)
-        exit_status = args_list(args, "session", &search.sessions, &search.options.session_count);
+        exit_status = fields_list(args, "session", &search.sessions, &search.options.session_count);
     search.options.sessions = search.sessions;
     if (exit_status == 0 && !keeps)
-        exit_status = index_open_caught_up(search.store, NULL, &search.index);
+        exit_status = catch_up_open(search.store, NULL, &search.index);
     else if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !keeps)

@@ -389,7 +389,7 @@ static int show_session(struct show *show)
         annal_session_info_get(show->store, show->session, &show->info, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(show->store, &list, &show->index);
+        exit_status = catch_up_open(show->store, &list, &show->index);
     if (exit_status == 0 && args_has(show->args, "recovery"))
         exit_status = recovery_print(show->args, show->index, show->session);
     else if (exit_status == 0) {
@@ -408,7 +408,7 @@ static int run(const struct args *args)
     struct show show = {.args = args};
     int exit_status =
         store_open(args, OPEN_READ, args_has(args, "recovery") ? RECOVERY_WAIT_MS : 0, &show.store);
-    show.session = args_text(args, "SESSION");
+    show.session = fields_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = show_session(&show);
     return store_close(show.store, exit_status);

@@ -14,7 +14,7 @@ static annal_status ask(const struct args *args, const annal_limits *limits, ann
                         annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)
 {
     const annal_sql_options options = {.columns = columns,
-                                       .session = args_text(args, "session"),
+                                       .session = fields_text(args, "session"),
                                        .limits = *limits,
                                        .extension = args_get(args, "extension"),
                                        .damages = true};
@@ -29,7 +29,7 @@ static int print_answer(const struct args *args, const annal_limits *limits, enu
     annal_status status = ask(args, limits, index, rows_columns, rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
-        return fail_limited(&err);
+        return fields_fail_limited(&err);
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
@@ -42,7 +42,7 @@ static int write_answer(const struct args *args, const annal_limits *limits,
     if (exit_status == 0) {
         annal_status status =
             ask(args, limits, index, parquet_rows_columns, parquet_rows_row, rows, &err);
-        exit_status = status < 0 ? fail_limited(&err) : (int)status;
+        exit_status = status < 0 ? fields_fail_limited(&err) : (int)status;
     }
     if (exit_status == 0)
         exit_status = parquet_rows_write(rows, parquet);
@@ -71,7 +71,7 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     struct parquet *parquet = NULL;
-    annal_limits limits = args_limits(args);
+    annal_limits limits = fields_limits(args);
     if (args->operands[0][0] == '.')
         return run_dot(args);
     int exit_status = parquet_args(args, &format, &path);
@@ -82,7 +82,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(store, NULL, &index);
+        exit_status = catch_up_open(store, NULL, &index);
     if (exit_status == 0)
         exit_status = parquet != NULL ? write_answer(args, &limits, parquet, index)
                                       : print_answer(args, &limits, format, index);

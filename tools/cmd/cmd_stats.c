@@ -255,7 +255,7 @@ static int add_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct stats *stats = arg;
     annal_session_info info;
-    if (annal__store_is_stray(stats->store, session))
+    if (annal__stray_is(stats->store, session))
         return 0;
     stats->sessions++;
     stats->journal_bytes += bytes;

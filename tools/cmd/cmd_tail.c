@@ -40,9 +40,9 @@ static int commit(struct tailing *tailing, bool now)
 {
     annal_error err = {0};
     if (tailing->options.cursor.len == 0 ||
-        (!now && annal__monotonic_us() - tailing->committed_us < COMMIT_US) || !out_flush())
+        (!now && annal__clock_monotonic_us() - tailing->committed_us < COMMIT_US) || !out_flush())
         return 0;
-    tailing->committed_us = annal__monotonic_us();
+    tailing->committed_us = annal__clock_monotonic_us();
     return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
 }
 
@@ -125,14 +125,15 @@ static int read_begin(struct tailing *tailing)
     const struct args *args = tailing->args;
     annal_tail_options *options = &tailing->options;
     const char *from = args_get(args, "from");
-    bool is_seq = from != NULL && parse_number(from, &options->from_seq);
+    bool is_seq = from != NULL && fields_parse_number(from, &options->from_seq);
     bool begins = from != NULL || args_has(args, "last") || args_has(args, "cursor");
-    options->last = args_count(args, "last", tailing->for_people && !begins ? LAST_USUAL : 0);
+    options->last = fields_count(args, "last", tailing->for_people && !begins ? LAST_USUAL : 0);
     options->from_now =
         from != NULL ? strcmp(from, "now") == 0 : args_has(args, "last") && options->last == 0;
     if (is_seq && args->operand_count != 1)
         return fail_usage("--from %s: a seq needs one SESSION; for several, give a time", from);
-    if (from != NULL && !is_seq && !options->from_now && !parse_time(from, &options->from_us))
+    if (from != NULL && !is_seq && !options->from_now &&
+        !fields_parse_time(from, &options->from_us))
         return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24, an age such as 2h, "
                           "or now, not '%s'",
                           from);
@@ -146,9 +147,9 @@ static int read_options(struct tailing *tailing)
     if (args_has(args, "all") == (args->operand_count > 0))
         return fail_usage(args->operand_count > 0 ? "--all and SESSION cannot be used together"
                                                   : "tail needs a SESSION, or --all");
-    int exit_status = args_list(args, "type", &tailing->types, &options->type_count);
+    int exit_status = fields_list(args, "type", &tailing->types, &options->type_count);
     options->types = tailing->types;
-    options->cursor = args_text(args, "cursor");
+    options->cursor = fields_text(args, "cursor");
     return exit_status == 0 ? read_begin(tailing) : exit_status;
 }
 
@@ -157,7 +158,7 @@ static int list_sessions(struct tailing *tailing)
 {
     annal_tail_options *options = &tailing->options;
     int exit_status =
-        args_list(tailing->args, "SESSION", &tailing->sessions, &options->session_count);
+        fields_list(tailing->args, "SESSION", &tailing->sessions, &options->session_count);
     options->sessions = tailing->sessions;
     return exit_status != 0 || args_has(tailing->args, "follow")
                ? exit_status
@@ -194,7 +195,7 @@ static int run_stream(const struct args *args)
     annal_slice *sessions = NULL;
     if (args_has(args, "type") || args_has(args, "cursor"))
         return fail_usage("--type and --cursor are for a store, not for a stream");
-    int exit_status = args_list(args, "SESSION", &sessions, &options.session_count);
+    int exit_status = fields_list(args, "SESSION", &sessions, &options.session_count);
     options.sessions = sessions;
     if (exit_status == 0)
         exit_status = nats_tail(&options);
@@ -228,7 +229,7 @@ static int run(const struct args *args)
         annal_tail_open(tailing.store, &tailing.options, &tailing.tail, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0) {
-        tailing.committed_us = annal__monotonic_us();
+        tailing.committed_us = annal__clock_monotonic_us();
         exit_status = check_ends(&tailing, print_events(&tailing));
     }
     annal_tail_close(tailing.tail);

@@ -402,7 +402,7 @@ static int found_log(void *arg, const annal__log_info *log)
     snprintf(what, sizeof what, "%s", log->what == NULL ? "" : log->what);
     /* Opening the store redid everything that could be redone. */
     if (log->what == NULL && !log->living && log->unreleased > 0 &&
-        !annal__store_is_read_only(verify->store))
+        !annal__session_list_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
                  log->unreleased);
     verify->logs++;
@@ -424,7 +424,7 @@ static int found_log(void *arg, const annal__log_info *log)
 static int verify_logs(struct verify *verify)
 {
     annal_error err = {0};
-    return annal__store_logs(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
+    return annal__log_each(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
 }
 
 /* ---- Databases ---- */
@@ -605,8 +605,8 @@ static int found_stray(void *arg, annal_slice name, const char *what)
 static int verify_strays(struct verify *verify)
 {
     annal_error err = {0};
-    return annal__store_strays(verify->store, found_stray, verify, &err) < 0 ? fail_error(&err)
-                                                                             : EXIT_DONE;
+    return annal__stray_list(verify->store, found_stray, verify, &err) < 0 ? fail_error(&err)
+                                                                           : EXIT_DONE;
 }
 
 static int verify_artifacts(struct verify *verify)
@@ -667,7 +667,7 @@ static int verify_all(struct verify *verify)
 static unsigned read_jobs(const struct args *args)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t jobs = args_count(args, "jobs", cores < 1 ? 1 : (uint64_t)cores);
+    uint64_t jobs = fields_count(args, "jobs", cores < 1 ? 1 : (uint64_t)cores);
     return jobs > JOBS_MAX ? JOBS_MAX : (unsigned)jobs;
 }
 
@@ -681,14 +681,14 @@ static int run(const struct args *args)
     }
     verify->args = args;
     verify->jobs = read_jobs(args);
-    verify->proved = annal__proved_new();
+    verify->proved = annal__lineage_proved_new();
     int exit_status = store_open(args, OPEN_READ, 0, &verify->store);
     if (exit_status == 0)
         exit_status = open_index(verify);
     if (exit_status == 0)
         exit_status = verify_all(verify);
     annal_index_close(verify->packs);
-    annal__proved_free(verify->proved);
+    annal__lineage_proved_free(verify->proved);
     exit_status = store_close(verify->store, exit_status);
     pthread_cond_destroy(&verify->moved);
     pthread_mutex_destroy(&verify->lock);

@@ -36,7 +36,7 @@ static const struct {
     {0x2011bab0, "exFAT"},    {0x7366746e, "NTFS"},
 };
 
-const char *filesystem_name(uint64_t type)
+const char *disk_probe_filesystem(uint64_t type)
 {
     for (size_t i = 0; i < sizeof filesystems / sizeof filesystems[0]; i++) {
         if (filesystems[i].type == type)
@@ -82,7 +82,7 @@ static void look_at_device(dev_t id, struct disk_probe *probe)
 
 static void look_at_filesystem(uint64_t type, struct disk_probe *probe)
 {
-    const char *name = filesystem_name(type);
+    const char *name = disk_probe_filesystem(type);
     if (name != NULL)
         snprintf(probe->filesystem, sizeof probe->filesystem, "%s", name);
     else

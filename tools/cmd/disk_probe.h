@@ -42,7 +42,7 @@ struct disk_probe {
 int disk_probe_run(const char *directory, double seconds, struct disk_probe *out_probe);
 
 /* Find the name of a filesystem by its number in statfs(2); NULL if unknown. */
-const char *filesystem_name(uint64_t type);
+const char *disk_probe_filesystem(uint64_t type);
 
 /* Judge the numbers: sets suspicious and conclusion. Separate for tests. */
 void disk_probe_judge(struct disk_probe *probe);

@@ -93,7 +93,7 @@ static int transition(const struct args *args, struct verb_call *call)
     struct stale stale = {.args = args, .dry_run = args_has(args, "dry-run")};
     annal_error err = {0};
     const annal_stale_options options = {
-        .silence_s = args_amount(args, "stale-hours", 6.0) * 3600,
+        .silence_s = fields_amount(args, "stale-hours", 6.0) * 3600,
         .dry_run = stale.dry_run,
         .actor = ANNAL_SLICE("annal doctor"),
         /* wait for a session that a process is writing: that session is not dead */

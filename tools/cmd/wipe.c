@@ -3,7 +3,7 @@
 
 #include "tools/cli/out.h"
 
-void say_what_remains(const annal_delete_note *note)
+void wipe_say_what_remains(const annal_delete_note *note)
 {
     const char *why = note->error->message;
     switch (note->part) {

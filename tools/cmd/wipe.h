@@ -6,6 +6,6 @@
 #include <annal/delete.h>
 
 /* Report a part that may remain. */
-void say_what_remains(const annal_delete_note *note);
+void wipe_say_what_remains(const annal_delete_note *note);
 
 #endif

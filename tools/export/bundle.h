@@ -97,6 +97,6 @@ int bundle_export(annal_store *store, const struct session_list *list);
 int bundle_import(const struct args *args, const char *file, const char *name, const char *only);
 
 /* Remove the files of interrupted imports. */
-void bundle_remove_stale(const annal_store *store);
+void staging_remove_stale(const annal_store *store);
 
 #endif

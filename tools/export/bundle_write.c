@@ -135,7 +135,7 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
 static annal_status collect(struct bundling *bundling, const struct session_list *list)
 {
     struct bundle *bundle = &bundling->bundle;
-    annal_status status = annal__store_settle(bundling->store, bundling->err);
+    annal_status status = annal__unapplied_settle(bundling->store, bundling->err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++)
         status = add_lineage(bundling, list->names[i].id);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
@@ -232,11 +232,11 @@ static annal_status put_all(struct bundling *bundling)
 int bundle_export(annal_store *store, const struct session_list *list)
 {
     annal_error err = {0};
-    struct bundling bundling = {.store = store, .proved = annal__proved_new(), .err = &err};
+    struct bundling bundling = {.store = store, .proved = annal__lineage_proved_new(), .err = &err};
     annal__artifact_hold *hold = NULL;
     annal_status status = ANNAL_OK;
     progress_begin(&bundling.progress, "export", 0);
-    if (!annal__store_is_read_only(store))
+    if (!annal__session_list_is_read_only(store))
         status = annal__artifact_hold_new(store, &hold, &err);
     if (status == ANNAL_OK)
         status = annal__below_open(annal_store_path(store), &bundling.below, &err);
@@ -248,7 +248,7 @@ int bundle_export(annal_store *store, const struct session_list *list)
     tar_writer_free(bundling.tar);
     annal__artifact_hold_free(hold);
     bundle_done(&bundling.bundle);
-    annal__proved_free(bundling.proved);
+    annal__lineage_proved_free(bundling.proved);
     tdestroy(bundling.names, annal__free);
     annal__below_close(&bundling.below);
     if (!out_wanted() && err.os_errno == EPIPE)

@@ -28,9 +28,9 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
         .input = used->input_tokens,
         .output = used->output_tokens,
         .cost_microusd = used->cost_microusd,
-        .cached = raw_count(event_member(event, "cached_input_tokens")),
-        .cache_write = raw_count(event_member(event, "cache_write_tokens")),
-        .reasoning = raw_count(event_member(event, "reasoning_output_tokens"))};
+        .cached = event_raw_count(event_member(event, "cached_input_tokens")),
+        .cache_write = event_raw_count(event_member(event, "cache_write_tokens")),
+        .reasoning = event_raw_count(event_member(event, "reasoning_output_tokens"))};
     return tokens;
 }
 
@@ -83,7 +83,7 @@ static annal_status append_part(struct buf *out, annal_slice block)
     if (block.len > 0 && block.ptr[0] == '{') {
         type = annal__json_member(block, "type");
         text = annal__json_member(block, "text");
-        if (block_is_thought(block)) {
+        if (event_block_is_thought(block)) {
             kind = "reasoning";
             text = is_string(text) ? text : annal__json_member(block, "thinking");
             if (!is_string(text)) {
@@ -286,7 +286,7 @@ static annal_status take_question(struct chats *chats, const annal_event *event,
 {
     annal_status status = emit(chats, err);
     chats->asked_us = event->ts_us;
-    if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, message_role(event),
+    if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, event_message_role(event),
                                       event_member(event, "content"), NULL) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     return status;
@@ -295,8 +295,8 @@ static annal_status take_question(struct chats *chats, const annal_event *event,
 annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
                         uint64_t turn_seq, annal_error *err)
 {
-    enum fact fact = fact_of(event);
-    annal_slice role = message_role(event);
+    enum fact fact = event_fact_of(event);
+    annal_slice role = event_message_role(event);
     bool answers = annal__slice_is(role, "\"assistant\"");
     bool counted = used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0;
     if (fact == FACT_MESSAGE)

@@ -51,8 +51,10 @@ struct chats {
     bool asked_cut;
 };
 
-/* Add each event in its order; used is the result of spending_add(). turn_seq: the turn of the
- * event. */
+/*
+ * Add each event in its order; used is the result of event_spending_add(). turn_seq: the turn of
+ * the event.
+ */
 annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
                         uint64_t turn_seq, annal_error *err);
 annal_status chats_finish(struct chats *chats, annal_error *err);

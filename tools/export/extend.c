@@ -85,8 +85,8 @@ static bool is_full(const struct piece *piece, const annal_event *next)
             piece->counted + next->length + ENVELOPE_BYTES > ANNAL_APPEND_BYTES_MAX);
 }
 
-annal_status session_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
-                            annal_error *err)
+annal_status extend_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
+                           annal_error *err)
 {
     annal_event event;
     struct piece piece = {0};
@@ -109,7 +109,7 @@ annal_status session_append(annal_cursor *cursor, annal_writer *writer, uint64_t
     return status;
 }
 
-annal_status session_extend(annal_store *store, annal_store *from, annal_slice session,
+annal_status extend_session(annal_store *store, annal_store *from, annal_slice session,
                             annal_error *err)
 {
     annal_session_info info;
@@ -123,7 +123,7 @@ annal_status session_extend(annal_store *store, annal_store *from, annal_slice s
     if (status >= 0)
         annal__writer_ignore_lease(writer);
     if (status >= 0)
-        status = session_append(cursor, writer, info.last_seq, err);
+        status = extend_append(cursor, writer, info.last_seq, err);
     annal_writer_close(writer);
     annal_cursor_close(cursor);
     return status < 0 ? status : ANNAL_OK;

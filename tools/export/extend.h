@@ -12,12 +12,12 @@
  * otherwise they are appended in pieces of that size, and the next import completes an interrupted
  * import.
  */
-annal_status session_extend(annal_store *store, annal_store *from, annal_slice session,
+annal_status extend_session(annal_store *store, annal_store *from, annal_slice session,
                             annal_error *err);
 
 /* Do the same with the events of this cursor, in the session of this writer, which ends with event
  * after_seq. */
-annal_status session_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
-                            annal_error *err);
+annal_status extend_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
+                           annal_error *err);
 
 #endif

@@ -314,7 +314,7 @@ int export_html(annal_store *store, annal_slice session, bool tree)
     annal_index *index = NULL;
     struct html *html = NULL;
     annal_error err = {0};
-    int exit_status = index_open_caught_up(store, NULL, &index);
+    int exit_status = catch_up_open(store, NULL, &index);
     if (exit_status == EXIT_DONE && html_open(store, index, session, tree, &html, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == EXIT_DONE)

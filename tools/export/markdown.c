@@ -51,8 +51,8 @@ static void put_time_fields(const struct summary *summary)
 static void put_tokens(const struct tally *used)
 {
     char in[HUMAN_BYTES], out[HUMAN_BYTES];
-    printf("%s tokens in, %s out", signed_text(in, used->input_tokens),
-           signed_text(out, used->output_tokens));
+    printf("%s tokens in, %s out", event_signed_text(in, used->input_tokens),
+           event_signed_text(out, used->output_tokens));
     if (used->cost_microusd != 0)
         printf(", $%.4f", (double)used->cost_microusd / 1e6);
 }
@@ -148,15 +148,15 @@ static void put_place(const annal_event *event)
 
 static void put_part(annal_slice part)
 {
-    annal_slice text = block_text(part), type;
-    bool thought = block_is_thought(part);
-    if (block_is_empty(part))
+    annal_slice text = event_block_text(part), type;
+    bool thought = event_block_is_thought(part);
+    if (event_block_is_empty(part))
         return;
     if (thought)
         fputs("<details><summary>Thinking</summary>\n\n", stdout);
     if (excerpt_is_text(text)) {
         page_quote(text);
-    } else if (block_is_media(part, &type)) {
+    } else if (event_block_is_media(part, &type)) {
         fputs("*", stdout);
         page_inline(type, NAME_CHARS);
         fputs(", not shown*\n\n", stdout);
@@ -201,7 +201,7 @@ static void put_call(struct transcript *transcript, const annal_event *event)
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
     annal_slice input = event_either(event, "input", "arguments");
     if (call.len > 0)
-        known_calls_add(&transcript->calls, call, tool);
+        event_calls_add(&transcript->calls, call, tool);
     fputs("### Call: ", stdout);
     page_inline(tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), NAME_CHARS);
     fputs("\n\n", stdout);
@@ -261,7 +261,7 @@ static void put_output(const struct transcript *transcript, const annal_event *e
 static void put_result(const struct transcript *transcript, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), error = event_member(event, "error");
-    const char *tool = known_calls_tool(&transcript->calls, call);
+    const char *tool = event_calls_tool(&transcript->calls, call);
     fputs(event_failed(event) ? "### Failed: " : "### Result: ", stdout);
     page_inline(tool != NULL   ? annal_slice_of(tool)
                 : call.len > 0 ? call
@@ -372,8 +372,8 @@ static void put_other(struct transcript *transcript, const annal_event *event)
 
 static void put_event(struct transcript *transcript, const annal_event *event)
 {
-    struct tally used = spending_add(&transcript->spending, event);
-    enum fact fact = fact_of(event);
+    struct tally used = event_spending_add(&transcript->spending, event);
+    enum fact fact = event_fact_of(event);
     if (fact == FACT_TURN_BEGINS)
         transcript->turn = (struct tally){0};
     transcript->turn.input_tokens += used.input_tokens;
@@ -381,7 +381,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
     transcript->turn.cost_microusd += used.cost_microusd;
     switch (fact) {
     case FACT_MESSAGE:
-        if (content_is_empty(event_member(event, "content")))
+        if (event_content_is_empty(event_member(event, "content")))
             put_other(transcript, event);
         else
             put_message(event);

@@ -101,7 +101,7 @@ static void put_parent(const struct trace *trace)
     struct buf scratch = {0};
     annal_slice raw = summary_field(&trace->summary, FIELD_PARENT), parent = {0};
     if (raw.len > 0 && annal__json_text(raw, &scratch, &parent) == ANNAL_OK &&
-        trace_id(parent, id) && span_id(parent, 0, root))
+        span_trace_id(parent, id) && span_id(parent, 0, root))
         printf(",\"links\":[{\"traceId\":\"%s\",\"spanId\":\"%s\"}]", id, root);
     annal__buf_done(&scratch);
 }
@@ -180,7 +180,7 @@ static void put_result(struct span *span, const annal_event *result)
     annal_slice exit_code = event_member(result, "exit_code");
     span_raw(span, "gen_ai.tool.call.result", event_either(result, "output", "output_ref"));
     if (exit_code.len > 0)
-        span_number(span, "process.exit.code", raw_count(exit_code));
+        span_number(span, "process.exit.code", event_raw_count(exit_code));
     if (event_failed(result))
         span_raw(span, "error.type", error_type(result));
 }
@@ -442,11 +442,11 @@ static annal_status take(struct trace *trace, const annal_event *given, annal_er
 {
     annal_event timed = *given, *event = &timed;
     event->ts_us = time_of(trace, given);
-    struct tally used = spending_add(&trace->spending, event);
+    struct tally used = event_spending_add(&trace->spending, event);
     annal_status status = chats_take(&trace->chats, event, &used, open_set_turn(&trace->open), err);
     if (status < 0)
         return status;
-    switch (fact_of(event)) {
+    switch (event_fact_of(event)) {
     case FACT_CALL:
         return take_call(trace, event, err);
     case FACT_RESULT:
@@ -502,7 +502,7 @@ static annal_status pass(struct trace *trace, bool last_pass,
 
 static annal_status count(struct trace *trace, const annal_event *event, annal_error *err)
 {
-    struct tally used = spending_add(&trace->spending, event);
+    struct tally used = event_spending_add(&trace->spending, event);
     return chats_take(&trace->chats, event, &used, 0, err);
 }
 
@@ -526,7 +526,7 @@ static annal_status put_session(struct trace *trace, annal_error *err)
           "\"stringValue\":",
           stdout);
     if (agent.len > 0)
-        put_raw_string(agent);
+        span_put_raw_string(agent);
     else
         fputs("\"annal\"", stdout);
     printf("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"annal\",\"version\":\"%s\"},\"spans\":[",

@@ -118,11 +118,11 @@ static bool next_line(struct letters *letters, struct buf *line)
     if (letters->at >= letters->end)
         return false;
     for (;;) {
-        size_t run = letters_plain(letters, SIZE_MAX);
+        size_t run = excerpt_letters_plain(letters, SIZE_MAX);
         if (annal__buf_append(line, letters->at, run) < 0)
             break;
         letters->at += run;
-        struct letter letter = letter_next(letters);
+        struct letter letter = excerpt_letter_next(letters);
         if (letter.len == 0 || letter.bytes[0] == '\n' ||
             annal__buf_append(line, letter.bytes, letter.len) < 0)
             break;
@@ -137,13 +137,13 @@ static size_t fence_for(struct letters letters)
 {
     size_t longest = FENCE_LEAST - 1, run = 0;
     for (;;) {
-        size_t plain = letters_plain(&letters, SIZE_MAX);
+        size_t plain = excerpt_letters_plain(&letters, SIZE_MAX);
         for (size_t i = 0; i < plain; i++) {
             run = letters.at[i] == '`' ? run + 1 : 0;
             longest = run > longest ? run : longest;
         }
         letters.at += plain;
-        struct letter letter = letter_next(&letters);
+        struct letter letter = excerpt_letter_next(&letters);
         if (letter.len == 0)
             return longest + 1;
         run = letter.bytes[0] == '`' ? run + 1 : 0;
@@ -165,7 +165,7 @@ static bool cut_line(struct buf *line)
 
 uint64_t page_fence(annal_slice raw, int lines_max)
 {
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     struct buf line = {0};
     uint64_t lines = 0, cut = 0;
     size_t ticks = fence_for(letters);
@@ -187,7 +187,7 @@ uint64_t page_fence(annal_slice raw, int lines_max)
 
 static void put_member(annal_slice name, annal_slice value)
 {
-    struct letters letters = letters_of(value);
+    struct letters letters = excerpt_letters_of(value);
     struct buf line = {0};
     bool many =
         value.len > 0 && value.ptr[0] == '"' && memmem(value.ptr, value.len, "\\n", 2) != NULL;
@@ -383,7 +383,7 @@ static void put_fenced(struct letters *letters, struct buf *line, char mark, siz
 
 void page_quote(annal_slice raw)
 {
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     struct buf line = {0};
     size_t ticks = fence_for(letters); /* for all its fences, so that the text is searched once */
     while (next_line(&letters, &line)) {

@@ -44,12 +44,12 @@ enum { PARQUET_CHOICE = 3 }; /* of PARQUET_FORMATS */
 int parquet_args(const struct args *args, enum out_format *out_format, const char **out_path)
 {
     const char *path = args_get(args, "to");
-    bool parquet = args_choice(args, "format") == PARQUET_CHOICE;
+    bool parquet = fields_choice(args, "format") == PARQUET_CHOICE;
     *out_path = parquet ? path : NULL;
     if (!parquet && path != NULL)
         return fail_usage("--to needs --format parquet; other formats are printed");
     if (!parquet)
-        return args_format(args, out_format);
+        return fields_format(args, out_format);
     if (args->json)
         return fail_usage("--json and --format parquet cannot be used together");
     return path != NULL ? 0 : fail_usage("--format parquet needs --to FILE: it cannot be printed");
@@ -92,7 +92,7 @@ int parquet_open(const char *path, struct parquet **out)
     int exit_status = duckdb_load();
     if (exit_status != 0)
         goto done;
-    exit_status = aside_begin(&parquet->aside, path, &fd);
+    exit_status = target_aside_begin(&parquet->aside, path, &fd);
     if (exit_status == 0)
         exit_status = open_database(parquet);
     if (exit_status != 0)
@@ -115,7 +115,7 @@ void parquet_close(struct parquet *parquet)
         duckdb.disconnect(&parquet->connection);
     if (parquet->database != NULL)
         duckdb.close(&parquet->database);
-    aside_done(&parquet->aside);
+    target_aside_done(&parquet->aside);
     annal__buf_done(&parquet->text);
     annal__free(parquet);
 }
@@ -156,7 +156,7 @@ static annal_status write_text(struct buf *text, const annal_value *value)
         return annal__hex_append(text, value->bytes);
     if (value->kind == ANNAL_VALUE_INTEGER)
         return annal__buf_printf(text, "%" PRId64, value->integer);
-    const char *real = isfinite(value->real) ? real_text(number, value->real)
+    const char *real = isfinite(value->real) ? table_real_text(number, value->real)
                        : value->real > 0     ? "Infinity"
                                              : "-Infinity";
     return annal__buf_append_slice(text, annal_slice_of(real));
@@ -172,15 +172,15 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
             return fail_storage("write '%s': out of memory", parquet->aside.path);
         bytes = annal__buf_slice(&parquet->text);
     }
-    if (is_text && !annal__is_utf8(bytes)) {
+    if (is_text && !annal__json_is_utf8(bytes)) {
         annal__buf_clear(&parquet->text);
         if (annal__buf_append_slice(&parquet->text, bytes) < 0)
             return fail_storage("write '%s': out of memory", parquet->aside.path);
-        annal__text_mend_halves(parquet->text.ptr, parquet->text.len);
+        annal__json_text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
     /* Refuse text that is not UTF-8: DuckDB would write NULL. */
-    if (is_text && !annal__is_utf8(bytes))
+    if (is_text && !annal__json_is_utf8(bytes))
         return fail_refused("write '%s': a value of the column '%s' is not UTF-8",
                             parquet->aside.path, parquet->columns[column].name);
     duckdb.vector_assign_string_element_len(vector, row, bytes.len > 0 ? bytes.ptr : "", bytes.len);
@@ -343,7 +343,7 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
     if (exit_status == 0)
         exit_status = prove_merge(parquet, from.ptr);
     annal__buf_done(&from);
-    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
+    return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
 }
 
 int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
@@ -367,7 +367,7 @@ int parquet_lines(struct parquet *parquet, const char *const *paths, size_t coun
                           : fail_storage("write '%s': out of memory", parquet->aside.path);
     annal__buf_done(&from);
     annal__buf_done(&copy);
-    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
+    return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
 }
 
 int parquet_write(struct parquet *parquet, const struct parquet_column *columns, size_t count,
@@ -380,7 +380,7 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
     int exit_status = register_rows(parquet);
     if (exit_status == 0)
         exit_status = copy_rows(parquet, "annal_rows()");
-    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
+    return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
 }
 
 bool parquet_is_full(const struct parquet *parquet)

@@ -112,7 +112,7 @@ static bool is_taken(const struct parquet_rows *rows, size_t count, const char *
 static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
 {
     char *name = NULL;
-    bool good = given[0] != '\0' && annal__is_utf8(annal_slice_of(given));
+    bool good = given[0] != '\0' && annal__json_is_utf8(annal_slice_of(given));
     if (good ? (name = strdup(given)) == NULL : asprintf(&name, "column_%zu", i + 1) < 0)
         return NULL;
     char *base = name;
@@ -158,12 +158,12 @@ static bool fits_real(int64_t integer)
 static bool is_readable(annal_slice text)
 {
     struct buf copy = {0};
-    if (annal__is_utf8(text))
+    if (annal__json_is_utf8(text))
         return true;
     bool readable = annal__buf_append_slice(&copy, text) >= 0;
     if (readable) {
-        annal__text_mend_halves(copy.ptr, copy.len);
-        readable = annal__is_utf8(annal__buf_slice(&copy));
+        annal__json_text_mend_halves(copy.ptr, copy.len);
+        readable = annal__json_is_utf8(annal__buf_slice(&copy));
     }
     annal__buf_done(&copy);
     return readable;

@@ -34,7 +34,7 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
     return true;
 }
 
-bool trace_id(annal_slice session, char text[TRACE_ID_BYTES])
+bool span_trace_id(annal_slice session, char text[TRACE_ID_BYTES])
 {
     return hash_hex("annal trace", session, NULL, 16, text);
 }
@@ -48,7 +48,7 @@ bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
 
 /* ---- Strings ---- */
 
-void put_raw_string(annal_slice raw)
+void span_put_raw_string(annal_slice raw)
 {
     const char *at = raw.ptr, *end = raw.ptr + raw.len, *from = at;
     while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
@@ -65,7 +65,7 @@ void put_raw_string(annal_slice raw)
 static void put_string(annal_slice raw)
 {
     if (raw.len > 0 && raw.ptr[0] == '"')
-        put_raw_string(raw);
+        span_put_raw_string(raw);
     else
         out_json_string(raw);
 }
@@ -83,7 +83,7 @@ bool span_begin(struct span *span, const char *what, annal_slice which)
 {
     char trace[TRACE_ID_BYTES], id[SPAN_ID_BYTES], parent[SPAN_ID_BYTES];
     struct buf name = {0};
-    if (!trace_id(span->session, trace) || !span_id(span->session, span->seq, id) ||
+    if (!span_trace_id(span->session, trace) || !span_id(span->session, span->seq, id) ||
         !span_id(span->session, span->parent_seq, parent))
         return false;
     printf("{\"traceId\":\"%s\",\"spanId\":\"%s\"", trace, id);
@@ -134,7 +134,7 @@ void span_real(struct span *span, const char *key, double number)
 {
     char text[REAL_BYTES];
     put_key(span, key, "doubleValue");
-    printf("%s}}", real_text(text, number));
+    printf("%s}}", table_real_text(text, number));
 }
 
 void span_word(struct span *span, const char *key, const char *word)

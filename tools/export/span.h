@@ -30,7 +30,7 @@ struct span {
 };
 
 /* Write an id in hex, as a C string. False: no memory. */
-bool trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
+bool span_trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
 bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
 /* Begin a span. Its name is "what", or "what which" if which (raw JSON) is not empty. */
@@ -53,6 +53,6 @@ void span_status(const struct span *span, bool failed, annal_slice message);
 void span_end(const struct span *span, bool failed, annal_slice message);
 
 /* Write a raw JSON string with U+FFFD for half a surrogate pair, which protocol buffers refuse. */
-void put_raw_string(annal_slice raw);
+void span_put_raw_string(annal_slice raw);
 
 #endif

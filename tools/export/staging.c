@@ -51,7 +51,7 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-void bundle_remove_stale(const annal_store *store)
+void staging_remove_stale(const annal_store *store)
 {
     const char *root = annal_store_path(store);
     DIR *directory = opendir(root);
@@ -116,7 +116,7 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
                            staging->stage.ptr);
     if (staging->stage_lock < 0)
         return annal__fail_errno(staging->err, "lock %s", staging->stage.ptr);
-    bundle_remove_stale(staging->store);
+    staging_remove_stale(staging->store);
     annal_status status = make_directory(staging, "events");
     if (status == ANNAL_OK)
         status = make_directory(staging, "artifacts");
@@ -282,7 +282,7 @@ static annal_status prove_all(struct staging *staging)
 {
     const struct bundle *bundle = &staging->bundle;
     const annal_store_options options = {.read_only = true, .no_keeper = true};
-    annal__proved *proved = annal__proved_new();
+    annal__proved *proved = annal__lineage_proved_new();
     annal_status status =
         annal_store_open(staging->stage.ptr, &options, &staging->staged, staging->err);
     if (status >= 0)
@@ -290,7 +290,7 @@ static annal_status prove_all(struct staging *staging)
     for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
         /* parents precede their forks */
         status = prove_session(staging, &bundle->sessions[i], proved);
-    annal__proved_free(proved);
+    annal__lineage_proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
         status = prove_artifact(staging, &bundle->artifacts[i]);
     return status < 0 ? status : ANNAL_OK;
@@ -346,7 +346,7 @@ static annal_status compare_session(struct staging *staging, const struct bundle
 
 static annal_status compare_all(struct staging *staging)
 {
-    annal_status status = annal__store_settle(staging->store, staging->err);
+    annal_status status = annal__unapplied_settle(staging->store, staging->err);
     staging->standings =
         annal__zalloc((staging->bundle.session_count + 1) * sizeof *staging->standings);
     if (status == ANNAL_OK && staging->standings == NULL)
@@ -369,11 +369,11 @@ static annal_status move_session(struct staging *staging, const struct bundle_se
         if (*standing == STANDS_SAME)
             return ANNAL_OK;
         status = *standing == STANDS_NOT
-                     ? annal__session_adopt(staging->store, staging->staged, id, staging->err)
-                     : session_extend(staging->store, staging->staged, id, staging->err);
+                     ? annal__journal_adopt(staging->store, staging->staged, id, staging->err)
+                     : extend_session(staging->store, staging->staged, id, staging->err);
         if (status != ANNAL_ERR_CONFLICT)
             return status;
-        annal_status compared = annal__store_settle(staging->store, staging->err);
+        annal_status compared = annal__unapplied_settle(staging->store, staging->err);
         if (compared == ANNAL_OK)
             compared = compare_session(staging, session, standing);
         if (compared < 0)
@@ -403,7 +403,7 @@ static annal_status move_in(struct staging *staging)
 /* Prove the import: read the sessions of the store again. */
 static annal_status prove_here(struct staging *staging)
 {
-    annal_status status = annal__store_settle(staging->store, staging->err);
+    annal_status status = annal__unapplied_settle(staging->store, staging->err);
     for (size_t i = 0; i < staging->bundle.session_count && status == ANNAL_OK; i++) {
         const struct bundle_session *session = &staging->bundle.sessions[i];
         bool same = false;

@@ -42,7 +42,7 @@ static annal_status take_model(struct summary *summary, const annal_event *event
 static void take_ends(struct summary *summary, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), turn = event_member(event, "turn_id");
-    switch (fact_of(event)) {
+    switch (event_fact_of(event)) {
     case FACT_CALL:
         summary->calls++;
         if (open_set_end(&summary->open, OPEN_RESULT, call).seq == 0)
@@ -93,7 +93,7 @@ static void take_time(struct summary *summary, int64_t ts_us)
 
 static annal_status take(struct summary *summary, const annal_event *event, annal_error *err)
 {
-    enum fact fact = fact_of(event);
+    enum fact fact = event_fact_of(event);
     annal_status status = take_fields(summary, event);
     if (status >= 0 && (fact == FACT_MESSAGE || fact == FACT_USAGE))
         status = take_model(summary, event);
@@ -101,7 +101,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
         return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     summary->events++;
     take_time(summary, event->ts_us);
-    struct tally used = spending_add(&summary->spending, event);
+    struct tally used = event_spending_add(&summary->spending, event);
     summary->takes_back = summary->takes_back || used.input_tokens < 0 || used.output_tokens < 0;
     take_ends(summary, event);
     take_back(summary, event);

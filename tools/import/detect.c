@@ -73,14 +73,14 @@ static annal_status ask_of(annal_import **spare, const struct importer *importer
     const struct container_options few = {.rows = lines_max};
     struct lines opened;
     int sure = 0;
-    annal_status status = container_open(importer, path, &few, &opened, err);
+    annal_status status = source_container_open(importer, path, &few, &opened, err);
     if (status < 0)
         return status;
     status = read_begin(opened.fd, begin, err);
     close(opened.fd);
     annal_import_source source = {.kind = importer->kind,
                                   .file = slash != NULL ? slash + 1 : path,
-                                  .container = container_name(opened.container)};
+                                  .container = source_container_name(opened.container)};
     if (status >= 0)
         status =
             annal__import_detect(spare, importer->sql, &source, lines,
@@ -112,7 +112,7 @@ annal_status detect_how_sure(annal_import **spare, const struct importer *import
 
 static bool reads_directory(const struct importer *importer, const char *path)
 {
-    return importer_is_of_runs(importer) ? run_is_here(path) : directory_is_log(importer, path);
+    return runs_is_importer(importer) ? run_is_here(path) : directory_is_log(importer, path);
 }
 
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
@@ -132,7 +132,7 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
         if (is_text)
             *out = (struct detected){
                 .importer = importer, .container = CONTAINER_TEXT, .sure = SURE_OF_RUNS};
-        else if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
+        else if (S_ISDIR(st.st_mode) && runs_is_importer(&importer))
             *out = (struct detected){
                 .importer = importer, .container = CONTAINER_DIRECTORY, .sure = SURE_OF_RUNS};
         else
@@ -295,7 +295,7 @@ annal_status detect_is_other(annal_import **spare, const struct importer *import
     struct stat st;
     struct buf begin = {0};
     *out_other = false;
-    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || importer_is_of_runs(importer) ||
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || runs_is_importer(importer) ||
         importer_wants_text(importer, path) || !importer_detects(importer) ||
         !importer_find("jsonl", &jsonl) || is_known_by_its_head(importer, path))
         return ANNAL_OK;

@@ -62,7 +62,7 @@ int64_t file_time_us(const char *path, const char **out_from)
     return (int64_t)file.st_mtim.tv_sec * 1000000 + file.st_mtim.tv_nsec / 1000;
 }
 
-annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len)
+annal_status file_time_say(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len)
 {
     annal_slice data = {bytes->ptr + *inout_at, *inout_len};
     if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "time").len > 0)
@@ -79,7 +79,8 @@ annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, siz
     return status;
 }
 
-annal_status say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len)
+annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at,
+                                  size_t *inout_len)
 {
     char host[HOST_NAME_MAX + 1] = "";
     annal_slice data = {bytes->ptr + *inout_at, *inout_len};

@@ -17,9 +17,11 @@ int64_t file_time_us(const char *path, const char **out_from);
  * Append to `bytes` a copy of the data with a member "time" that names the source of the timestamp.
  * Data that is not an object is not changed.
  */
-annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len);
+annal_status file_time_say(struct buf *bytes, const char *from, size_t *inout_at,
+                           size_t *inout_len);
 
 /* Add to an event's data the host and the file that it was imported from. */
-annal_status say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len);
+annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at,
+                                  size_t *inout_len);
 
 #endif

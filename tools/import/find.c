@@ -108,15 +108,15 @@ static bool is_one_log(const struct logs *logs, const char *directory)
 {
     if (logs->importer->kind == NULL)
         return detect_directory(directory);
-    return importer_is_of_runs(logs->importer) ? run_is_here(directory)
-                                               : directory_is_log(logs->importer, directory);
+    return runs_is_importer(logs->importer) ? run_is_here(directory)
+                                            : directory_is_log(logs->importer, directory);
 }
 
 static bool wants_file(const struct logs *logs, const char *path)
 {
     if (logs->importer->kind == NULL)
         return detect_wants_file(path);
-    return !importer_is_of_runs(logs->importer) && importer_wants_file(logs->importer, path);
+    return !runs_is_importer(logs->importer) && importer_wants_file(logs->importer, path);
 }
 
 static bool is_branch_of_run(const char *path)
@@ -181,7 +181,7 @@ static int find_file(struct logs *logs, const char *path, const struct stat *st,
 {
     if (!S_ISREG(st->st_mode))
         leave_out(logs, path, "neither a file nor a directory");
-    else if (depth == 0 && logs->importer->kind != NULL && importer_is_of_runs(logs->importer) &&
+    else if (depth == 0 && logs->importer->kind != NULL && runs_is_importer(logs->importer) &&
              !is_branch_of_run(path))
         leave_out(logs, path, "neither a run nor the .json of a branch");
     else if (access(path, R_OK) != 0)
@@ -251,7 +251,7 @@ int find_logs(struct logs *logs, const char *path)
     return exit_status == EXIT_DONE && logs->left_out > left_out ? EXIT_REFUSED : exit_status;
 }
 
-void logs_found_all(struct logs *logs)
+void find_logs_all(struct logs *logs)
 {
     annal__free(logs->found);
     places_done(&logs->places);
@@ -259,9 +259,9 @@ void logs_found_all(struct logs *logs)
     logs->found_count = 0;
 }
 
-void logs_done(struct logs *logs)
+void find_logs_done(struct logs *logs)
 {
-    logs_found_all(logs);
+    find_logs_all(logs);
     for (size_t i = 0; i < logs->count; i++)
         annal__free(logs->all[i].path);
     annal__free(logs->all);

@@ -51,8 +51,8 @@ struct logs {
 int find_logs(struct logs *logs, const char *path);
 
 /* Free the state that only finding needs, once all paths were read. */
-void logs_found_all(struct logs *logs);
+void find_logs_all(struct logs *logs);
 
-void logs_done(struct logs *logs);
+void find_logs_done(struct logs *logs);
 
 #endif

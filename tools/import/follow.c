@@ -181,7 +181,7 @@ static uint64_t stamp_of(const char *path)
 static void note_change(struct followed *log)
 {
     log->is_changed = true;
-    log->changed_us = annal__monotonic_us();
+    log->changed_us = annal__clock_monotonic_us();
 }
 
 /* ---- The logs ---- */
@@ -268,7 +268,7 @@ static annal_status search(struct follow *follow)
     struct logs found = {
         .store = options->store_path, .quiet = true, .looked = watch_directory, .arg = follow};
     annal_status status = ANNAL_OK;
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     follow->search = false;
     if (options->finds && !log_places_find(options->places, options->all_users))
         status = ANNAL_ERR_NOMEM;
@@ -288,13 +288,13 @@ static annal_status search(struct follow *follow)
         if (status >= 0 && stat(found.all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
             watch_below(follow, found.all[i].path, 0);
     }
-    logs_done(&found);
+    find_logs_done(&found);
     if (follow->watch.refused != 0 && !follow->said_no_watch) {
         follow->said_no_watch = true;
         say("import --follow: inotify: %s; logs are looked at every %d seconds",
             strerror(follow->watch.refused), (int)(POLL_US / 1000000));
     }
-    int64_t done_us = annal__monotonic_us();
+    int64_t done_us = annal__clock_monotonic_us();
     follow->search_us = done_us + 4 * (done_us - begun_us);
     return status;
 }
@@ -344,7 +344,7 @@ static void look_at_all(struct follow *follow)
             note_change(log);
     }
     follow->search = true;
-    follow->polled_us = annal__monotonic_us();
+    follow->polled_us = annal__clock_monotonic_us();
 }
 
 /* ---- Reading ---- */
@@ -418,7 +418,7 @@ static annal_status refuse(struct follow *follow, struct followed *log, bool of_
     }
     if (status == ANNAL_ERR_BUSY) {
         note_change(log);
-        log->due_us = annal__monotonic_us() + RETRY_US;
+        log->due_us = annal__clock_monotonic_us() + RETRY_US;
         return ANNAL_OK;
     }
     if (!log->was_refused)
@@ -471,9 +471,9 @@ static annal_status finish(struct follow *follow, struct followed *log, const st
 static annal_status finish_live(struct follow *follow, struct followed *log)
 {
     struct log_mark mark;
-    log_mark_take(log->path, &mark);
+    unchanged_mark_take(log->path, &mark);
     annal_status status = finish(follow, log, &mark);
-    log_mark_done(&mark);
+    unchanged_mark_done(&mark);
     return status;
 }
 
@@ -519,7 +519,7 @@ static annal_status leave_replaced(struct follow *follow, struct followed *log,
     annal_status status = leave_moved(follow, log);
     log->moved = log->now;
     log->now = (struct reading){0};
-    log->moved_us = annal__monotonic_us();
+    log->moved_us = annal__clock_monotonic_us();
     log->moved_due_us = 0;
     if (status >= 0 && change == IMPORT_REWRITTEN)
         status = take_and_close(follow, log, &log->moved, IMPORT_REST);
@@ -536,9 +536,9 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
     uint64_t lines = log->moved.totals.lines;
     annal_status status = take(follow, log, &log->moved, IMPORT_WHOLE);
     if (log->moved.totals.lines != lines)
-        log->moved_us = annal__monotonic_us();
-    log->moved_due_us = annal__monotonic_us() + MOVED_US;
-    if (status >= 0 && annal__monotonic_us() - log->moved_us >= LINGER_US)
+        log->moved_us = annal__clock_monotonic_us();
+    log->moved_due_us = annal__clock_monotonic_us() + MOVED_US;
+    if (status >= 0 && annal__clock_monotonic_us() - log->moved_us >= LINGER_US)
         status = leave_moved(follow, log);
     return status;
 }
@@ -598,7 +598,7 @@ static bool has_rested(const char *path)
 static annal_status open_log(struct follow *follow, struct followed *log, bool last)
 {
     annal_error err = {0};
-    bool only_whole = !last && annal__monotonic_us() - log->changed_us < QUIET_US;
+    bool only_whole = !last && annal__clock_monotonic_us() - log->changed_us < QUIET_US;
     annal_status status = make_room(follow);
     if (status < 0)
         return status;
@@ -633,10 +633,10 @@ static annal_status read_marked(struct follow *follow, struct followed *log, boo
 static annal_status read_anew(struct follow *follow, struct followed *log, bool last)
 {
     struct log_mark mark;
-    log_mark_take(log->path, &mark);
+    unchanged_mark_take(log->path, &mark);
     log->waits = false;
     annal_status status = read_marked(follow, log, last, &mark);
-    log_mark_done(&mark);
+    unchanged_mark_done(&mark);
     return status;
 }
 
@@ -645,7 +645,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
 {
     annal_status status = ANNAL_OK;
     enum import_change change = IMPORT_SAME;
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     log->is_changed = false;
     log->is_half = false;
     log->due_us = 0;
@@ -660,7 +660,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     }
     if (status >= 0 && change != IMPORT_SAME && log->stamp != 0)
         status = read_anew(follow, log, last);
-    int64_t now = annal__monotonic_us(), took_us = now - begun_us;
+    int64_t now = annal__clock_monotonic_us(), took_us = now - begun_us;
     log->rests = log->now.job != NULL;
     if (log->due_us == 0)
         log->due_us = now + (change == IMPORT_SAME || took_us < GAP_US ? GAP_US : took_us);
@@ -692,7 +692,7 @@ static annal_status read_due(struct follow *follow)
         follow->left -= follow->left > 0;
         if (log->moved.job != NULL)
             status = read_moved(follow, log);
-        if (status >= 0 && read_us(log) <= annal__monotonic_us())
+        if (status >= 0 && read_us(log) <= annal__clock_monotonic_us())
             status = log->is_changed || log->is_half ? read_log(follow, log, false)
                                                      : tell_rest(follow, log);
     }
@@ -721,10 +721,10 @@ static void wait_for_word(struct follow *follow)
     struct pollfd fds[] = {{.fd = follow->options->signals, .events = POLLIN},
                            {.fd = follow->watch.fd, .events = POLLIN},
                            {.fd = STDOUT_FILENO}};
-    int64_t wait_us = next_look(follow) - annal__monotonic_us();
+    int64_t wait_us = next_look(follow) - annal__clock_monotonic_us();
     (void)poll(fds, 3, wait_us <= 0 ? 0 : (int)((wait_us + 999) / 1000));
     watch_read(&follow->watch, hear, follow);
-    if (annal__monotonic_us() - follow->polled_us >= POLL_US)
+    if (annal__clock_monotonic_us() - follow->polled_us >= POLL_US)
         look_at_all(follow);
     if ((fds[2].revents & (POLLERR | POLLHUP)) != 0 || !out_wanted())
         follow->ended = true;
@@ -804,7 +804,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
                                             .deleted = options->deleted};
     watch_init(&follow.watch);
     annal_status status = search(&follow);
-    follow.polled_us = annal__monotonic_us();
+    follow.polled_us = annal__clock_monotonic_us();
     follow.left = follow.count;
     if (status >= 0)
         status = read_due(&follow);
@@ -815,7 +815,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     }
     while (status >= 0 && !wants_to_stop(&follow)) {
         wait_for_word(&follow);
-        if (follow.search && follow.search_us <= annal__monotonic_us())
+        if (follow.search && follow.search_us <= annal__clock_monotonic_us())
             status = search(&follow);
         if (status >= 0)
             status = read_due(&follow);

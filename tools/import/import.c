@@ -428,14 +428,14 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
         .only_whole = only_whole, .limits = job->options != NULL ? job->options->limits : NULL};
     struct lines lines;
     struct stat file;
-    annal_status status = container_open(importer, job->path, &options, &lines, err);
+    annal_status status = source_container_open(importer, job->path, &options, &lines, err);
     if (status != ANNAL_OK)
         return status;
     job->fd = lines.fd;
     job->is_log = lines.is_log;
     job->is_text = lines.container == CONTAINER_TEXT;
     job->judged = lines.judged;
-    job->report.container = container_name(lines.container);
+    job->report.container = source_container_name(lines.container);
     job->report.hollow = lines.unknown;
     job->report.damaged = lines.damaged;
     job->report.damage = lines.damage;

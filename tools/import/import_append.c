@@ -157,7 +157,8 @@ static annal_status give_times(struct import_job *job, annal_error *err)
         }
         struct waiting *event = &pending->events[i];
         if (event->time_from != NULL)
-            status = say_time(&pending->bytes, event->time_from, &event->data, &event->data_len);
+            status =
+                file_time_say(&pending->bytes, event->time_from, &event->data, &event->data_len);
         event->time_from = NULL; /* the line has a time */
     }
     return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
@@ -449,7 +450,8 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
     if (status >= 0)
         status = keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
     if (status >= 0 && annal__slice_is(event->draft.type, "session.created"))
-        status = say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
+        status =
+            file_time_say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
     if (status < 0)
         return annal__fail(err, status, "import: out of memory");
     pending->count++;

@@ -31,7 +31,7 @@ struct run {
     size_t count;
 };
 
-bool importer_is_of_runs(const struct importer *importer)
+bool runs_is_importer(const struct importer *importer)
 {
     return strcmp(importer->kind, "lionagi") == 0;
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Return whether this importer reads runs: the importer lionagi does. */
-bool importer_is_of_runs(const struct importer *importer);
+bool runs_is_importer(const struct importer *importer);
 
 /* Return whether path is the directory of a run: it contains run.json. */
 bool run_is_here(const char *path);

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *container_name(enum container container)
+const char *source_container_name(enum container container)
 {
     static const char *const names[] = {"lines", "document", "directory", "sqlite", "text"};
     return names[container];
@@ -100,7 +100,7 @@ static annal_status open_database(const struct importer *importer, const char *p
     status = annal__import_rows(importer->sql, path, limits, put_row, &rows, &why);
     if (status == ANNAL_END) /* as many as requested */
         status = ANNAL_OK;
-    limits_hint(&why);
+    fields_limits_hint(&why);
     status = keep_damage(out, status, rows.given > 0, &why, err);
     return end_lines(rows.lines, status, &out->fd, err);
 }
@@ -112,7 +112,7 @@ static annal_status open_directory(const struct importer *importer, const char *
     annal_status status = begin_lines(&lines, err);
     if (status < 0)
         return status;
-    status = importer_is_of_runs(importer)
+    status = runs_is_importer(importer)
                  ? run_write_lines(path, only_whole, lines, err)
                  : directory_write_lines(importer, path, only_whole, lines, err);
     return end_lines(lines, status, out_fd, err);
@@ -144,12 +144,12 @@ static annal_status put_text(struct buf *line, const char *path, uint64_t part, 
     }
     if (status >= 0)
         status = annal__buf_printf(line, ",\"part\":%" PRIu64 ",\"%s\":", part,
-                                   annal__is_utf8(text) ? "text" : "base64");
-    if (status >= 0 && annal__is_utf8(text))
+                                   annal__json_is_utf8(text) ? "text" : "base64");
+    if (status >= 0 && annal__json_is_utf8(text))
         status = annal__json_quote(line, text);
     else if (status >= 0)
         status = annal__buf_append(line, "\"", 1);
-    if (status >= 0 && !annal__is_utf8(text)) {
+    if (status >= 0 && !annal__json_is_utf8(text)) {
         status = annal__base64_put(line, text);
         if (status >= 0)
             status = annal__buf_append(line, "\"", 1);
@@ -300,9 +300,9 @@ static annal_status open_path(const char *path, int *out_fd, struct stat *out_st
     return status;
 }
 
-annal_status container_open(const struct importer *importer, const char *path,
-                            const struct container_options *options, struct lines *out,
-                            annal_error *err)
+annal_status source_container_open(const struct importer *importer, const char *path,
+                                   const struct container_options *options, struct lines *out,
+                                   annal_error *err)
 {
     static const char sqlite_magic[] = "SQLite format 3";
     static const struct container_options defaults = {0};
@@ -313,7 +313,7 @@ annal_status container_open(const struct importer *importer, const char *path,
     annal_status status = open_path(path, &fd, &st, err);
     if (status < 0)
         return status;
-    if (S_ISDIR(st.st_mode) || (importer_is_of_runs(importer) && options->rows == 0)) {
+    if (S_ISDIR(st.st_mode) || (runs_is_importer(importer) && options->rows == 0)) {
         out->container = CONTAINER_DIRECTORY;
         status = open_directory(importer, path, options->only_whole, &out->fd, err);
     } else if (importer_wants_text(importer, path)) {

@@ -23,7 +23,7 @@ enum container {
 };
 
 /* The names "lines", "document", "directory", "sqlite", "text", which importers find in source. */
-const char *container_name(enum container container);
+const char *source_container_name(enum container container);
 
 /* A log as lines. */
 struct lines {
@@ -54,8 +54,8 @@ struct container_options {
  * ANNAL_ERR_BUSY     another program keeps a database locked
  * ANNAL_ERR_CORRUPT  nothing of it is readable
  */
-annal_status container_open(const struct importer *importer, const char *path,
-                            const struct container_options *options, struct lines *out,
-                            annal_error *err);
+annal_status source_container_open(const struct importer *importer, const char *path,
+                                   const struct container_options *options, struct lines *out,
+                                   annal_error *err);
 
 #endif

@@ -76,7 +76,7 @@ static int64_t nanoseconds(struct timespec time)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-void log_mark_take(const char *path, struct log_mark *out_mark)
+void unchanged_mark_take(const char *path, struct log_mark *out_mark)
 {
     struct stat file;
     *out_mark = (struct log_mark){0};
@@ -96,7 +96,7 @@ void log_mark_take(const char *path, struct log_mark *out_mark)
     free(absolute);
 }
 
-void log_mark_done(struct log_mark *mark)
+void unchanged_mark_done(struct log_mark *mark)
 {
     free(mark->path);
     mark->path = NULL;
@@ -285,7 +285,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
     report.imported = number_of(noted->line, "imported");
     report.blank = number_of(noted->line, "blank");
     report.duplicate = number_of(noted->line, "duplicate");
-    report.container = container_name((enum container)container);
+    report.container = source_container_name((enum container)container);
     report.unchanged = true;
     *inout_importer = importer;
     *out_report = report;
@@ -297,7 +297,8 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
 static int container_number(const char *name)
 {
     int number = CONTAINER_LINES;
-    while (number <= CONTAINER_TEXT && strcmp(container_name((enum container)number), name) != 0)
+    while (number <= CONTAINER_TEXT &&
+           strcmp(source_container_name((enum container)number), name) != 0)
         number++;
     return number;
 }
@@ -352,7 +353,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
         container_number(report->container) > CONTAINER_TEXT)
         return;
     int64_t wall_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    log_mark_take(mark->path, &now);
+    unchanged_mark_take(mark->path, &now);
     if (now.path != NULL && same_mark(mark, &now) && wall_us - now.ctime_ns / 1000 > RECENT_US &&
         put_line(&line, unchanged, mark, options, importer, report) >= 0) {
         struct noted *old = find_line(unchanged, mark);
@@ -364,7 +365,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
             old->replaced = true;
     }
     annal__buf_done(&line);
-    log_mark_done(&now);
+    unchanged_mark_done(&now);
 }
 
 static bool write_all(int fd, annal_slice bytes)
@@ -384,16 +385,16 @@ static void write_lines(struct unchanged *unchanged)
 {
     struct aside aside = {0};
     int fd = -1;
-    bool written = aside_begin(&aside, unchanged->path.ptr, &fd) == 0;
+    bool written = target_aside_begin(&aside, unchanged->path.ptr, &fd) == 0;
     for (size_t i = 0; written && i < unchanged->count; i++)
         if (!unchanged->noted[i].replaced)
             written = write_all(fd, unchanged->noted[i].line) && write_all(fd, ANNAL_SLICE("\n"));
     written = written && write_all(fd, annal__buf_slice(&unchanged->fresh));
     if (fd >= 0)
         close(fd);
-    if (written && aside_finish(&aside) == 0)
+    if (written && target_aside_finish(&aside) == 0)
         (void)chmod(unchanged->path.ptr, 0600);
-    aside_done(&aside);
+    target_aside_done(&aside);
 }
 
 void unchanged_close(struct unchanged *unchanged)

@@ -34,8 +34,8 @@ struct log_mark {
     uint64_t size, inode, hash;
     int64_t mtime_ns, ctime_ns;
 };
-void log_mark_take(const char *path, struct log_mark *out_mark);
-void log_mark_done(struct log_mark *mark);
+void unchanged_mark_take(const char *path, struct log_mark *out_mark);
+void unchanged_mark_done(struct log_mark *mark);
 
 /*
  * Return whether the log is unchanged since its last import. If so, *out_report is set to the

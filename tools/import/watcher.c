@@ -32,7 +32,7 @@ static annal_status refuse(const char *store, annal_error *err)
     return annal__fail(
         err, ANNAL_ERR_BUSY,
         "watch: %s watches the logs of agents for the store '%s' since %s; a store has one watch",
-        annal__holder_name(watcher.pid, name), store, since);
+        annal__lock_holder_name(watcher.pid, name), store, since);
 }
 
 annal_status watcher_begin(const char *store, int *out_fd, annal_error *err)
@@ -60,7 +60,7 @@ bool watcher_find(const char *store, struct watcher *out)
         return false;
     bool there = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK && fstat(fd, &st) == 0;
     if (there)
-        *out = (struct watcher){annal__holder_of(&st, false),
+        *out = (struct watcher){annal__lock_holder_of(&st, false),
                                 st.st_mtim.tv_sec * INT64_C(1000000) + st.st_mtim.tv_nsec / 1000};
     close(fd);
     return there;

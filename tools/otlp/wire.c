@@ -239,7 +239,7 @@ static annal_status put_double(struct buf *out, uint64_t bits)
     char text[REAL_BYTES];
     double real;
     memcpy(&real, &bits, sizeof real);
-    return annal__buf_append_slice(out, annal_slice_of(real_text(text, real)));
+    return annal__buf_append_slice(out, annal_slice_of(table_real_text(text, real)));
 }
 
 static annal_status put_hex(struct buf *out, annal_slice bytes)

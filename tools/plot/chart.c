@@ -16,7 +16,7 @@ enum { PERIODS_MAX = 200000 };
 
 static const char *const names[] = {"", "hour", "day", "week", "month"};
 
-const char *by_name(enum by by)
+const char *chart_by_name(enum by by)
 {
     return names[by];
 }
@@ -28,9 +28,9 @@ static enum period period_of(enum by by)
     return by == BY_NONE ? PERIOD_HOUR : (enum period)(PERIOD_HOUR + (by - BY_HOUR));
 }
 
-int64_t by_begin(enum by by, int64_t time_us)
+int64_t chart_by_begin(enum by by, int64_t time_us)
 {
-    return annal__period_begin(period_of(by), time_us);
+    return annal__calendar_period_begin(period_of(by), time_us);
 }
 
 static int64_t bucket_us(enum by by)
@@ -50,7 +50,7 @@ enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets)
 
 /* ---- Points and buckets ---- */
 
-bool points_add(struct points *points, const struct point *point)
+bool chart_points_add(struct points *points, const struct point *point)
 {
     struct point *last = annal__array_add(&points->at, &points->count, sizeof *last);
     if (last != NULL)
@@ -58,7 +58,7 @@ bool points_add(struct points *points, const struct point *point)
     return last != NULL;
 }
 
-void points_done(struct points *points)
+void chart_points_done(struct points *points)
 {
     annal__free(points->at);
     *points = (struct points){0};
@@ -101,7 +101,7 @@ static int64_t walk_periods(struct chart *chart)
     for (int64_t at_us = chart->from_us; at_us < chart->to_us; count++) {
         if (chart->buckets != NULL && count % chart->merged == 0)
             chart->buckets[count / chart->merged].time_us = at_us;
-        at_us = annal__period_end(period_of(chart->by), at_us);
+        at_us = annal__calendar_period_end(period_of(chart->by), at_us);
     }
     return count;
 }
@@ -113,8 +113,8 @@ bool chart_fill(struct chart *chart, size_t buckets_max)
            (chart->to_us - chart->from_us) / bucket_us(chart->by) > PERIODS_MAX)
         chart->by++;
     int64_t last_us = chart->to_us;
-    chart->from_us = by_begin(chart->by, chart->from_us);
-    chart->to_us = annal__period_end(period_of(chart->by), last_us);
+    chart->from_us = chart_by_begin(chart->by, chart->from_us);
+    chart->to_us = annal__calendar_period_end(period_of(chart->by), last_us);
     int64_t count = walk_periods(chart);
     chart->merged = (count + most - 1) / most;
     chart->count = (size_t)((count + chart->merged - 1) / chart->merged);
@@ -154,18 +154,18 @@ int64_t chart_scale(int64_t most)
 void chart_title(const struct chart *chart, struct drawing *out)
 {
     char text[TEXT_BYTES], zone[ZONE_NAME_BYTES];
-    drawing_put(out, "%s per ", chart->what);
+    text_drawing_put(out, "%s per ", chart->what);
     if (chart->merged > 1)
-        drawing_put(out, "%d %ss", (int)chart->merged, by_name(chart->by));
+        text_drawing_put(out, "%d %ss", (int)chart->merged, chart_by_name(chart->by));
     else
-        drawing_put(out, "%s", by_name(chart->by));
-    drawing_put(out, ", %s", text_day(text, chart->from_us));
+        text_drawing_put(out, "%s", chart_by_name(chart->by));
+    text_drawing_put(out, ", %s", text_day(text, chart->from_us));
     int64_t last_us = chart->to_us - 1;
     if (last_us - chart->from_us >= US_PER_DAY)
-        drawing_put(out, " to %s", text_day(text, last_us));
-    drawing_put(out, " %s", zone_name(zone));
+        text_drawing_put(out, " to %s", text_day(text, last_us));
+    text_drawing_put(out, " %s", zone_name(zone));
     if (chart->series_count == 1)
-        drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
+        text_drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
 }
 
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])
@@ -196,7 +196,7 @@ const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_
         snprintf(text, TEXT_BYTES, "%s%.10s", chart->by == BY_WEEK ? "week of " : "", time);
     if (chart->merged > 1)
         snprintf(text + strlen(text), TEXT_BYTES - strlen(text), " and %d %ss more",
-                 (int)chart->merged - 1, by_name(chart->by));
+                 (int)chart->merged - 1, chart_by_name(chart->by));
     return text;
 }
 

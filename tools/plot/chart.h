@@ -16,10 +16,10 @@
 enum by { BY_NONE, BY_HOUR, BY_DAY, BY_WEEK, BY_MONTH };
 
 /* Return the name, "hour"; empty for BY_NONE. */
-const char *by_name(enum by by);
+const char *chart_by_name(enum by by);
 
 /* Find the bucket of a time. */
-int64_t by_begin(enum by by, int64_t time_us);
+int64_t chart_by_begin(enum by by, int64_t time_us);
 
 /* Counts at some times. */
 enum { POINT_VALUES = 5 };
@@ -33,8 +33,8 @@ struct points {
     size_t count;
 };
 
-bool points_add(struct points *points, const struct point *point); /* false: no memory */
-void points_done(struct points *points);
+bool chart_points_add(struct points *points, const struct point *point); /* false: no memory */
+void chart_points_done(struct points *points);
 
 struct series {
     const char *name;      /* "input"; NULL for a single series */

@@ -42,18 +42,19 @@ static void put_bar(const struct chart *chart, const struct series *series, size
     int64_t part = series->part < 0 ? 0 : bucket->values[series->part];
     double height = svg_height(value, scale, HEIGHT);
     double part_height = part > value ? height : svg_height(part, scale, HEIGHT);
-    drawing_put(&tooltip, "%s: %s", chart_name(chart, at, text),
-                text_exact((char[TEXT_BYTES]){0}, value, chart->unit));
-    drawing_put(&tooltip, " %s", series->name != NULL ? series->name : chart->what);
+    text_drawing_put(&tooltip, "%s: %s", chart_name(chart, at, text),
+                     text_exact((char[TEXT_BYTES]){0}, value, chart->unit));
+    text_drawing_put(&tooltip, " %s", series->name != NULL ? series->name : chart->what);
     if (part > 0)
-        drawing_put(&tooltip, ", %s %s", text_exact(text, part, chart->unit), series->part_name);
+        text_drawing_put(&tooltip, ", %s %s", text_exact(text, part, chart->unit),
+                         series->part_name);
     if (height > part_height)
         svg_rect(out, x, y + HEIGHT - height, width, height - part_height, "bar",
-                 drawing_slice(&tooltip));
+                 text_drawing_slice(&tooltip));
     if (part_height > 0)
         svg_rect(out, x, y + HEIGHT - part_height, width, part_height, "part",
-                 drawing_slice(&tooltip));
-    drawing_done(&tooltip);
+                 text_drawing_slice(&tooltip));
+    text_drawing_done(&tooltip);
 }
 
 static void put_labels(const struct chart *chart, int y, struct drawing *out)
@@ -100,8 +101,8 @@ int chart_svg(const struct chart *chart, int y, struct drawing *out)
 {
     struct drawing title = {0};
     chart_title(chart, &title);
-    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", drawing_slice(&title));
-    drawing_done(&title);
+    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", text_drawing_slice(&title));
+    text_drawing_done(&title);
     y += TITLE_HEIGHT;
     for (int i = 0; i < chart->series_count; i++) {
         const struct series *series = &chart->series[i];

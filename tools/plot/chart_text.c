@@ -59,7 +59,7 @@ static void put_scale(const struct chart *chart, int64_t scale, int row, struct 
         text_short(text, scale, chart->unit);
     else if (row == ROWS / 2 - 1 && scale % 2 == 0)
         text_short(text, scale / 2, chart->unit);
-    drawing_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
+    text_drawing_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
 }
 
 /* End the row with its last block, not with spaces. */
@@ -75,11 +75,11 @@ static void put_row(const struct chart *chart, const struct series *series, int6
             continue;
         }
         int width = cell > 2 ? cell - 1 : cell;
-        drawing_repeat(out, " ", gap);
-        drawing_repeat(out, block, width);
+        text_drawing_repeat(out, " ", gap);
+        text_drawing_repeat(out, block, width);
         gap = cell - width;
     }
-    drawing_put(out, "\n");
+    text_drawing_put(out, "\n");
 }
 
 static void put_labels(const struct chart *chart, int cell, struct drawing *out)
@@ -91,47 +91,47 @@ static void put_labels(const struct chart *chart, int cell, struct drawing *out)
     size_t step = chart_label_step(chart, least, &first);
     int room = (int)chart->count * cell;
     first = first < chart->count ? first : 0;
-    drawing_put(out, "%*s", SCALE_COLUMNS + 2, "");
+    text_drawing_put(out, "%*s", SCALE_COLUMNS + 2, "");
     for (size_t i = first; i < chart->count; i += step) {
         int column = (int)i * cell;
         if (i > first && column + width > (room > width ? room : width))
             break;
-        drawing_put(out, "%*s%s", column - (int)at, "", chart_label(chart, i, text));
+        text_drawing_put(out, "%*s%s", column - (int)at, "", chart_label(chart, i, text));
         at = (size_t)column + strlen(text);
     }
-    drawing_put(out, "\n");
+    text_drawing_put(out, "\n");
 }
 
 /* Write "input 64,804,170, ▒ 63,249,080 from cache". */
 static void put_name(const struct chart *chart, const struct series *series, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    drawing_put(out, "%*s %s %s", SCALE_COLUMNS, "", series->name,
-                text_exact(text, series->sum, chart->unit));
+    text_drawing_put(out, "%*s %s %s", SCALE_COLUMNS, "", series->name,
+                     text_exact(text, series->sum, chart->unit));
     if (series->part_sum > 0)
-        drawing_put(out, ", ▒ %s %s", text_exact(text, series->part_sum, chart->unit),
-                    series->part_name);
-    drawing_put(out, "\n");
+        text_drawing_put(out, ", ▒ %s %s", text_exact(text, series->part_sum, chart->unit),
+                         series->part_name);
+    text_drawing_put(out, "\n");
 }
 
 void chart_text(const struct chart *chart, int columns, struct drawing *out)
 {
     int cell = cell_columns(chart, columns);
     chart_title(chart, out);
-    drawing_put(out, "\n");
+    text_drawing_put(out, "\n");
     for (int i = 0; i < chart->series_count; i++) {
         const struct series *series = &chart->series[i];
         int64_t scale = chart_scale(series->most);
         if (series->most <= 0)
             continue;
-        drawing_put(out, "\n");
+        text_drawing_put(out, "\n");
         if (series->name != NULL)
             put_name(chart, series, out);
         for (int row = ROWS - 1; row >= 0; row--)
             put_row(chart, series, scale, row, cell, out);
-        drawing_put(out, "%*s └", SCALE_COLUMNS, "");
-        drawing_repeat(out, "─", (int)chart->count * cell);
-        drawing_put(out, "\n");
+        text_drawing_put(out, "%*s └", SCALE_COLUMNS, "");
+        text_drawing_repeat(out, "─", (int)chart->count * cell);
+        text_drawing_put(out, "\n");
         put_labels(chart, cell, out);
     }
 }

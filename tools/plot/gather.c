@@ -23,7 +23,7 @@ static bool is_untimed(const struct gathered *gathered, int64_t time_us)
 
 static int add(struct points *points, const struct point *point)
 {
-    return points_add(points, point) ? 0 : ANNAL_ERR_NOMEM;
+    return chart_points_add(points, point) ? 0 : ANNAL_ERR_NOMEM;
 }
 
 static int add_events(void *arg, const annal_row *row)
@@ -108,8 +108,8 @@ annal_status gather_charts(annal__view *view, const struct time_range *range, st
     return (annal_status)status;
 }
 
-void gathered_done(struct gathered *gathered)
+void gather_done(struct gathered *gathered)
 {
-    points_done(&gathered->events);
-    points_done(&gathered->usage);
+    chart_points_done(&gathered->events);
+    chart_points_done(&gathered->usage);
 }

@@ -34,6 +34,6 @@ struct gathered {
 
 annal_status gather_charts(annal__view *view, const struct time_range *range, struct gathered *out,
                            annal_error *err);
-void gathered_done(struct gathered *gathered);
+void gather_done(struct gathered *gathered);
 
 #endif

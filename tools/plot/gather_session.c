@@ -221,7 +221,7 @@ annal_status gather_session(annal_store *store, annal__view *view, struct sessio
     return explain(status, err);
 }
 
-void session_done(struct session *session)
+void gather_session_done(struct session *session)
 {
     for (size_t i = 0; i < session->tool_count; i++)
         annal__free(session->tools[i].name);
@@ -372,9 +372,9 @@ static int add_moment(void *arg, const annal_row *row)
 static int add_payload(struct asking *asking, struct spending *spending, const annal_event *event)
 {
     struct happening what = {.from_us = event->ts_us, .to_us = event->ts_us};
-    const struct tally used = spending_add(spending, event);
-    annal_slice role = message_role(event);
-    enum fact fact = fact_of(event);
+    const struct tally used = event_spending_add(spending, event);
+    annal_slice role = event_message_role(event);
+    enum fact fact = event_fact_of(event);
     int status = 0;
     if (event->ts_us < UNTIMED_BEFORE_US)
         return 0;

@@ -77,6 +77,6 @@ annal_status gather_session(annal_store *store, annal__view *view, struct sessio
 annal_status gather_happenings(annal_index *index, annal__view *view, struct session *session,
                                happening_fn fn, void *arg, annal_error *err);
 
-void session_done(struct session *session);
+void gather_session_done(struct session *session);
 
 #endif

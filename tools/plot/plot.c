@@ -19,11 +19,11 @@ enum { COLUMNS_DEFAULT = 80, COLUMNS_MAX = 400 };
 static int read_options(struct plot *plot)
 {
     const struct args *args = plot->args;
-    int by = args_choice(args, "by");
+    int by = fields_choice(args, "by");
     plot->by = by < 0 ? BY_NONE : (enum by)(BY_HOUR + by);
     if (by >= 0 && args->operand_count > 0)
         return fail_usage("--by needs a picture of the store: a session has one axis of time");
-    args_range(args, &plot->range);
+    fields_range(args, &plot->range);
     plot->svg = args_get(args, "svg");
     if (plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
         return fail_usage(
@@ -38,25 +38,25 @@ static int read_options(struct plot *plot)
 void plot_say_empty(const struct plot *plot, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    drawing_put(out, "No events");
+    text_drawing_put(out, "No events");
     if (plot->range.has_since)
-        drawing_put(out, " since %s", text_time(text, plot->range.since_us));
+        text_drawing_put(out, " since %s", text_time(text, plot->range.since_us));
     if (plot->range.has_until)
-        drawing_put(out, "%s before %s", plot->range.has_since ? " and" : "",
-                    text_time(text, plot->range.until_us));
-    drawing_put(out, ".\n");
+        text_drawing_put(out, "%s before %s", plot->range.has_since ? " and" : "",
+                         text_time(text, plot->range.until_us));
+    text_drawing_put(out, ".\n");
 }
 
 /* Append the elements between head and end, and the sentences as lines of text. */
 static void make_svg(const char *title, const struct picture *picture, struct drawing *out)
 {
     enum { LINE_HEIGHT = 20 };
-    annal_slice rest = drawing_slice(&picture->notes), line;
+    annal_slice rest = text_drawing_slice(&picture->notes), line;
     int height = picture->height + 16;
     for (size_t i = 0; i < rest.len; i++)
         height += rest.ptr[i] == '\n' ? LINE_HEIGHT : 0;
     svg_begin(out, PICTURE_WIDTH, height, annal_slice_of(title));
-    out->lacks = annal__buf_append_slice(&out->text, drawing_slice(&picture->drawn)) < 0 ||
+    out->lacks = annal__buf_append_slice(&out->text, text_drawing_slice(&picture->drawn)) < 0 ||
                  picture->drawn.lacks || out->lacks;
     for (int y = picture->height + LINE_HEIGHT; rest.len > 0; y += LINE_HEIGHT) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
@@ -70,10 +70,10 @@ static void make_svg(const char *title, const struct picture *picture, struct dr
 
 static void make_text(const struct picture *picture, struct drawing *out)
 {
-    annal_slice drawn = drawing_slice(&picture->drawn);
-    annal_slice notes = drawing_slice(&picture->notes);
+    annal_slice drawn = text_drawing_slice(&picture->drawn);
+    annal_slice notes = text_drawing_slice(&picture->notes);
     out->lacks = annal__buf_append_slice(&out->text, drawn) < 0 || picture->drawn.lacks;
-    drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
+    text_drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
     out->lacks = annal__buf_append_slice(&out->text, notes) < 0 || out->lacks;
 }
 
@@ -92,12 +92,12 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
     if (exit_status == EXIT_DONE)
         exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
-        out_slice(drawing_slice(&drawing));
+        out_slice(text_drawing_slice(&drawing));
         exit_status = target_end(&target, true);
     }
-    drawing_done(&drawing);
-    drawing_done(&picture->drawn);
-    drawing_done(&picture->notes);
+    text_drawing_done(&drawing);
+    text_drawing_done(&picture->drawn);
+    text_drawing_done(&picture->notes);
     return exit_status;
 }
 
@@ -143,7 +143,7 @@ int plot_run(const struct args *args)
     if (exit_status == 0)
         exit_status = name_session(&plot);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(plot.store, &plot.list, &plot.index);
+        exit_status = catch_up_open(plot.store, &plot.list, &plot.index);
     if (exit_status == 0)
         exit_status = plot_all(&plot);
     sessions_done(&plot.list);

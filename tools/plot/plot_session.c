@@ -10,9 +10,9 @@ static void say_what_is_missing(const struct session *session, struct drawing *o
 {
     char text[TEXT_BYTES];
     if (session->events > 0 && session->untimed > 0)
-        drawing_put(out, "Not in the picture: %s event%s without a time.\n",
-                    text_exact(text, (int64_t)session->untimed, UNIT_COUNT),
-                    session->untimed == 1 ? "" : "s");
+        text_drawing_put(out, "Not in the picture: %s event%s without a time.\n",
+                         text_exact(text, (int64_t)session->untimed, UNIT_COUNT),
+                         session->untimed == 1 ? "" : "s");
     if (session->damaged > 0)
         say("session '%.*s': %s events are damaged and not in the picture (see 'annal verify')",
             ANNAL_FMT(session->id), text_exact(text, (int64_t)session->damaged, UNIT_COUNT));
@@ -22,7 +22,7 @@ static void say_session_empty(const struct plot *plot, const struct session *ses
                               struct drawing *out)
 {
     if (session->untimed > 0)
-        drawing_put(out, "The log of this session has no times.\n");
+        text_drawing_put(out, "The log of this session has no times.\n");
     else
         plot_say_empty(plot, out);
 }
@@ -130,6 +130,6 @@ int plot_session(struct plot *plot)
         exit_status = draw_timeline(plot, &session);
     if (exit_status == EXIT_DONE && plot->args->json)
         exit_status = print_session(plot, &session);
-    session_done(&session);
+    gather_session_done(&session);
     return exit_status;
 }

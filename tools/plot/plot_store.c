@@ -90,7 +90,7 @@ static void say_untimed(const struct gathered *gathered, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (gathered->untimed > 0)
-        drawing_put(
+        text_drawing_put(
             out, "Not in the pictures: %s event%s whose time is unknown or in the future.\n",
             text_exact(text, gathered->untimed, UNIT_COUNT), gathered->untimed == 1 ? "" : "s");
 }
@@ -98,11 +98,12 @@ static void say_untimed(const struct gathered *gathered, struct drawing *out)
 static void say_costed(const struct gathered *gathered, struct drawing *out)
 {
     if (gathered->costed_tokens > 0 && gathered->costed_tokens < gathered->tokens)
-        drawing_put(out, "The cost covers %d %% of the tokens: the others have no price.\n",
-                    (int)(100.0 * (double)gathered->costed_tokens / (double)gathered->tokens));
+        text_drawing_put(out, "The cost covers %d %% of the tokens: the others have no price.\n",
+                         (int)(100.0 * (double)gathered->costed_tokens / (double)gathered->tokens));
     if (gathered->computed_microusd > 0)
-        drawing_put(out, "$%.2f of the cost is computed from list prices: the logs contain none.\n",
-                    (double)gathered->computed_microusd / 1e6);
+        text_drawing_put(out,
+                         "$%.2f of the cost is computed from list prices: the logs contain none.\n",
+                         (double)gathered->computed_microusd / 1e6);
 }
 
 /* ---- As a picture ---- */
@@ -116,7 +117,7 @@ static int put_charts(const struct plot *plot, const struct gathered *gathered,
         if (plot->svg != NULL) {
             picture.height = chart_svg(chart, picture.height, &picture.drawn) + 12;
         } else {
-            drawing_put(&picture.drawn, "%s", i > 0 ? "\n" : "");
+            text_drawing_put(&picture.drawn, "%s", i > 0 ? "\n" : "");
             chart_text(chart, plot->columns, &picture.drawn);
         }
     }
@@ -145,7 +146,8 @@ static void print_bucket(const struct point *bucket, bool usage, enum by by)
 {
     static const char *const names[] = {"input_tokens", "output_tokens", "cached_input_tokens",
                                         "cache_write_tokens", "cost_microusd"};
-    printf("{\"plot\":\"%s\",\"by\":\"%s\",\"begin\":\"", usage ? "usage" : "events", by_name(by));
+    printf("{\"plot\":\"%s\",\"by\":\"%s\",\"begin\":\"", usage ? "usage" : "events",
+           chart_by_name(by));
     out_time(bucket->time_us);
     fputc('"', stdout);
     if (!usage)
@@ -164,7 +166,7 @@ static void print_buckets(const struct points *points, bool usage, enum by by)
     struct point bucket = {0};
     by = by != BY_NONE ? by : usage ? BY_DAY : BY_HOUR;
     for (size_t i = 0; i < points->count; i++) {
-        int64_t begin_us = by_begin(by, points->at[i].time_us);
+        int64_t begin_us = chart_by_begin(by, points->at[i].time_us);
         if (i > 0 && begin_us != bucket.time_us) {
             print_bucket(&bucket, usage, by);
             bucket = (struct point){0};
@@ -195,6 +197,6 @@ int plot_store(struct plot *plot)
         exit_status = draw_charts(plot, &gathered);
     if (exit_status == EXIT_DONE && plot->args->json)
         exit_status = print_points(plot, &gathered);
-    gathered_done(&gathered);
+    gather_done(&gathered);
     return exit_status;
 }

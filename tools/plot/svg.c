@@ -29,7 +29,7 @@ static size_t character(const unsigned char *text, size_t len)
 {
     if (text[0] < 0x80)
         return text[0] >= 0x20 && text[0] != 0x7f ? 1 : 0;
-    size_t bytes = annal__utf8_length(text, text + len);
+    size_t bytes = annal__json_utf8_length(text, text + len);
     bool c1 = bytes == 2 && text[0] == 0xc2 && text[1] < 0xa0;
     bool none =
         bytes == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe; /* U+FFFE, U+FFFF */
@@ -61,11 +61,11 @@ static void escape(struct drawing *out, annal_slice text)
         size_t len = character((const unsigned char *)text.ptr + i, text.len - i);
         const char *as = len == 1 ? entity(text.ptr[i]) : NULL;
         if (len == 0)
-            drawing_put(out, "?");
+            text_drawing_put(out, "?");
         else if (as != NULL)
-            drawing_put(out, "%s", as);
+            text_drawing_put(out, "%s", as);
         else
-            drawing_put(out, "%.*s", (int)len, text.ptr + i);
+            text_drawing_put(out, "%.*s", (int)len, text.ptr + i);
         i += len == 0 ? 1 : len;
         while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
             i++; /* rest of the character */
@@ -74,50 +74,50 @@ static void escape(struct drawing *out, annal_slice text)
 
 void svg_begin(struct drawing *out, int width, int height, annal_slice title)
 {
-    drawing_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    drawing_put(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-                width, height, width, height);
+    text_drawing_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    text_drawing_put(out,
+                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                     "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+                     width, height, width, height);
     escape(out, title);
-    drawing_put(out, "</title>\n");
-    drawing_repeat(out, style, 1);
-    drawing_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+    text_drawing_put(out, "</title>\n");
+    text_drawing_repeat(out, style, 1);
+    text_drawing_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
 void svg_end(struct drawing *out)
 {
-    drawing_put(out, "</svg>\n");
+    text_drawing_put(out, "</svg>\n");
 }
 
 void svg_text(struct drawing *out, double x, double y, enum align align, const char *class,
               annal_slice text)
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    drawing_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
+    text_drawing_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
     if (class[0] != '\0')
-        drawing_put(out, " class=\"%s\"", class);
-    drawing_put(out, ">");
+        text_drawing_put(out, " class=\"%s\"", class);
+    text_drawing_put(out, ">");
     escape(out, text);
-    drawing_put(out, "</text>\n");
+    text_drawing_put(out, "</text>\n");
 }
 
 static void end_shape(struct drawing *out, const char *tag, annal_slice tooltip)
 {
     if (tooltip.len == 0) {
-        drawing_put(out, "/>\n");
+        text_drawing_put(out, "/>\n");
         return;
     }
-    drawing_put(out, "><title>");
+    text_drawing_put(out, "><title>");
     escape(out, tooltip);
-    drawing_put(out, "</title></%s>\n", tag);
+    text_drawing_put(out, "</title></%s>\n", tag);
 }
 
 void svg_rect(struct drawing *out, double x, double y, double width, double height,
               const char *class, annal_slice tooltip)
 {
-    drawing_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"", x,
-                y, width, height, class);
+    text_drawing_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"",
+                     x, y, width, height, class);
     end_shape(out, "rect", tooltip);
 }
 
@@ -132,7 +132,7 @@ double svg_height(int64_t value, int64_t most, double full)
 void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip)
 {
-    drawing_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1, y1,
-                x2, y2, class);
+    text_drawing_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1,
+                     y1, x2, y2, class);
     end_shape(out, "line", tooltip);
 }

@@ -16,7 +16,7 @@
 #define US_PER_H   (60 * US_PER_MIN)
 #define US_PER_DAY (24 * US_PER_H)
 
-void drawing_put(struct drawing *drawing, const char *format, ...)
+void text_drawing_put(struct drawing *drawing, const char *format, ...)
 {
     char text[512];
     va_list list;
@@ -27,19 +27,19 @@ void drawing_put(struct drawing *drawing, const char *format, ...)
     drawing->lacks = annal__buf_append(&drawing->text, text, kept) < 0 || drawing->lacks;
 }
 
-void drawing_repeat(struct drawing *drawing, const char *text, int times)
+void text_drawing_repeat(struct drawing *drawing, const char *text, int times)
 {
     for (int i = 0; i < times; i++)
         drawing->lacks =
             annal__buf_append(&drawing->text, text, strlen(text)) < 0 || drawing->lacks;
 }
 
-void drawing_done(struct drawing *drawing)
+void text_drawing_done(struct drawing *drawing)
 {
     annal__buf_done(&drawing->text);
 }
 
-annal_slice drawing_slice(const struct drawing *drawing)
+annal_slice text_drawing_slice(const struct drawing *drawing)
 {
     return annal__buf_slice(&drawing->text);
 }
@@ -60,7 +60,7 @@ int text_width(annal_slice text)
     return width;
 }
 
-void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right)
+void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right)
 {
     struct buf shown = {0};
     const char *at = plain(&shown, text);
@@ -71,15 +71,16 @@ void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool righ
             size_t len = width_decode(at, &c);
             if (used + width_of(c) > width - 1)
                 break;
-            drawing_put(drawing, "%.*s", (int)len, at);
+            text_drawing_put(drawing, "%.*s", (int)len, at);
             used += width_of(c);
             at += len;
         }
-        drawing_put(drawing, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0, "");
+        text_drawing_put(drawing, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0,
+                         "");
     } else {
-        drawing_repeat(drawing, " ", right ? width - own : 0);
+        text_drawing_repeat(drawing, " ", right ? width - own : 0);
         drawing->lacks = annal__buf_append(&drawing->text, at, strlen(at)) < 0 || drawing->lacks;
-        drawing_repeat(drawing, " ", right ? 0 : width - own);
+        text_drawing_repeat(drawing, " ", right ? 0 : width - own);
     }
     annal__buf_done(&shown);
 }

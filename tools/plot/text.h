@@ -19,14 +19,14 @@ struct drawing {
     bool lacks; /* memory ran out, and text is missing */
 };
 
-void drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
-void drawing_repeat(struct drawing *drawing, const char *text, int times);
-void drawing_done(struct drawing *drawing);
-annal_slice drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
+void text_drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
+void text_drawing_repeat(struct drawing *drawing, const char *text, int times);
+void text_drawing_done(struct drawing *drawing);
+annal_slice text_drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
 
 /* Append text from events in exactly width columns: longer text is cut with a "…", shorter text is
  * padded, on the left if right. */
-void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
+void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
 /* Count the columns that it takes uncut. */
 int text_width(annal_slice text);

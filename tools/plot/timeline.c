@@ -274,22 +274,22 @@ void timeline_title(const struct timeline *timeline, int columns, struct drawing
                  text_span(span, session->to_us - session->from_us));
     int width = text_width(session->id);
     bool wide = columns > 0 && width + 2 + (int)strlen(rest) > columns;
-    drawing_fit(out, session->id, width, false);
-    drawing_put(out, ":%s%s", wide ? "\n" : " ", rest);
+    text_drawing_fit(out, session->id, width, false);
+    text_drawing_put(out, ":%s%s", wide ? "\n" : " ", rest);
 }
 
 void timeline_sum(const struct row *row, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (row->kind == ROW_AMOUNTS) {
-        drawing_put(out, "%s", text_short(text, row->amount, UNIT_COUNT));
+        text_drawing_put(out, "%s", text_short(text, row->amount, UNIT_COUNT));
         return;
     }
-    drawing_put(out, "%s", text_exact(text, (int64_t)row->count, UNIT_COUNT));
+    text_drawing_put(out, "%s", text_exact(text, (int64_t)row->count, UNIT_COUNT));
     if (row->kind == ROW_PAUSES)
-        drawing_put(out, ", %s", text_span(text, row->amount));
+        text_drawing_put(out, ", %s", text_span(text, row->amount));
     else if (row->kind == ROW_SPANS && row->failed > 0 && row->failed < row->count)
-        drawing_put(out, " (%s ×)", text_exact(text, (int64_t)row->failed, UNIT_COUNT));
+        text_drawing_put(out, " (%s ×)", text_exact(text, (int64_t)row->failed, UNIT_COUNT));
 }
 
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES])

@@ -23,24 +23,24 @@ enum {
 static void tell(const struct row *row, const struct slot *slot, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    drawing_put(out, "%s", row->role == ROLE_USER ? "user message" : "");
+    text_drawing_put(out, "%s", row->role == ROLE_USER ? "user message" : "");
     if (row->role != ROLE_USER) {
         struct buf *buf = &out->text;
         out->lacks = annal__buf_append(buf, row->label, strlen(row->label)) < 0 || out->lacks;
     }
     if (slot->begun > 1)
-        drawing_put(out, ": %u", slot->begun);
-    drawing_put(out, ", %s", text_time(text, slot->from_us));
+        text_drawing_put(out, ": %u", slot->begun);
+    text_drawing_put(out, ", %s", text_time(text, slot->from_us));
     if (slot->to_us > slot->from_us) {
-        drawing_put(out, " to %s", text_time_after(text, slot->to_us, slot->from_us));
-        drawing_put(out, " (%s)", text_span(text, slot->to_us - slot->from_us));
+        text_drawing_put(out, " to %s", text_time_after(text, slot->to_us, slot->from_us));
+        text_drawing_put(out, " (%s)", text_span(text, slot->to_us - slot->from_us));
     }
     if (row->kind == ROW_AMOUNTS)
-        drawing_put(out, ": %s", text_exact(text, slot->amount, UNIT_COUNT));
+        text_drawing_put(out, ": %s", text_exact(text, slot->amount, UNIT_COUNT));
     if (row->kind == ROW_SPANS && slot->failed > 0)
-        drawing_put(out, slot->begun > 1 ? ", %u failed" : ", failed", slot->failed);
+        text_drawing_put(out, slot->begun > 1 ? ", %u failed" : ", failed", slot->failed);
     if (slot->open > 0)
-        drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
+        text_drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
 }
 
 /* Count the slots into which a span that began here continues. */
@@ -75,8 +75,8 @@ static void put_bars(const struct timeline *timeline, const struct row *row, int
         tell(row, slot, &tooltip);
         if (height > 0)
             svg_rect(out, LEFT + from * SLOT, y + BAR_TOP + BAR_HEIGHT - height, width, height,
-                     class_of(row, slot), drawing_slice(&tooltip));
-        drawing_done(&tooltip);
+                     class_of(row, slot), text_drawing_slice(&tooltip));
+        text_drawing_done(&tooltip);
     }
 }
 
@@ -86,15 +86,16 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     struct drawing text = {0};
     svg_rect(out, LEFT, y + 2, WIDTH, ROW_HEIGHT - 4, "frame", (annal_slice){0});
     int width = text_width(annal_slice_of(row->label));
-    drawing_fit(&text, annal_slice_of(row->label), width < LABEL_CHARS ? width : LABEL_CHARS, true);
-    svg_text(out, LEFT - 10, y + 16, ALIGN_RIGHT, "", drawing_slice(&text));
-    drawing_done(&text);
+    text_drawing_fit(&text, annal_slice_of(row->label), width < LABEL_CHARS ? width : LABEL_CHARS,
+                     true);
+    svg_text(out, LEFT - 10, y + 16, ALIGN_RIGHT, "", text_drawing_slice(&text));
+    text_drawing_done(&text);
     if (row->kind != ROW_PAUSES)
         put_bars(timeline, row, y, out);
     text = (struct drawing){0};
     timeline_sum(row, &text);
-    svg_text(out, LEFT + WIDTH + 10, y + 16, ALIGN_LEFT, "name", drawing_slice(&text));
-    drawing_done(&text);
+    svg_text(out, LEFT + WIDTH + 10, y + 16, ALIGN_LEFT, "name", text_drawing_slice(&text));
+    text_drawing_done(&text);
 }
 
 /* Draw a line through all rows where time was cut out. */
@@ -105,11 +106,11 @@ static void put_cuts(const struct timeline *timeline, int top, int bottom, struc
         const struct segment *before = &timeline->segments[i - 1], *after = before + 1;
         struct drawing tooltip = {0};
         double x = LEFT + (before->first + before->slots + after->first) * SLOT / 2.0;
-        drawing_put(&tooltip, "pause, %s", text_time(text, before->to_us));
-        drawing_put(&tooltip, " to %s", text_time_after(text, after->from_us, before->to_us));
-        drawing_put(&tooltip, " (%s)", text_span(text, after->from_us - before->to_us));
-        svg_line(out, x, top, x, bottom, "cut", drawing_slice(&tooltip));
-        drawing_done(&tooltip);
+        text_drawing_put(&tooltip, "pause, %s", text_time(text, before->to_us));
+        text_drawing_put(&tooltip, " to %s", text_time_after(text, after->from_us, before->to_us));
+        text_drawing_put(&tooltip, " (%s)", text_span(text, after->from_us - before->to_us));
+        svg_line(out, x, top, x, bottom, "cut", text_drawing_slice(&tooltip));
+        text_drawing_done(&tooltip);
     }
 }
 
@@ -154,8 +155,8 @@ int timeline_svg(const struct timeline *timeline, int y, struct drawing *out)
 {
     struct drawing title = {0};
     timeline_title(timeline, 0, &title);
-    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", drawing_slice(&title));
-    drawing_done(&title);
+    svg_text(out, 16, y + 20, ALIGN_LEFT, "title", text_drawing_slice(&title));
+    text_drawing_done(&title);
     y += TITLE_HEIGHT;
     int top = y;
     for (int i = 0; i < timeline->row_count; i++, y += ROW_HEIGHT)

@@ -64,13 +64,13 @@ static const char *block_of(const struct row *row, const struct slot *slot)
 static void put_row(const struct timeline *timeline, const struct row *row, int label,
                     struct drawing *out)
 {
-    drawing_fit(out, annal_slice_of(row->label), label, true);
-    drawing_put(out, " │");
+    text_drawing_fit(out, annal_slice_of(row->label), label, true);
+    text_drawing_put(out, " │");
     for (int i = 0; i < timeline->slots; i++)
-        drawing_put(out, "%s", block_of(row, &row->slots[i]));
-    drawing_put(out, "│ ");
+        text_drawing_put(out, "%s", block_of(row, &row->slots[i]));
+    text_drawing_put(out, "│ ");
     timeline_sum(row, out);
-    drawing_put(out, "\n");
+    text_drawing_put(out, "\n");
 }
 
 /* Print the start of each segment, if there is room for it, and the end of the last. */
@@ -80,7 +80,7 @@ static void put_times(const struct timeline *timeline, int label, struct drawing
     const struct session *session = timeline->session;
     int64_t before_us = session->from_us;
     int at = 0, end = timeline->slots;
-    drawing_put(out, "%*s", label + 2, "");
+    text_drawing_put(out, "%*s", label + 2, "");
     timeline_label(session->to_us, session->from_us, last);
     int last_at = end - (int)strlen(last);
     bool ends = session->to_us > session->from_us && last_at > (int)strlen("00:00:00");
@@ -90,15 +90,15 @@ static void put_times(const struct timeline *timeline, int label, struct drawing
         int to = segment->first + (int)strlen(text);
         if (i > 0 && (segment->first < at + 2 || to + 2 > (ends ? last_at : end)))
             continue;
-        drawing_put(out, "%*s%s", segment->first - at, "", text);
+        text_drawing_put(out, "%*s%s", segment->first - at, "", text);
         before_us = segment->from_us;
         at = to;
     }
     if (ends) {
         timeline_label(session->to_us, before_us, text);
-        drawing_put(out, "%*s%s", end - (int)strlen(text) - at, "", text);
+        text_drawing_put(out, "%*s%s", end - (int)strlen(text) - at, "", text);
     }
-    drawing_put(out, "\n");
+    text_drawing_put(out, "\n");
 }
 
 static bool any_open_call(const struct timeline *timeline)
@@ -125,16 +125,17 @@ static void put_key(const struct timeline *timeline, int label, struct drawing *
     bool cut = has_role(timeline, ROLE_PAUSES);
     if (!failed && !open && !cut)
         return;
-    drawing_put(out, "\n%*s", label + 2, "");
-    drawing_put(out, "%s%s%s%s%s\n", failed ? "× failed" : "", failed && (open || cut) ? "  " : "",
-                open ? "○ no result" : "", open && cut ? "  " : "", cut ? "┊ pause, cut out" : "");
+    text_drawing_put(out, "\n%*s", label + 2, "");
+    text_drawing_put(out, "%s%s%s%s%s\n", failed ? "× failed" : "",
+                     failed && (open || cut) ? "  " : "", open ? "○ no result" : "",
+                     open && cut ? "  " : "", cut ? "┊ pause, cut out" : "");
 }
 
 void timeline_text(const struct timeline *timeline, int columns, struct drawing *out)
 {
     int label = label_columns(timeline->session, columns);
     timeline_title(timeline, columns, out);
-    drawing_put(out, "\n\n");
+    text_drawing_put(out, "\n\n");
     for (int i = 0; i < timeline->row_count; i++)
         put_row(timeline, &timeline->rows[i], label, out);
     put_times(timeline, label, out);

@@ -26,12 +26,12 @@ static void read_scope(struct report *report)
 {
     const struct args *args = report->args;
     struct time_range range;
-    int choice = args_choice(args, "format");
+    int choice = fields_choice(args, "format");
     report->form = args->json ? REPORT_JSONL : choice < 0 ? REPORT_TABLE : (enum report_form)choice;
-    report->scope.limit = args_count(args, "limit", ROWS_USUAL);
-    int by = args_choice(args, "by");
+    report->scope.limit = fields_count(args, "limit", ROWS_USUAL);
+    int by = fields_choice(args, "by");
     report->scope.by = by < 0 ? PERIOD_DAY : (enum period)by;
-    args_range(args, &range);
+    fields_range(args, &range);
     report->scope.since = time_or_null(range.since_us, report->since).bytes;
     report->scope.until = time_or_null(range.until_us, report->until).bytes;
 }
@@ -92,7 +92,7 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = collect(&report);
     if (exit_status == 0)
-        exit_status = index_open_caught_up(report.store, &report.list, &report.index);
+        exit_status = catch_up_open(report.store, &report.list, &report.index);
     if (exit_status == 0)
         exit_status = name_sessions(&report);
     if (exit_status == 0)

@@ -47,10 +47,10 @@ static void put_row(struct drawing *out, const struct report_section *section,
         double width = layout->letters[i] * LETTER;
         annal_slice text = annal_slice_of(texts[i]);
         int own = text_width(text);
-        drawing_fit(&cell, text, own > layout->letters[i] ? layout->letters[i] : own, false);
+        text_drawing_fit(&cell, text, own > layout->letters[i] ? layout->letters[i] : own, false);
         svg_text(out, right ? x + width : x, y, right ? ALIGN_RIGHT : ALIGN_LEFT, class,
-                 drawing_slice(&cell));
-        drawing_done(&cell);
+                 text_drawing_slice(&cell));
+        text_drawing_done(&cell);
         x += width + GAP;
     }
 }
@@ -113,8 +113,8 @@ int report_svg(const struct report_section *sections, size_t count, annal_slice 
     for (size_t i = 0; i < count; i++)
         y = put_section(&out, &sections[i], y);
     svg_end(&out);
-    out_slice(drawing_slice(&out));
+    out_slice(text_drawing_slice(&out));
     bool lacks = out.lacks;
-    drawing_done(&out);
+    text_drawing_done(&out);
     return lacks ? fail_storage("report: out of memory") : 0;
 }

@@ -72,20 +72,20 @@ void answer_json(struct request *request, annal_status status, const annal_error
         answer_no_memory(request);
 }
 
-bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out)
+bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out)
 {
     const char *text = http_query(request, name);
     if (text == NULL)
         return true;
-    if (parse_number(text, out) && *out <= most)
+    if (fields_parse_number(text, out) && *out <= most)
         return true;
     answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name, most);
     return false;
 }
 
-bool query_limit(struct request *request, uint64_t most, uint64_t *out)
+bool answer_limit(struct request *request, uint64_t most, uint64_t *out)
 {
-    if (!query_number(request, "limit", most, out))
+    if (!answer_number(request, "limit", most, out))
         return false;
     if (*out > 0 || http_query(request, "limit") == NULL)
         return true;
@@ -96,26 +96,26 @@ bool query_limit(struct request *request, uint64_t most, uint64_t *out)
 static bool query_time(struct request *request, const char *name, int64_t *out_us)
 {
     const char *text = http_query(request, name);
-    if (text == NULL || parse_time(text, out_us))
+    if (text == NULL || fields_parse_time(text, out_us))
         return true;
     answer_error(request, 400, "invalid",
                  "%s must be a time such as 2026-01-06T07:24:00Z, or an age such as 2h", name);
     return false;
 }
 
-bool query_range(struct request *request, struct time_range *out)
+bool answer_range(struct request *request, struct time_range *out)
 {
     int64_t unused_us;
     if (!query_time(request, "since", &unused_us) || !query_time(request, "until", &unused_us))
         return false;
-    (void)parse_range(http_query(request, "since"), http_query(request, "until"), out);
-    if (!range_is_backward(out))
+    (void)fields_parse_range(http_query(request, "since"), http_query(request, "until"), out);
+    if (!fields_range_is_backward(out))
         return true;
     answer_error(request, 400, "invalid", "since is after until");
     return false;
 }
 
-bool query_choice(struct request *request, const char *name, const char *const *choices, int *out)
+bool answer_choice(struct request *request, const char *name, const char *const *choices, int *out)
 {
     char all[300] = "";
     const char *text = http_query(request, name);
@@ -150,8 +150,8 @@ static int add_item(void *arg, const char *value)
     return 0;
 }
 
-bool query_list(struct request *request, const char *name, size_t most, annal_slice **out,
-                size_t *out_count)
+bool answer_list(struct request *request, const char *name, size_t most, annal_slice **out,
+                 size_t *out_count)
 {
     struct list list = {.most = most};
     if (http_query_each(request, name, add_item, &list) == 0) {

@@ -138,7 +138,7 @@ void ask_usage(struct serve *serve, struct request *request)
     struct time_range range;
     int by = 0;
     annal_error err = {0};
-    if (!query_choice(request, "by", choices, &by) || !query_range(request, &range))
+    if (!answer_choice(request, "by", choices, &by) || !answer_range(request, &range))
         return;
     if (http_query(request, "zone") != NULL) {
         ask_in_zone(serve, request, sqls[by], &range);
@@ -234,10 +234,10 @@ static bool read_search(struct request *request, annal_search_options *options,
     int order = 0;
     const char *role = http_query(request, "role"), *tool = http_query(request, "tool");
     options->limit = HITS_USUAL;
-    if (!query_limit(request, HITS_MAX, &options->limit) || !query_range(request, &range) ||
-        !query_choice(request, "order", orders, &order) ||
-        !query_list(request, "session", 64, sessions, &options->session_count) ||
-        !query_list(request, "type", 64, types, &options->type_count))
+    if (!answer_limit(request, HITS_MAX, &options->limit) || !answer_range(request, &range) ||
+        !answer_choice(request, "order", orders, &order) ||
+        !answer_list(request, "session", 64, sessions, &options->session_count) ||
+        !answer_list(request, "type", 64, types, &options->type_count))
         return false;
     options->since_us = range.since_us;
     options->until_us = range.until_us;

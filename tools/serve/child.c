@@ -116,7 +116,7 @@ static void read_all(struct child *child, const struct child_options *options, i
         {.fd = child->ends[1][0], .events = POLLIN},
         {.fd = options->request == NULL ? -1 : http_socket(options->request), .events = POLLRDHUP}};
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-        int64_t left_us = due_us == 0 ? 0 : due_us - annal__monotonic_us();
+        int64_t left_us = due_us == 0 ? 0 : due_us - annal__clock_monotonic_us();
         int ready = poll(ends, 3, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
         if (ready < 0 && errno != EINTR)
             return;
@@ -172,7 +172,7 @@ annal_status child_run(const char *store, const char *const *words,
     if (options == NULL)
         options = &defaults;
     int64_t due_us =
-        options->most_ms == 0 ? 0 : annal__monotonic_us() + options->most_ms * INT64_C(1000);
+        options->most_ms == 0 ? 0 : annal__clock_monotonic_us() + options->most_ms * INT64_C(1000);
     char **environment = options->variable == NULL ? environ : environment_with(options->variable);
     if (environment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start '%s': out of memory", words[0]);

@@ -62,9 +62,9 @@ static bool read_from(struct stream *stream, struct request *request)
     if (strcmp(from, "now") == 0)
         stream->from_now = true;
     else if (stream->part_count == 1 && stream->parts[0].session.len > 0 &&
-             parse_number(from, &stream->from_seq))
+             fields_parse_number(from, &stream->from_seq))
         return true;
-    else if (!parse_time(from, &stream->from_us))
+    else if (!fields_parse_time(from, &stream->from_us))
         answer_error(request, 400, "invalid",
                      "from must be now, a time, an age such as 2h, or, for one session, a seq");
     return request->status == 0;
@@ -145,9 +145,9 @@ bool event_stream_read(struct serve *serve, struct request *request, struct stre
     }
     stream->serve = serve;
     last = last == NULL ? http_query(request, "last_event_id") : last;
-    bool good = query_list(request, "session", STREAM_SESSIONS_MAX, &sessions, &count) &&
+    bool good = answer_list(request, "session", STREAM_SESSIONS_MAX, &sessions, &count) &&
                 check_sessions(request, sessions, count) &&
-                query_list(request, "type", TYPES_MAX, &stream->types, &stream->type_count);
+                answer_list(request, "type", TYPES_MAX, &stream->types, &stream->type_count);
     if (good && !keep_names(stream, sessions, count)) {
         answer_no_memory(request);
         good = false;

@@ -27,11 +27,11 @@ static bool read_wanted(struct request *request, struct wanted *wanted)
     wanted->session = request->id;
     filter->sessions = &wanted->session;
     filter->session_count = 1;
-    if (!query_number(request, "from", UINT64_MAX, &filter->from_seq) ||
-        !query_number(request, "to", UINT64_MAX, &filter->to_seq) ||
-        !query_limit(request, UINT64_MAX, &filter->limit) || !query_range(request, &range) ||
-        !query_choice(request, "order", orders, &order) ||
-        !query_list(request, "type", TYPES_MAX, &wanted->types, &filter->type_count))
+    if (!answer_number(request, "from", UINT64_MAX, &filter->from_seq) ||
+        !answer_number(request, "to", UINT64_MAX, &filter->to_seq) ||
+        !answer_limit(request, UINT64_MAX, &filter->limit) || !answer_range(request, &range) ||
+        !answer_choice(request, "order", orders, &order) ||
+        !answer_list(request, "type", TYPES_MAX, &wanted->types, &filter->type_count))
         return false;
     filter->since_us = range.since_us;
     filter->until_us = range.until_us;

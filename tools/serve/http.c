@@ -60,7 +60,7 @@ static const char too_many; /* marks a request: see see_target() */
 
 /* ---- Flows ---- */
 
-struct flow *flow_new(struct request *request, const struct flow_source *source)
+struct flow *http_flow_new(struct request *request, const struct flow_source *source)
 {
     struct flow *flow = annal__zalloc(sizeof *flow);
     if (flow == NULL)
@@ -75,14 +75,14 @@ struct flow *flow_new(struct request *request, const struct flow_source *source)
     return flow;
 }
 
-void flow_keep(struct flow *flow)
+void http_flow_keep(struct flow *flow)
 {
     pthread_mutex_lock(&flow->lock);
     flow->users++;
     pthread_mutex_unlock(&flow->lock);
 }
 
-void flow_drop(struct flow *flow)
+void http_flow_drop(struct flow *flow)
 {
     if (flow == NULL)
         return;
@@ -124,7 +124,7 @@ static bool put(struct flow *flow, annal_slice bytes)
     return false;
 }
 
-bool flow_put(struct flow *flow, annal_slice bytes)
+bool http_flow_put(struct flow *flow, annal_slice bytes)
 {
     pthread_mutex_lock(&flow->lock);
     bool good = put(flow, bytes);
@@ -133,7 +133,7 @@ bool flow_put(struct flow *flow, annal_slice bytes)
     return good;
 }
 
-bool flow_is_full(struct flow *flow)
+bool http_flow_is_full(struct flow *flow)
 {
     pthread_mutex_lock(&flow->lock);
     bool full = flow->out.len - flow->taken >= FLOW_BYTES;
@@ -141,7 +141,7 @@ bool flow_is_full(struct flow *flow)
     return full;
 }
 
-bool flow_is_gone(struct flow *flow)
+bool http_flow_is_gone(struct flow *flow)
 {
     pthread_mutex_lock(&flow->lock);
     bool gone = flow->gone;
@@ -149,7 +149,7 @@ bool flow_is_gone(struct flow *flow)
     return gone;
 }
 
-void flow_put_last(struct flow *flow, annal_slice bytes, bool failed)
+void http_flow_put_last(struct flow *flow, annal_slice bytes, bool failed)
 {
     pthread_mutex_lock(&flow->lock);
     (void)put(flow, bytes);
@@ -159,9 +159,9 @@ void flow_put_last(struct flow *flow, annal_slice bytes, bool failed)
     pthread_mutex_unlock(&flow->lock);
 }
 
-void flow_end(struct flow *flow, bool failed)
+void http_flow_end(struct flow *flow, bool failed)
 {
-    flow_put_last(flow, (annal_slice){0}, failed);
+    http_flow_put_last(flow, (annal_slice){0}, failed);
 }
 
 static ssize_t take(struct flow *flow, char *to, size_t most)
@@ -213,7 +213,7 @@ static void peer_came(struct http *http, struct MHD_Connection *connection, void
     if (peer == NULL)
         return;
     *peer = (struct peer){.fd = info == NULL ? -1 : info->connect_fd,
-                          .idle_us = annal__monotonic_us(),
+                          .idle_us = annal__clock_monotonic_us(),
                           .next = http->peers};
     if (http->peers != NULL)
         http->peers->previous = peer;
@@ -265,7 +265,7 @@ static bool is_late(const struct peer *peer, int64_t now_us)
 /* MHD notices that the socket was shut down, and closes it. */
 void http_end_overdue(struct http *http)
 {
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     pthread_mutex_lock(&http->lock);
     for (const struct peer *peer = http->peers; peer != NULL; peer = peer->next) {
         if (is_late(peer, now_us))
@@ -295,7 +295,7 @@ static void unlink_request(struct http *http, struct request *request)
     pthread_mutex_lock(&http->lock);
     if (peer != NULL) {
         peer->request = NULL;
-        peer->idle_us = annal__monotonic_us();
+        peer->idle_us = annal__clock_monotonic_us();
     }
     if (request->previous != NULL)
         request->previous->next = request->next;
@@ -329,7 +329,7 @@ static struct request *new_request(struct http *http, struct MHD_Connection *con
     request->http = http;
     request->connection = connection;
     request->method = method;
-    request->begun_us = annal__monotonic_us();
+    request->begun_us = annal__clock_monotonic_us();
     request->most_s = REQUEST_S;
     request->right = "";
     request->fd = request->body_fd = -1;
@@ -363,7 +363,7 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
     }
     http->program.done(http->program.arg, request, bytes);
     unlink_request(http, request);
-    flow_drop(request->flow);
+    http_flow_drop(request->flow);
     free_request(request);
     *state = NULL;
 }
@@ -454,7 +454,7 @@ static enum MHD_Result take_body(struct request *request, const char *bytes, siz
 static enum MHD_Result run_request(struct http *http, struct request *request)
 {
     MHD_suspend_connection(request->connection);
-    request->whole_us = annal__monotonic_us();
+    request->whole_us = annal__clock_monotonic_us();
     if (http->program.run(http->program.arg, request))
         http_answered(request);
     return MHD_YES;
@@ -751,7 +751,7 @@ void http_quiesce(struct http *http)
     pthread_mutex_lock(&http->lock);
     for (struct request *request = http->requests; request != NULL; request = request->next) {
         if (request->flow != NULL)
-            flow_end(request->flow, false);
+            http_flow_end(request->flow, false);
     }
     pthread_mutex_unlock(&http->lock);
 }

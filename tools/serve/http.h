@@ -150,21 +150,21 @@ struct flow_source {
 
 /* Create a flow, with a reference each for its request and for the code that fills it; both drop
  * it. Returns NULL without memory. */
-struct flow *flow_new(struct request *request, const struct flow_source *source);
-void flow_drop(struct flow *flow);
-void flow_keep(struct flow *flow); /* adds a reference */
+struct flow *http_flow_new(struct request *request, const struct flow_source *source);
+void http_flow_drop(struct flow *flow);
+void http_flow_keep(struct flow *flow); /* adds a reference */
 
 /* Append bytes, and wake the connection if it is waiting. Returns false if the client has
  * disconnected, or without memory. A large piece is kept as a whole, beyond FLOW_BYTES: check
- * flow_is_full() first. */
-bool flow_put(struct flow *flow, annal_slice bytes);
-bool flow_is_full(struct flow *flow);
-bool flow_is_gone(struct flow *flow);
+ * http_flow_is_full() first. */
+bool http_flow_put(struct flow *flow, annal_slice bytes);
+bool http_flow_is_full(struct flow *flow);
+bool http_flow_is_gone(struct flow *flow);
 
 /* End the flow, after its last bytes; failed: the client must be able to see that something is
  * missing. While one thread puts bytes, want() may be called in another, so that thread must not
  * use its own data afterwards. */
-void flow_end(struct flow *flow, bool failed);
-void flow_put_last(struct flow *flow, annal_slice bytes, bool failed);
+void http_flow_end(struct flow *flow, bool failed);
+void http_flow_put_last(struct flow *flow, annal_slice bytes, bool failed);
 
 #endif

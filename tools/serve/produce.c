@@ -36,8 +36,8 @@ static void end(struct production *production, annal_slice bytes, bool failed)
 {
     struct flow *flow = production->flow;
     atomic_store(&production->state, DONE);
-    flow_put_last(flow, bytes, failed);
-    flow_drop(flow);
+    http_flow_put_last(flow, bytes, failed);
+    http_flow_drop(flow);
 }
 
 static void fill(void *arg)
@@ -46,15 +46,15 @@ static void fill(void *arg)
     struct flow *flow = production->flow;
     struct buf out = {0};
     annal_status status = ANNAL_END;
-    if (!flow_is_gone(flow))
+    if (!http_flow_is_gone(flow))
         status = production->producer.fill(production->producer.arg, &out);
     if (status == ANNAL_OK) {
-        flow_keep(flow);
+        http_flow_keep(flow);
         /* more bytes may be wanted as soon as these are put */
         atomic_store(&production->state, IDLE);
-        if (!flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
+        if (!http_flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
             end(production, (annal_slice){0}, true);
-        flow_drop(flow);
+        http_flow_drop(flow);
     } else {
         end(production, annal__buf_slice(&out), status < 0);
     }
@@ -80,7 +80,7 @@ void produce(struct serve *serve, struct request *request, const char *type,
         return;
     }
     *production = (struct production){.producer = *producer, .pool = serve->pool};
-    production->flow = flow_new(
+    production->flow = http_flow_new(
         request, &(struct flow_source){.arg = production, .want = want, .free = free_production});
     if (production->flow == NULL) {
         free_production(production);

@@ -128,7 +128,7 @@ static void answer(annal_index *index, struct request *request)
 {
     struct question question;
     annal_error err = {0};
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     if (!read_question(request, &question)) {
         annal__buf_done(&question.texts);
         return;
@@ -149,8 +149,8 @@ static void answer(annal_index *index, struct request *request)
         status = annal__buf_printf(
             &request->answer,
             ",\"truncated\":%s,\"damaged_events\":%" PRIu64 ",\"elapsed_ms\":%.3f}",
-            rows.truncated ? "true" : "false", annal__damages_said(annal__index_store(index)),
-            (double)(annal__monotonic_us() - begun_us) / 1000);
+            rows.truncated ? "true" : "false", annal__store_damages_said(annal__index_store(index)),
+            (double)(annal__clock_monotonic_us() - begun_us) / 1000);
     annal__buf_done(&question.texts);
     answer_json(request, status, &err);
 }
@@ -204,7 +204,7 @@ void question_ask(struct serve *serve, struct request *request, annal_slice body
     const char *const words[] = {"serve", zone == NULL ? NULL : "--zone", zone, NULL};
     struct buf out = {0};
     annal_error err = {0};
-    if (zone != NULL && !zone_is_known(zone)) {
+    if (zone != NULL && !args_zone_is_known(zone)) {
         answer_error(request, 400, "zone",
                      "zone must be a time zone of the system, such as Europe/Berlin, or an offset "
                      "such as +05:30");

@@ -300,7 +300,7 @@ void routes_admit(void *arg, struct request *request)
 static void run_job(void *arg)
 {
     struct request *request = arg;
-    if (annal__monotonic_us() - request->whole_us > PATIENCE_US && http_client_left(request))
+    if (annal__clock_monotonic_us() - request->whole_us > PATIENCE_US && http_client_left(request))
         answer_error(request, 503, "left",
                      "the client disconnected before the request was processed");
     else
@@ -348,7 +348,7 @@ void routes_done(void *arg, const struct request *request, uint64_t bytes)
         annal__json_quote(&line, annal_slice_of(request->path)) >= 0 &&
         annal__buf_printf(&line, ",\"status\":%u,\"ms\":%.1f,\"bytes\":%" PRIu64 ",\"token\":%d}\n",
                           request->status,
-                          (double)(annal__monotonic_us() - request->begun_us) / 1000, bytes,
+                          (double)(annal__clock_monotonic_us() - request->begun_us) / 1000, bytes,
                           request->token) >= 0)
         (void)!write(serve->log_fd, line.ptr, line.len);
     annal__buf_done(&line);

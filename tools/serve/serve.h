@@ -65,15 +65,15 @@ void answer_json(struct request *request, annal_status status, const annal_error
 
 /* ---- Parameters: false if invalid and answered ---- */
 
-bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
-bool query_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
+bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
+bool answer_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
 /* Read since and until; a range that ends before it begins is refused. */
-bool query_range(struct request *request, struct time_range *out);
-bool query_choice(struct request *request, const char *name, const char *const *choices, int *out);
+bool answer_range(struct request *request, struct time_range *out);
+bool answer_choice(struct request *request, const char *name, const char *const *choices, int *out);
 
 /* Read all values of a parameter as slices of the request; free *out with annal__free(). */
-bool query_list(struct request *request, const char *name, size_t most, annal_slice **out,
-                size_t *out_count);
+bool answer_list(struct request *request, const char *name, size_t most, annal_slice **out,
+                 size_t *out_count);
 
 /* ---- Routes ---- */
 

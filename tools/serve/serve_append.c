@@ -25,8 +25,8 @@ static bool read_options(struct request *request, struct appender *appender, ann
     int level = 0, journal = 0;
     char number[24];
     const char *match = http_header(request, "If-Match");
-    if (!query_choice(request, "level", levels, &level) ||
-        !query_choice(request, "format", formats, &journal))
+    if (!answer_choice(request, "level", levels, &level) ||
+        !answer_choice(request, "format", formats, &journal))
         return false;
     appender->level = (annal_level)(ANNAL_LEVEL_SYNC + level);
     *format = journal == 1 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_DEFAULT;
@@ -35,7 +35,7 @@ static bool read_options(struct request *request, struct appender *appender, ann
         return true;
     size_t len = strspn(match, "\"") > 0 ? strcspn(match + 1, "\"") : strlen(match);
     snprintf(number, sizeof number, "%.*s", (int)(len < 23 ? len : 23), match + (*match == '"'));
-    appender->expects = parse_number(number, &appender->expected_seq);
+    appender->expects = fields_parse_number(number, &appender->expected_seq);
     if (!appender->expects)
         answer_error(
             request, 400, "invalid",

@@ -35,7 +35,7 @@ static annal_status put_histogram(struct buf *out, const char *name, const char 
     for (size_t i = 0; status >= 0 && i < ANNAL_HISTOGRAM_BUCKETS - 1; i++) {
         sum += histogram->buckets[i];
         status = annal__buf_printf(out, "annal_%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
-                                   (double)annal__histogram_bound(i) * unit, sum);
+                                   (double)annal__metrics_histogram_bound(i) * unit, sum);
     }
     sum += histogram->buckets[ANNAL_HISTOGRAM_BUCKETS - 1];
     return status < 0
@@ -149,7 +149,7 @@ void serve_metrics_get(struct serve *serve, struct request *request)
     annal_metrics metrics;
     struct lags lags = {0};
     struct buf *out = &request->answer;
-    double up = (double)(annal__monotonic_us() - serve->begun_us) * 1e-6;
+    double up = (double)(annal__clock_monotonic_us() - serve->begun_us) * 1e-6;
     annal_store_metrics_get(serve->store, ANNAL_METRICS_OF_STORE, &metrics);
     annal_status status = put_store(out, &metrics);
     if (status >= 0)

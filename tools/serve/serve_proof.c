@@ -112,7 +112,8 @@ void serve_proof_get(struct serve *serve, struct request *request)
     struct buf line = {.limit = LINE_BYTES_MAX + 1};
     annal_cursor *cursor = NULL;
     snprintf(number, sizeof number, "%.*s", ANNAL_FMT(request->item));
-    if (request->item.len >= sizeof number || !parse_number(number, &proof.seq) || proof.seq == 0) {
+    if (request->item.len >= sizeof number || !fields_parse_number(number, &proof.seq) ||
+        proof.seq == 0) {
         answer_error(request, 400, "invalid", "the path must contain the seq of an event");
         return;
     }

@@ -101,7 +101,7 @@ struct listing {
 static bool read_times(struct listing *listing)
 {
     struct time_range range;
-    if (!query_range(listing->request, &range))
+    if (!answer_range(listing->request, &range))
         return false;
     listing->params[3] = time_or_null(range.since_us, listing->since);
     listing->params[4] = time_or_null(range.until_us, listing->until);
@@ -143,8 +143,8 @@ static bool read_listing(struct listing *listing)
             string_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
     listing->limit = LIMIT_USUAL;
     return read_times(listing) && read_cursor(listing) &&
-           query_limit(listing->request, LIMIT_MAX, &listing->limit) &&
-           query_choice(listing->request, "sort", sorts, &listing->sort);
+           answer_limit(listing->request, LIMIT_MAX, &listing->limit) &&
+           answer_choice(listing->request, "sort", sorts, &listing->sort);
 }
 
 /* ---- Rows ---- */
@@ -261,7 +261,7 @@ void serve_sessions_list(struct serve *serve, struct request *request)
     static const char *const no_yes[] = {"0", "1", NULL};
     struct listing listing = {.serve = serve, .request = request};
     int tree = 0;
-    if (!read_listing(&listing) || !query_choice(request, "tree", no_yes, &tree))
+    if (!read_listing(&listing) || !answer_choice(request, "tree", no_yes, &tree))
         return;
     listing.roots = listing.trees = tree == 1;
     answer_listing(&listing);

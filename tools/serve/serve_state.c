@@ -21,9 +21,9 @@ static bool read_moment(struct request *request, const char *name, annal_moment 
     const char *text = http_query(request, name);
     if (text == NULL)
         return true;
-    if (parse_number(text, &out->seq))
+    if (fields_parse_number(text, &out->seq))
         out->kind = ANNAL_AT_SEQ;
-    else if (parse_time(text, &out->time_us))
+    else if (fields_parse_time(text, &out->time_us))
         out->kind = ANNAL_AT_TIME;
     else
         answer_error(request, 400, "invalid", "%s must be a seq, a time, or an age such as 2h",
@@ -147,7 +147,7 @@ void serve_state_state(struct serve *serve, struct request *request)
     uint64_t rows = 0;
     if (!read_moment(request, "seq", &at) ||
         (at.kind == ANNAL_AT_END && !read_moment(request, "time", &at)) ||
-        !query_number(request, "rows", ROWS_MAX, &rows))
+        !answer_number(request, "rows", ROWS_MAX, &rows))
         return;
     annal_status status = put_state(serve, request, at, rows, &err);
     answer_json(request, status, &err);

@@ -10,7 +10,7 @@ static void answer_part(struct serve *serve, struct request *request, timeline_p
     annal_error err = {0};
     annal_session_info info;
     uint64_t from = 0;
-    if (!query_number(request, "from", INT64_MAX, &from))
+    if (!answer_number(request, "from", INT64_MAX, &from))
         return;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
     if (status >= 0)

@@ -86,7 +86,7 @@ void serve_verify_run(struct serve *serve, struct request *request)
     annal_session_info info;
     struct verify *verify = annal__zalloc(sizeof *verify);
     annal_status status = verify == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
-    if (status >= 0 && !query_list(request, "session", SESSIONS_MAX, &sessions, &count)) {
+    if (status >= 0 && !answer_list(request, "session", SESSIONS_MAX, &sessions, &count)) {
         free_verify(verify);
         return;
     }

@@ -312,7 +312,7 @@ static int open_rest(struct server *server)
     const annal_index_options options = {
         .follow = !serve->read_only, .wait_ms = 2000, .decider = server->decider};
     store_wait_each(serve->store);
-    serve->begun_us = annal__monotonic_us();
+    serve->begun_us = annal__clock_monotonic_us();
     serve->pool = pool_new(threads);
     serve->otlp = serve_otlp_new(serve->store);
     if (serve->pool == NULL || serve->otlp == NULL)

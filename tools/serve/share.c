@@ -20,7 +20,7 @@ void share_get(struct serve *serve, struct request *request)
     annal_error err = {0};
     struct html *html = NULL;
     int tree = 0;
-    if (!query_choice(request, "tree", no_yes, &tree))
+    if (!answer_choice(request, "tree", no_yes, &tree))
         return;
     if (html_open(serve->store, serve->index, request->id, tree == 1, &html, &err) < 0) {
         answer_failure(request, &err);

@@ -63,7 +63,7 @@ static bool call(struct stream *stream)
 static void want(void *arg)
 {
     struct stream *stream = arg;
-    if (atomic_load(&stream->has_more) || flow_is_gone(stream->flow))
+    if (atomic_load(&stream->has_more) || http_flow_is_gone(stream->flow))
         (void)call(stream);
 }
 
@@ -90,8 +90,8 @@ void streams_open(struct serve *serve, struct request *request)
         return;
     }
     stream->streams = serve->streams;
-    stream->flow =
-        flow_new(request, &(struct flow_source){.arg = stream, .want = want, .free = free_stream});
+    stream->flow = http_flow_new(
+        request, &(struct flow_source){.arg = stream, .want = want, .free = free_stream});
     if (stream->flow == NULL) {
         event_stream_free(stream);
         answer_no_memory(request);
@@ -104,8 +104,8 @@ void streams_open(struct serve *serve, struct request *request)
     atomic_store(&stream->has_more, true);
     if (call(stream))
         return;
-    flow_end(stream->flow, false);
-    flow_drop(stream->flow);
+    http_flow_end(stream->flow, false);
+    http_flow_drop(stream->flow);
 }
 
 /* ---- In the thread ---- */
@@ -137,22 +137,22 @@ static void drop(struct streams *streams, struct stream *stream)
     stream->is_closed = true;
     bool called = stream->is_called;
     pthread_mutex_unlock(&streams->lock);
-    flow_end(stream->flow, false);
+    http_flow_end(stream->flow, false);
     if (!called)
-        flow_drop(stream->flow);
+        http_flow_drop(stream->flow);
 }
 
 /* Fill one stream: rule 1. */
 static void fill(struct streams *streams, struct stream *stream)
 {
-    bool goes_on = !flow_is_gone(stream->flow);
+    bool goes_on = !http_flow_is_gone(stream->flow);
     annal__buf_clear(&streams->text);
-    if (goes_on && !flow_is_full(stream->flow)) {
+    if (goes_on && !http_flow_is_full(stream->flow)) {
         atomic_store(&stream->has_more, false);
         goes_on = event_stream_fill(stream, &streams->text, streams->epoll);
         if (streams->text.len > 0) {
-            stream->sent_us = annal__monotonic_us();
-            goes_on = flow_put(stream->flow, annal__buf_slice(&streams->text)) && goes_on;
+            stream->sent_us = annal__clock_monotonic_us();
+            goes_on = http_flow_put(stream->flow, annal__buf_slice(&streams->text)) && goes_on;
         }
     } else {
         atomic_store(&stream->has_more, true);
@@ -180,7 +180,7 @@ static void answer_calls(struct streams *streams)
         bool closed = stream->is_closed;
         pthread_mutex_unlock(&streams->lock);
         if (closed) {
-            flow_drop(stream->flow);
+            http_flow_drop(stream->flow);
         } else {
             if (!stream->is_added)
                 add(streams, stream);
@@ -194,18 +194,18 @@ static void answer_calls(struct streams *streams)
  * slow. */
 static void put_heartbeat(struct streams *streams)
 {
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     struct stream *next;
     for (struct stream *stream = streams->first; stream != NULL; stream = next) {
         next = stream->next;
-        if (flow_is_full(stream->flow)) {
+        if (http_flow_is_full(stream->flow)) {
             event_stream_trim(stream);
             continue;
         }
         if (now_us - stream->sent_us < INT64_C(1000000) * HEARTBEAT_S)
             continue;
         stream->sent_us = now_us;
-        if (!flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
+        if (!http_flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
             drop(streams, stream);
     }
 }
@@ -214,7 +214,7 @@ static void *run(void *arg)
 {
     struct streams *streams = arg;
     struct epoll_event ready[READY_MAX];
-    int64_t beat_us = annal__monotonic_us();
+    int64_t beat_us = annal__clock_monotonic_us();
     bool stops = false;
     while (!stops) {
         int count = epoll_wait(streams->epoll, ready, READY_MAX, ROUND_MS);
@@ -226,8 +226,8 @@ static void *run(void *arg)
                 (void)call(stream);
         }
         answer_calls(streams);
-        if (annal__monotonic_us() - beat_us > ROUND_MS * INT64_C(1000)) {
-            beat_us = annal__monotonic_us();
+        if (annal__clock_monotonic_us() - beat_us > ROUND_MS * INT64_C(1000)) {
+            beat_us = annal__clock_monotonic_us();
             put_heartbeat(streams);
         }
         pthread_mutex_lock(&streams->lock);

@@ -135,7 +135,7 @@ static int prove_shipment(void *arg, struct shipment *shipment)
 static int say_conflict(void *arg, struct shipment *shipment)
 {
     annal_error err = {0};
-    inspection_try(arg, shipment, &err);
+    ship_inspection_try(arg, shipment, &err);
     if (shipment->state == SHIPMENT_CONFLICT || shipment->state == SHIPMENT_DAMAGED)
         say("%s", err.message);
     return 0;
@@ -150,7 +150,7 @@ static int count_dropped(void *arg, struct shipment *shipment)
         annal_session_info_get(inspection->shipments.store, annal_slice_of(shipment->session),
                                &info, NULL) == ANNAL_OK)
         inspection->shipped += last_of_both(shipment) + 1 - info.first_seq;
-    inspection->behind += shipment->state == SHIPMENT_GONE ? 0 : inspection_behind(shipment);
+    inspection->behind += shipment->state == SHIPMENT_GONE ? 0 : ship_inspection_behind(shipment);
     return 0;
 }
 
@@ -283,9 +283,9 @@ static void print_proved(const struct inspection *inspection)
 
 int check_target(struct inspection *inspection)
 {
-    if (inspection_say_rows(inspection) < 0 ||
-        inspection_ask_homes(inspection, inspection_note_shared) < 0)
-        return fail_target(&inspection->err);
+    if (ship_inspection_say_rows(inspection) < 0 ||
+        ship_inspection_ask_homes(inspection, ship_inspection_note_shared) < 0)
+        return ship_fail_target(&inspection->err);
     (void)shipments_each(&inspection->shipments, count_dropped, inspection);
     if (inspection->shipping->options.kind->prove != NULL)
         prove_whole(inspection);

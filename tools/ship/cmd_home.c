@@ -29,7 +29,7 @@ static int with_target(const struct args *args, enum open_mode mode,
 {
     struct homing homing = {.session = args_get(args, "SESSION")};
     struct shipping *shipping = &homing.shipping;
-    int exit_status = shipping_begin(args, mode, shipping);
+    int exit_status = ship_begin(args, mode, shipping);
     if (exit_status == 0) {
         homing.kind = shipping->options.kind->homes;
         if (homing.kind == NULL)
@@ -48,7 +48,7 @@ static int reach(struct homing *homing, const char *as)
     struct ship_options *options = &homing->shipping.options;
     options->target.store = as;
     return options->kind->open(&options->target, true, &homing->target, &homing->err) < 0
-               ? fail_target(&homing->err)
+               ? ship_fail_target(&homing->err)
                : 0;
 }
 
@@ -62,7 +62,7 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
     annal_status status = home_late_keep(homing->shipping.store, homing->kind, homing->target,
                                          homing->session, lost_epoch, &late, &homing->err);
     if (status < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     if (late.is_other)
         return fail_refused("the target already has a different session named '%s': a session name "
                             "must be unique in a cluster",
@@ -91,7 +91,7 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     if (head.at == 0)
         return 0; /* the target has no event of it */
     status =
@@ -110,7 +110,7 @@ static int look_before(struct homing *homing, uint64_t lost_epoch)
 {
     struct home home;
     if (home_find(homing->kind, homing->target, homing->session, &home, &homing->err) < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     return home.store[0] != '\0' ? 0 : compare_head(homing, lost_epoch);
 }
 
@@ -126,7 +126,7 @@ static int give(struct homing *homing, annal_lease *lease)
 static int take(const struct args *args, struct homing *homing)
 {
     struct home home;
-    annal_lease old = {0}, lease = {.seconds = (uint32_t)args_count(args, "for", LEASE_SECONDS)};
+    annal_lease old = {0}, lease = {.seconds = (uint32_t)fields_count(args, "for", LEASE_SECONDS)};
     annal_status status = annal_lease_get(homing->shipping.store, annal_slice_of(homing->session),
                                           &old, &homing->err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
@@ -139,7 +139,7 @@ static int take(const struct args *args, struct homing *homing)
     int64_t asked_us = annal_lease_now();
     if (homing->kind->take(homing->target, homing->session, old.epoch, lease.seconds, &home,
                            &homing->err) < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     if (!home.granted && strcmp(home.store, SHARED_STORE) == 0)
         return fail_refused(
             "session '%s' is shared: no store can take it before 'annal home release'",
@@ -153,7 +153,7 @@ static int take(const struct args *args, struct homing *homing)
         struct home ignored;
         return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
                                      &homing->err) < 0
-                   ? fail_target(&homing->err)
+                   ? ship_fail_target(&homing->err)
                    : exit_status;
     }
     lease.epoch = home.epoch;
@@ -279,7 +279,7 @@ static int check_shipped(struct homing *homing)
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     if (info.last_seq > head.seq)
         return fail_refused(
             "session '%s' has %" PRIu64
@@ -321,7 +321,7 @@ static int release(const struct args *args, struct homing *homing)
         exit_status = check_shipped(homing);
     if (exit_status == 0 && homing->kind->release(homing->target, homing->session, lease.epoch,
                                                   &home, &homing->err) < 0)
-        exit_status = fail_target(&homing->err);
+        exit_status = ship_fail_target(&homing->err);
     if (exit_status == 0 && !home.granted && home.epoch == lease.epoch)
         return refuse_name(homing, &home);
     if (exit_status == 0 && lease.shared)
@@ -435,14 +435,14 @@ static int status(const struct args *args, struct homing *homing)
     struct listing listing = {.homing = homing, .shipments = {.glob = args_get(args, "session")}};
     const struct ship_options *options = &homing->shipping.options;
     if (options->kind->open(&options->target, false, &homing->target, &homing->err) < 0)
-        return fail_target(&homing->err);
+        return ship_fail_target(&homing->err);
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
         return fail_storage("out of memory");
     annal_status failed =
         homing->kind->each(homing->target, NULL, print_home, &listing, &homing->err);
     table_free(listing.table);
-    return failed < 0 ? fail_target(&homing->err) : EXIT_DONE;
+    return failed < 0 ? ship_fail_target(&homing->err) : EXIT_DONE;
 }
 
 static int run_status(const struct args *args)

@@ -15,8 +15,8 @@ static int run_remote(const struct args *args)
     if (args_has(args, "tree"))
         return fail_usage(
             "--tree needs a database or a lake as the source: a server sends one session");
-    int exit_status = remote_where_read(args, args_get(args, "from"), &where);
-    return exit_status != 0 ? exit_status : pull_remote(args, &where);
+    int exit_status = push_where_read(args, args_get(args, "from"), &where);
+    return exit_status != 0 ? exit_status : push_pull_remote(args, &where);
 }
 
 static int run(const struct args *args)
@@ -24,7 +24,7 @@ static int run(const struct args *args)
     struct pull_options options = {
         .from = {.url = args_get(args, "from"),
                  .store = args_get(args, "store-name"),
-                 .quiet_ms = (uint32_t)args_count(args, "timeout", TIMEOUT_S) * 1000},
+                 .quiet_ms = (uint32_t)fields_count(args, "timeout", TIMEOUT_S) * 1000},
         .session = args_get(args, "SESSION"),
         .tree = args_has(args, "tree"),
         .json = args->json};
@@ -32,7 +32,7 @@ static int run(const struct args *args)
     if (options.from.url == NULL)
         return fail_usage(
             "--from is missing: name the target to which the session was shipped, or a server");
-    if (remote_is_url(options.from.url))
+    if (push_is_url(options.from.url))
         return run_remote(args);
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)

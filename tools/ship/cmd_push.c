@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool remote_is_url(const char *url)
+bool push_is_url(const char *url)
 {
     return strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0;
 }
@@ -32,12 +32,12 @@ static int read_token(const char *path, char out[512])
     return out[0] != '\0' ? 0 : fail_refused("'%s' does not contain a token", path);
 }
 
-int remote_where_read(const struct args *args, const char *url, struct remote_where *out)
+int push_where_read(const struct args *args, const char *url, struct remote_where *out)
 {
     const char *file = args_get(args, "token-file"), *token = getenv("ANNAL_TOKEN");
     *out = (struct remote_where){.url = url,
                                  .ca = args_get(args, "ca"),
-                                 .quiet_ms = (uint32_t)args_count(args, "timeout", 30) * 1000};
+                                 .quiet_ms = (uint32_t)fields_count(args, "timeout", 30) * 1000};
     if (file != NULL)
         return read_token(file, out->token);
     snprintf(out->token, sizeof out->token, "%s", token != NULL ? token : "");
@@ -53,7 +53,7 @@ int push_run(const struct args *args, const struct remote_where *where)
         "this annal was built without libcurl: install libcurl4-openssl-dev and build annal again");
 }
 
-int pull_remote(const struct args *args, const struct remote_where *where)
+int push_pull_remote(const struct args *args, const struct remote_where *where)
 {
     return push_run(args, where);
 }
@@ -63,9 +63,9 @@ static int run(const struct args *args)
 {
     struct remote_where where;
     const char *url = args_get(args, "to");
-    if (url == NULL || !remote_is_url(url))
+    if (url == NULL || !push_is_url(url))
         return fail_usage("--to needs the address of a server: https://host:port");
-    int exit_status = remote_where_read(args, url, &where);
+    int exit_status = push_where_read(args, url, &where);
     return exit_status != 0 ? exit_status : push_run(args, &where);
 }
 

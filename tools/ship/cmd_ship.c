@@ -47,7 +47,7 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
 {
     *out = ship_kind_of(url);
 #ifdef ANNAL_SHIP_S3
-    if (*out == &ship_bucket && !ship_names_bucket(url))
+    if (*out == &ship_bucket && !lake_s3_names_bucket(url))
         return fail_usage("'%s' has no bucket name: write s3://bucket/prefix", url);
 #endif
     if (*out != NULL)
@@ -66,7 +66,7 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
         args_shown(url), url);
 }
 
-int fail_target(const annal_error *err)
+int ship_fail_target(const annal_error *err)
 {
     return err->status == ANNAL_ERR_BUSY ? fail_storage("%s", err->message) : fail_error(err);
 }
@@ -89,12 +89,12 @@ static int find_name(const struct args *args, struct shipping *shipping)
     return 0;
 }
 
-int shipping_begin(const struct args *args, enum open_mode mode, struct shipping *shipping)
+int ship_begin(const struct args *args, enum open_mode mode, struct shipping *shipping)
 {
     struct ship_options *options = &shipping->options;
     *shipping = (struct shipping){0};
     options->target.url = args_get(args, "TARGET");
-    options->target.quiet_ms = (uint32_t)args_count(args, "timeout", TIMEOUT_S) * 1000;
+    options->target.quiet_ms = (uint32_t)fields_count(args, "timeout", TIMEOUT_S) * 1000;
     options->glob = args_get(args, "session");
     options->wait_ms = args->wait_ms;
     options->json = args->json;
@@ -112,9 +112,9 @@ int shipping_begin(const struct args *args, enum open_mode mode, struct shipping
 static int run_to(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
+    int exit_status = ship_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0) {
-        shipping.options.batch_events = args_count(args, "batch", 50000);
+        shipping.options.batch_events = fields_count(args, "batch", 50000);
         shipping.options.follow = args_has(args, "follow");
         exit_status = ship_run(shipping.store, &shipping.options);
     }
@@ -131,7 +131,7 @@ static const struct column columns[] = {
     {.name = "state", .title = "STATE"},
 };
 
-uint64_t inspection_behind(const struct shipment *shipment)
+uint64_t ship_inspection_behind(const struct shipment *shipment)
 {
     return shipment->last_seq > shipment->head.seq ? shipment->last_seq - shipment->head.seq : 0;
 }
@@ -162,7 +162,7 @@ static bool is_its_beginning(struct inspection *inspection, const struct shipmen
 }
 
 /* Check that the journal continues after the head; on failure err has the reason. */
-void inspection_try(struct inspection *inspection, struct shipment *shipment, annal_error *err)
+void ship_inspection_try(struct inspection *inspection, struct shipment *shipment, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     if (shipment->state == SHIPMENT_ACTIVE && shipment->has_head &&
@@ -197,12 +197,12 @@ static const char *state_of(struct inspection *inspection, struct shipment *ship
                                         [SHIPMENT_ELSEWHERE] = "not at home",
                                         [SHIPMENT_SHARED] = "shared",
                                         [SHIPMENT_GONE] = "not here"};
-    inspection_try(inspection, shipment, NULL);
+    ship_inspection_try(inspection, shipment, NULL);
     if (shipment->state == SHIPMENT_ACTIVE && shipment->is_queued)
         read_next(inspection, shipment);
     if (shipment->state != SHIPMENT_ACTIVE)
         return names[shipment->state];
-    return inspection_behind(shipment) == 0 ? "equal" : shipment->has_head ? "behind" : "new";
+    return ship_inspection_behind(shipment) == 0 ? "equal" : shipment->has_head ? "behind" : "new";
 }
 
 static int print_shipment(void *arg, struct shipment *shipment)
@@ -214,7 +214,7 @@ static int print_shipment(void *arg, struct shipment *shipment)
     table_text(inspection->table, annal_slice_of(shipment->session));
     table_number(inspection->table, shipment->last_seq);
     table_number(inspection->table, shipment->head.seq);
-    table_number(inspection->table, inspection_behind(shipment));
+    table_number(inspection->table, ship_inspection_behind(shipment));
     table_text(inspection->table, annal_slice_of(state));
     table_row(inspection->table);
     return out_wanted() ? 0 : 1;
@@ -232,7 +232,7 @@ static int find_shipments(struct inspection *inspection)
                                   &inspection->err);
     if (status >= 0)
         shipments_learn_ends(&inspection->shipments);
-    return status < 0 ? fail_target(&inspection->err) : 0;
+    return status < 0 ? ship_fail_target(&inspection->err) : 0;
 }
 
 static int with_shipments(const struct args *args, int (*fn)(struct inspection *inspection))
@@ -240,7 +240,7 @@ static int with_shipments(const struct args *args, int (*fn)(struct inspection *
     struct shipping shipping;
     struct inspection inspection = {.shipping = &shipping,
                                     .want_artifacts = args_has(args, "artifacts")};
-    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
+    int exit_status = ship_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0)
         exit_status = find_shipments(&inspection);
     if (exit_status == 0)
@@ -265,8 +265,8 @@ static annal_status note_head(struct inspection *inspection, struct shipment *sh
     return status;
 }
 
-annal_status inspection_note_shared(void *arg, annal_slice session, const struct home *home,
-                                    annal_error *err)
+annal_status ship_inspection_note_shared(void *arg, annal_slice session, const struct home *home,
+                                         annal_error *err)
 {
     struct inspection *inspection = arg;
     annal_lease lease = {0};
@@ -283,7 +283,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     struct inspection *inspection = arg;
     annal_lease lease = {0};
     struct shipment *shipment = shipment_find(&inspection->shipments, session);
-    annal_status status = inspection_note_shared(inspection, session, home, err);
+    annal_status status = ship_inspection_note_shared(inspection, session, home, err);
     bool has_lease =
         annal_lease_get(inspection->shipments.store, session, &lease, NULL) == ANNAL_OK;
     if (shipment->last_seq == 0)
@@ -294,7 +294,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     return status;
 }
 
-annal_status inspection_ask_homes(struct inspection *inspection, home_fn fn)
+annal_status ship_inspection_ask_homes(struct inspection *inspection, home_fn fn)
 {
     const struct home_kind *homes = inspection->shipping->options.kind->homes;
     return homes == NULL ? ANNAL_OK
@@ -303,7 +303,7 @@ annal_status inspection_ask_homes(struct inspection *inspection, home_fn fn)
 }
 
 /* The rows of sessions and turns lag behind the events. */
-annal_status inspection_say_rows(struct inspection *inspection)
+annal_status ship_inspection_say_rows(struct inspection *inspection)
 {
     const struct ship_kind *kind = inspection->shipping->options.kind;
     struct ship_rows rows = {0};
@@ -318,8 +318,8 @@ annal_status inspection_say_rows(struct inspection *inspection)
 
 static int print_status(struct inspection *inspection)
 {
-    if (inspection_ask_homes(inspection, note_home) < 0)
-        return fail_target(&inspection->err);
+    if (ship_inspection_ask_homes(inspection, note_home) < 0)
+        return ship_fail_target(&inspection->err);
     inspection->table =
         table_new(inspection->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (inspection->table == NULL)
@@ -327,8 +327,8 @@ static int print_status(struct inspection *inspection)
     inspection->err.status = ANNAL_OK;
     (void)shipments_each(&inspection->shipments, print_shipment, inspection);
     table_free(inspection->table);
-    if (inspection->err.status < 0 || inspection_say_rows(inspection) < 0)
-        return fail_target(&inspection->err);
+    if (inspection->err.status < 0 || ship_inspection_say_rows(inspection) < 0)
+        return ship_fail_target(&inspection->err);
     return inspection->bad ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -368,7 +368,7 @@ static int compact(const struct args *args, const struct shipping *shipping)
 {
     const struct ship_kind *kind = shipping->options.kind;
     const struct ship_compact how = {.today = args_has(args, "today"),
-                                     .keep_us = (int64_t)args_count(args, "keep", KEEP_HOURS) *
+                                     .keep_us = (int64_t)fields_count(args, "keep", KEEP_HOURS) *
                                                 3600 * 1000000};
     struct ship_compacted done = {0};
     struct ship_target *target = NULL;
@@ -379,13 +379,13 @@ static int compact(const struct args *args, const struct shipping *shipping)
     if (status >= 0)
         status = kind->compact(target, &how, &done, &err);
     kind->close(target);
-    return status < 0 ? fail_target(&err) : print_compacted(shipping, &done);
+    return status < 0 ? ship_fail_target(&err) : print_compacted(shipping, &done);
 }
 
 static int run_compact(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
+    int exit_status = ship_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0)
         exit_status = compact(args, &shipping);
     return store_close(shipping.store, out_finish(exit_status));
@@ -396,7 +396,7 @@ static int run_compact(const struct args *args)
 static int run_tables(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
+    int exit_status = ship_begin(args, OPEN_READ, &shipping);
     shipping.options.follow = args_has(args, "follow");
     if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
         exit_status = fail_usage("this target has no tables of packs: write postgresql://");

@@ -185,11 +185,12 @@ static annal_status fetch_journal(struct decider *decider, const char *session, 
     const struct pull_options options = {
         .from = decider->where, .kind = decider->kind, .session = session};
     annal_session_info info;
-    int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
+    int64_t until_us =
+        annal__clock_monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
     annal_status status;
     while ((status = pull_silently(decider->store, &options, err)) == ANNAL_ERR_BUSY &&
            annal_session_info_get(decider->store, annal_slice_of(session), &info, NULL) < 0 &&
-           annal__monotonic_us() < until_us)
+           annal__clock_monotonic_us() < until_us)
         annal__store_wait(decider->store, AGAIN_US);
     bool is_here = status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT;
     return is_here && annal_session_info_get(decider->store, annal_slice_of(session), &info,
@@ -308,9 +309,10 @@ static annal_status fetch_session(struct decider *decider, const char *name, ann
 /* Take the lock; another thread may hold it while it waits for a silent target. */
 static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
 {
-    int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
+    int64_t until_us =
+        annal__clock_monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
     while (pthread_mutex_trylock(&decider->lock) != 0) {
-        if (annal__monotonic_us() >= until_us)
+        if (annal__clock_monotonic_us() >= until_us)
             return annal__fail(err, ANNAL_ERR_IO,
                                "append to session '%.*s': timed out behind another append to a "
                                "shared session, nothing was written; try again",
@@ -502,12 +504,14 @@ static annal_status decide_until(struct decider *decider, struct deciding *decid
     annal_slice session = annal_slice_of(deciding->decision->end->session);
     annal_error why = {0};
     annal_status status;
-    int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
+    int64_t until_us =
+        annal__clock_monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
     while (true) {
         status = connect(decider, &why);
         if (status >= 0)
             status = try_once(decider, deciding, &why);
-        if (status != ANNAL_ERR_BUSY || !deciding->was_sent || annal__monotonic_us() >= until_us)
+        if (status != ANNAL_ERR_BUSY || !deciding->was_sent ||
+            annal__clock_monotonic_us() >= until_us)
             break;
         disconnect(decider);
         annal__store_wait(decider->store, AGAIN_US);

@@ -150,7 +150,7 @@ static annal_status append_rest(const struct late *late, annal_slice name, annal
     if (status == ANNAL_OK && last_seq == 0)
         status = annal_writer_append(writer, &first, 1, &options, &seq, err);
     if (status == ANNAL_OK)
-        status = session_append(events, writer, seq, err);
+        status = extend_append(events, writer, seq, err);
     annal_writer_close(writer);
     return status;
 }

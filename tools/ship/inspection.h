@@ -27,21 +27,22 @@ struct inspection {
 /* ---- cmd_ship.c ---- */
 
 /* Return how many events of the session are missing at the target, according to its head. */
-uint64_t inspection_behind(const struct shipment *shipment);
+uint64_t ship_inspection_behind(const struct shipment *shipment);
 
 /* Check that the journal contains the head and can continue after it; on failure err has the
  * reason. */
-void inspection_try(struct inspection *inspection, struct shipment *shipment, annal_error *err);
+void ship_inspection_try(struct inspection *inspection, struct shipment *shipment,
+                         annal_error *err);
 
 /* Call fn for each session with a home, if the target supports homes. */
-annal_status inspection_ask_homes(struct inspection *inspection, home_fn fn);
+annal_status ship_inspection_ask_homes(struct inspection *inspection, home_fn fn);
 
 /* A home_fn: mark a shared session, whose head has another store name. */
-annal_status inspection_note_shared(void *arg, annal_slice session, const struct home *home,
-                                    annal_error *err);
+annal_status ship_inspection_note_shared(void *arg, annal_slice session, const struct home *home,
+                                         annal_error *err);
 
 /* Print how far the rows of sessions and turns lag behind the events. */
-annal_status inspection_say_rows(struct inspection *inspection);
+annal_status ship_inspection_say_rows(struct inspection *inspection);
 
 /* ---- check.c ---- */
 

@@ -219,7 +219,7 @@ static annal_status write_file(struct lake_files *files, const char *name, annal
         annal__below_open_file(&files->below, name, O_RDWR | O_CREAT | O_EXCL, &shared, &fd, err);
     if (status < 0)
         return ship_error(status, err);
-    if (annal__write_all(&annal__system_io, fd, bytes.ptr, bytes.len, 0) < 0 || fsync(fd) < 0)
+    if (annal__io_write_all(&annal__system_io, fd, bytes.ptr, bytes.len, 0) < 0 || fsync(fd) < 0)
         status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));
     if (close(fd) < 0 && status >= 0)
         status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));

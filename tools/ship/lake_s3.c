@@ -80,7 +80,7 @@ static annal_status add_escaped(struct buf *out, const char *text, bool path)
     return status;
 }
 
-bool ship_names_bucket(const char *url)
+bool lake_s3_names_bucket(const char *url)
 {
     const char *name = url + strlen("s3://");
     size_t len = strcspn(name, "/");

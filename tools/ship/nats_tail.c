@@ -326,13 +326,13 @@ static bool must_wait(struct following *following, struct followed *session, boo
         while (last->next != NULL)
             last = last->next;
         session->read_to = last->sent.seq;
-        session->read_again_us = annal__monotonic_us();
+        session->read_again_us = annal__clock_monotonic_us();
         following->next =
             session->stream_seq + 1 < following->next ? session->stream_seq + 1 : following->next;
         return *out_again = true;
     }
     return session->is_begun && following->options->follow &&
-           annal__monotonic_us() < session->read_again_us + GAP_US;
+           annal__clock_monotonic_us() < session->read_again_us + GAP_US;
 }
 
 /* Apply rule 2 to a session. Returns false without memory. */
@@ -409,7 +409,7 @@ static bool take(struct following *following, natsMsg *message)
     sent.stream_seq = meta->Sequence.Stream;
     jsMsgMetaData_Destroy(meta);
     following->next = sent.stream_seq + 1;
-    following->received_us = annal__monotonic_us();
+    following->received_us = annal__clock_monotonic_us();
     if (!read_sent(message, name, &sent)) {
         say_not_ours(following, sent.stream_seq);
         return true;
@@ -454,7 +454,7 @@ static natsStatus subscribe(struct following *following)
                                 &options, NULL);
     if (code == NATS_OK)
         code = natsSubscription_SetPendingLimits(following->subscription, -1, -1);
-    following->received_us = annal__monotonic_us();
+    following->received_us = annal__clock_monotonic_us();
     return code;
 }
 
@@ -495,7 +495,7 @@ static annal_status connect_stream(struct following *following, annal_error *err
 static annal_status handle_silence(struct following *following)
 {
     bool again = false;
-    int64_t silent_us = annal__monotonic_us() - following->received_us;
+    int64_t silent_us = annal__clock_monotonic_us() - following->received_us;
     if (silent_us < SETTLE_US)
         return ANNAL_OK;
     jsStreamInfo *info = NULL;
@@ -570,6 +570,6 @@ int nats_tail(const struct nats_tail_options *options)
     tdestroy(following.tree, free_followed);
     err.status = status;
     if (status < 0)
-        return out_finish(fail_target(&err));
+        return out_finish(ship_fail_target(&err));
     return out_finish(following.was_bad ? EXIT_REFUSED : EXIT_DONE);
 }

@@ -89,7 +89,7 @@ static annal_status wait_for(struct ship_target *target, short events, int64_t u
                              annal_error *err)
 {
     struct pollfd fd = {.fd = PQsocket(target->conn), .events = events};
-    int64_t left_ms = (until_us - annal__monotonic_us()) / 1000;
+    int64_t left_ms = (until_us - annal__clock_monotonic_us()) / 1000;
     int ready = fd.fd < 0 ? -1 : poll(&fd, 1, left_ms > 0 ? (int)left_ms : 0);
     if (ready < 0 && errno == EINTR && fd.fd >= 0)
         return ANNAL_OK;
@@ -101,7 +101,7 @@ static annal_status wait_for(struct ship_target *target, short events, int64_t u
 
 static int64_t time_limit(const struct ship_target *target)
 {
-    return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
+    return annal__clock_monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
 /* Count the bytes that the server has sent, including the overhead of TLS. */

@@ -58,7 +58,7 @@ annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
 annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err)
 {
     struct ship_rows left = {0};
-    int64_t went_on_us = annal__monotonic_us();
+    int64_t went_on_us = annal__clock_monotonic_us();
     annal_status status = postgres_make_rows(target, 0, &left, err);
     const uint64_t last = left.last;
     while (status >= 0 && left.first != 0 && left.first <= last) {
@@ -67,8 +67,8 @@ annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err
         if (status < 0)
             return status;
         if (left.first != first)
-            went_on_us = annal__monotonic_us();
-        else if (annal__monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
+            went_on_us = annal__clock_monotonic_us();
+        else if (annal__clock_monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "ship to %s: another process, which builds the rows of sessions, "
                                "made no progress for %d s",

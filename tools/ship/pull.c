@@ -499,7 +499,7 @@ static void say_more(const struct pull *pull)
 static annal_status pull_all(struct pull *pull)
 {
     const struct pull_options *options = pull->options;
-    annal_status status = annal__store_settle(pull->staging.store, pull->err);
+    annal_status status = annal__unapplied_settle(pull->staging.store, pull->err);
     if (status >= 0)
         status = options->kind->open(&options->from, false, &pull->target, pull->err);
     if (status >= 0)
@@ -554,5 +554,5 @@ int pull_run(annal_store *store, const struct pull_options *options)
         say_more(&pull);
     }
     pull_done(&pull, status);
-    return status < 0 ? fail_target(&err) : EXIT_DONE;
+    return status < 0 ? ship_fail_target(&err) : EXIT_DONE;
 }

@@ -161,7 +161,7 @@ static int push_session(annal_store *store, struct push *push, const struct args
     annal_error err = {0};
     bool is_pushed = false, has = false;
     const char *session = args_get(args, "SESSION");
-    annal_status status = annal__store_settle(store, &err);
+    annal_status status = annal__unapplied_settle(store, &err);
     if (status >= 0)
         status = annal_session_info_get(store, annal_slice_of(session), &push->info, &err);
     if (status >= 0)
@@ -184,7 +184,7 @@ static int push_session(annal_store *store, struct push *push, const struct args
         progress_hide(&push->progress);
     }
     if (status < 0)
-        return fail_target(&err);
+        return ship_fail_target(&err);
     print_pushed(push, where, args->json, is_pushed);
     return EXIT_DONE;
 }
@@ -230,7 +230,7 @@ static annal_status download(struct staging *staging, struct remote *remote, con
     return status;
 }
 
-int pull_remote(const struct args *args, const struct remote_where *where)
+int push_pull_remote(const struct args *args, const struct remote_where *where)
 {
     const char *session = args_get(args, "SESSION");
     struct remote *remote = NULL;
@@ -248,7 +248,8 @@ int pull_remote(const struct args *args, const struct remote_where *where)
         status = download(&staging, remote, session, &fd);
     remote_close(remote);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* the name of the file may have changed */
-    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path, where->url, session);
+    exit_status =
+        status < 0 ? ship_fail_target(&err) : bundle_import(args, path, where->url, session);
     if (fd >= 0)
         close(fd);
     if (status == ANNAL_ERR_BUSY)

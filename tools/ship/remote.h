@@ -55,15 +55,15 @@ annal_status remote_fetch(struct remote *remote, const char *path, struct remote
 
 /* ---- The verbs, which return an exit status ---- */
 
-bool remote_is_url(const char *url);
+bool push_is_url(const char *url);
 
 /* Run annal push, and annal pull from a server. */
 int push_run(const struct args *args, const struct remote_where *where);
-int pull_remote(const struct args *args, const struct remote_where *where);
+int push_pull_remote(const struct args *args, const struct remote_where *where);
 
 /* Read the token (from --token-file, otherwise ANNAL_TOKEN), --ca and --timeout. Returns 0 or an
  * exit status. */
-int remote_where_read(const struct args *args, const char *url, struct remote_where *out);
+int push_where_read(const struct args *args, const char *url, struct remote_where *out);
 
 #define REMOTE_OPTIONS                                                                             \
     OPTION("token-file", "FILE", FIELD_TEXT, NULL, "file with the server's token (ANNAL_TOKEN)"),  \

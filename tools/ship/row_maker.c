@@ -125,7 +125,7 @@ static void *make_on(void *arg)
     int64_t pause_ms = PAUSE_MS;
     while (wait_for_batch(maker, retry_ms) && pause_for(maker, (uint32_t)pause_ms)) {
         annal_error err = {0};
-        int64_t begun_us = annal__monotonic_us();
+        int64_t begun_us = annal__clock_monotonic_us();
         if (make_all(maker, &err) >= 0) {
             retry_ms = 0;
         } else {
@@ -133,7 +133,7 @@ static void *make_on(void *arg)
             retry_ms = retry_ms == 0 ? PACE_MS : retry_ms * 2;
             retry_ms = retry_ms < BACKOFF_MS_MAX ? retry_ms : BACKOFF_MS_MAX;
         }
-        pause_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        pause_ms = (annal__clock_monotonic_us() - begun_us) * PAUSES / 1000;
         pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms < PACE_MS ? pause_ms : PACE_MS;
     }
     maker->options->kind->close(maker->target);

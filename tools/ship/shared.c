@@ -30,7 +30,7 @@ bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES])
     if (line.len > 0 && line.ptr[line.len - 1] == '\n')
         line.len--;
     bool good =
-        line.len < SHARED_URL_BYTES && annal__is_utf8(line) &&
+        line.len < SHARED_URL_BYTES && annal__json_is_utf8(line) &&
         (annal__slice_begins(line, "postgresql://") || annal__slice_begins(line, "postgres://"));
     for (size_t i = 0; i < line.len && good; i++)
         good = (unsigned char)line.ptr[i] > ' ' && line.ptr[i] != '\x7f';
@@ -103,7 +103,7 @@ annal_status shared_set_url(annal_store *store, const char *url, annal_error *er
     int len = snprintf(line, sizeof line, "%s\n", url);
     annal_status status = cluster_path(store, &path, err);
     if (status >= 0)
-        status = annal__publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
+        status = annal__io_publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
     annal__buf_done(&path);
     return status;
 }

@@ -114,7 +114,7 @@ static void write_lag(struct ship *ship, int64_t now_us)
 /* Show progress on a terminal; with follow and --json print at most one line a second. */
 static void report(struct ship *ship)
 {
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     char detail[40];
     const struct counts counts = count_both(ship);
     if (ship->sender.maker != NULL)
@@ -147,7 +147,7 @@ static bool rows_are_made(const struct ship *ship)
 static int finish(struct ship *ship, int exit_status)
 {
     char events[HUMAN_BYTES], sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     int64_t end_us = ship->shipped_us != 0 ? ship->shipped_us : now_us;
     progress_hide(&ship->progress);
     if (exit_status == EXIT_DONE && ship->options->json) {
@@ -222,7 +222,7 @@ static uint32_t with_jitter(uint32_t ms)
 {
     uint32_t chance = 0;
     if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0)
-        chance = (uint32_t)annal__monotonic_us();
+        chance = (uint32_t)annal__clock_monotonic_us();
     return ms / 2 + chance % (ms / 2 + 1);
 }
 
@@ -234,8 +234,8 @@ static bool is_unread(const struct ship *ship)
 
 static annal_status pause_for(struct ship *ship, uint32_t ms, annal_error *err)
 {
-    int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
-    for (int64_t left_us; (left_us = until_us - annal__monotonic_us()) > 0 && out_wanted();) {
+    int64_t until_us = annal__clock_monotonic_us() + (int64_t)ms * 1000;
+    for (int64_t left_us; (left_us = until_us - annal__clock_monotonic_us()) > 0 && out_wanted();) {
         uint32_t wait_ms = left_us / 1000 < LOOK_MS ? (uint32_t)(left_us / 1000) + 1 : LOOK_MS;
         report(ship);
         if (ship->tail == NULL) {
@@ -254,7 +254,7 @@ static annal_status pause_for(struct ship *ship, uint32_t ms, annal_error *err)
 /* Wait a little, because the target is unreachable (*err). Fails when --wait is over. */
 static annal_status back_off(struct ship *ship, annal_error *err)
 {
-    int64_t now_us = annal__monotonic_us();
+    int64_t now_us = annal__clock_monotonic_us();
     uint32_t ms = BACKOFF_MS_MAX;
     sender_stop_second(ship->second);
     join_second(ship);
@@ -285,7 +285,7 @@ static void note_back(struct ship *ship)
         return;
     if (ship->options->follow)
         say("the target answers again, after %.1f s",
-            (double)(annal__monotonic_us() - ship->unreachable_since_us) / 1e6);
+            (double)(annal__clock_monotonic_us() - ship->unreachable_since_us) / 1e6);
     ship->unreachable_since_us = 0;
 }
 
@@ -295,12 +295,12 @@ static annal_status look(struct ship *ship, annal_error *err)
 {
     const struct ship_options *options = ship->options;
     annal_status status = ANNAL_OK;
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     if (ship->sender.target == NULL)
         status = options->kind->open(&options->target, true, &ship->sender.target, err);
     if (status >= 0)
         status = shipments_survey(&ship->sender.shipments, options->kind, ship->sender.target, err);
-    int64_t now_us = annal__monotonic_us(), rest_us = (now_us - begun_us) * 50;
+    int64_t now_us = annal__clock_monotonic_us(), rest_us = (now_us - begun_us) * 50;
     ship->look_us = now_us + (rest_us > LOOK_AGAIN_US ? rest_us : LOOK_AGAIN_US);
     if (ship->sender.batches == 0 && status >= 0)
         ship->progress.total = ship->sender.shipments.bytes;
@@ -315,7 +315,7 @@ static annal_status look(struct ship *ship, annal_error *err)
  * larger batches. */
 static void pause_after(struct ship *ship, int64_t begun_us)
 {
-    int64_t now_us = annal__monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
+    int64_t now_us = annal__clock_monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
     int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
     ship->lag_written_us = 0; /* write it soon */
     ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
@@ -323,7 +323,7 @@ static void pause_after(struct ship *ship, int64_t begun_us)
 
 static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
-    int64_t begun_us = annal__monotonic_us();
+    int64_t begun_us = annal__clock_monotonic_us();
     if (ship->lag.events_behind == 0)
         write_lag(ship, begun_us); /* events count as lag until they are committed */
     annal_status status = sender_batch(&ship->sender, err);
@@ -337,13 +337,14 @@ static bool is_due(const struct ship *ship)
 {
     const struct ship_options *options = ship->options;
     return ship->sender.shipments.first != NULL &&
-           (ship->tail == NULL || ship->second != NULL || annal__monotonic_us() >= ship->next_us ||
+           (ship->tail == NULL || ship->second != NULL ||
+            annal__clock_monotonic_us() >= ship->next_us ||
             shipments_lag(&ship->sender.shipments).events >= options->batch_events);
 }
 
 static uint32_t until_due(const struct ship *ship)
 {
-    int64_t left_us = ship->next_us - annal__monotonic_us();
+    int64_t left_us = ship->next_us - annal__clock_monotonic_us();
     if (ship->sender.shipments.first == NULL || left_us > LOOK_MS * INT64_C(1000))
         return LOOK_MS;
     return left_us > 0 ? (uint32_t)(left_us / 1000) + 1 : 0;
@@ -373,16 +374,16 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
     if (kind->make_rows == NULL)
         return ANNAL_END;
     if (ship->shipped_us == 0)
-        ship->shipped_us = annal__monotonic_us();
+        ship->shipped_us = annal__clock_monotonic_us();
     annal_status status = kind->make_rows(ship->sender.target, 0, &ship->rows, err);
     if (status < 0)
         return status;
     if (ship->rows_last == 0)
         ship->rows_last = ship->rows.last;
     if (ship->rows.first != first)
-        ship->rows_us = annal__monotonic_us();
-    if (rows_are_made(ship) ||
-        annal__monotonic_us() - ship->rows_us >= (int64_t)ship->options->target.quiet_ms * 1000)
+        ship->rows_us = annal__clock_monotonic_us();
+    if (rows_are_made(ship) || annal__clock_monotonic_us() - ship->rows_us >=
+                                   (int64_t)ship->options->target.quiet_ms * 1000)
         return ANNAL_END;
     ship->progress.total = 0;
     progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first, "batches without rows");
@@ -406,7 +407,7 @@ static annal_status step(struct ship *ship, annal_error *err)
     annal_status status = ANNAL_OK;
     if (ship->sender.target == NULL ||
         (ship->sender.shipments.first == NULL && ship->second == NULL && ship->tail != NULL &&
-         annal__monotonic_us() >= ship->look_us))
+         annal__clock_monotonic_us() >= ship->look_us))
         status = look(ship, err);
     if (status >= 0 && ship->tail != NULL)
         status = renew(ship, err);
@@ -435,7 +436,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     ship->options = ship->sender.options = options;
     ship->sender.progress = &ship->progress;
     ship->sender.shipments = (struct shipments){.store = store, .glob = options->glob};
-    ship->begun_us = annal__monotonic_us();
+    ship->begun_us = annal__clock_monotonic_us();
     ship->lag_fd = ship_lag_open(store, options->target.url, options->target.store, &ship->lag);
     progress_begin(&ship->progress, "ship", 0);
     /* Open the tail before the first survey, so that it announces everything appended after the

@@ -197,10 +197,10 @@ const struct ship_kind *ship_kind_of(const char *url);
 int ship_find_kind(const char *url, const struct ship_kind **out);
 
 /* Check that the URL contains a valid bucket name. */
-bool ship_names_bucket(const char *url);
+bool lake_s3_names_bucket(const char *url);
 
 /* Print the failure. An unreachable target is EXIT_STORAGE, not EXIT_REFUSED. */
-int fail_target(const annal_error *err);
+int ship_fail_target(const annal_error *err);
 
 /* ---- Shipments ---- */
 

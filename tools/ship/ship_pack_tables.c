@@ -515,7 +515,7 @@ static annal_status pass(struct sending *sending)
     if (status >= 0)
         status = renew_view(sending);
     if (status >= 0 && sending->options->follow && !has_changed(sending) &&
-        annal__monotonic_us() < sending->look_us)
+        annal__clock_monotonic_us() < sending->look_us)
         status = ANNAL_END;
     if (status == ANNAL_OK)
         status = annal__pack_rows_each(sending->index, send_pack, sending, &sending->err);
@@ -523,7 +523,7 @@ static annal_status pass(struct sending *sending)
     sending->view = NULL;
     if (status == ANNAL_OK) {
         sending->is_reported = true;
-        sending->look_us = sending->behind > 0 ? 0 : annal__monotonic_us() + LOOK_US;
+        sending->look_us = sending->behind > 0 ? 0 : annal__clock_monotonic_us() + LOOK_US;
     }
     if (status >= 0)
         return status;
@@ -553,7 +553,7 @@ static int follow(struct sending *sending)
 {
     int64_t retry_ms = 0;
     while (out_wanted() && !out_reader_is_gone()) {
-        int64_t begun_us = annal__monotonic_us();
+        int64_t begun_us = annal__clock_monotonic_us();
         const annal_catch_up_options wholly = {.packs = true};
         annal_status status =
             annal_index_catch_up(sending->index, (annal_slice){0}, &wholly, &sending->err);
@@ -567,7 +567,7 @@ static int follow(struct sending *sending)
             report(sending);
         retry_ms = status >= 0 ? 0 : retry_ms == 0 ? PAUSE_MS : retry_ms * 2;
         retry_ms = retry_ms < PAUSE_MS_MAX ? retry_ms : PAUSE_MS_MAX;
-        int64_t pause_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        int64_t pause_ms = (annal__clock_monotonic_us() - begun_us) * PAUSES / 1000;
         pause_for(retry_ms > 0 ? retry_ms : pause_ms > PAUSE_MS ? pause_ms : PAUSE_MS);
     }
     return EXIT_DONE;
@@ -576,12 +576,13 @@ static int follow(struct sending *sending)
 /* Send once; retry failures that may be temporary until --wait is over. */
 static int send_once(struct sending *sending)
 {
-    const int64_t until_us = annal__monotonic_us() + (int64_t)sending->options->wait_ms * 1000;
+    const int64_t until_us =
+        annal__clock_monotonic_us() + (int64_t)sending->options->wait_ms * 1000;
     annal_status status;
-    while ((status = pass(sending)) == ANNAL_ERR_BUSY && annal__monotonic_us() < until_us)
+    while ((status = pass(sending)) == ANNAL_ERR_BUSY && annal__clock_monotonic_us() < until_us)
         pause_for(AGAIN_MS);
     if (status < 0)
-        return fail_target(&sending->err);
+        return ship_fail_target(&sending->err);
     report(sending);
     if (sending->behind > 0)
         say("some sessions have events that the target lacks: run 'annal ship', then 'annal ship "
@@ -595,7 +596,7 @@ static int send_once(struct sending *sending)
 int ship_pack_tables_run(annal_store *store, const struct ship_options *options)
 {
     struct sending sending = {.options = options};
-    int exit_status = index_open_with_packs(store, &sending.index);
+    int exit_status = catch_up_open_with_packs(store, &sending.index);
     if (exit_status == 0)
         exit_status = options->follow ? follow(&sending) : send_once(&sending);
     options->kind->close(sending.target);

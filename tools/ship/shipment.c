@@ -85,7 +85,7 @@ void shipment_queue(struct shipments *shipments, struct shipment *shipment)
     shipment->is_queued = true;
     shipment->next_queued = NULL;
     if (shipment->since_us == 0)
-        shipment->since_us = annal__monotonic_us();
+        shipment->since_us = annal__clock_monotonic_us();
     if (shipments->last != NULL)
         shipments->last->next_queued = shipment;
     else

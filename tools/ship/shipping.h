@@ -15,7 +15,7 @@ struct shipping {
 
 /* Open the store, and read the operand TARGET and the options below. Returns 0 or an exit status;
  * in both cases the caller closes the store. */
-int shipping_begin(const struct args *args, enum open_mode mode, struct shipping *shipping);
+int ship_begin(const struct args *args, enum open_mode mode, struct shipping *shipping);
 
 #define TARGET_OPERAND                                                                             \
     OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://, file:///, s3:// or nats:// address")

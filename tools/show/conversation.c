@@ -22,7 +22,7 @@ enum { INDENT = 19, LINE_CHARS = 160, MESSAGE_LINES = 40, THOUGHT_LINES = 6, COL
 void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
                             uint64_t seq)
 {
-    spending_know_turn(&conversation->spending, turn_id, ended, seq);
+    event_spending_know_turn(&conversation->spending, turn_id, ended, seq);
 }
 
 void conversation_know_call(struct conversation *conversation, annal_slice call_id,
@@ -30,7 +30,7 @@ void conversation_know_call(struct conversation *conversation, annal_slice call_
 {
     struct buf raw = {0};
     if (annal__json_quote(&raw, call_id) == ANNAL_OK)
-        known_calls_add(&conversation->calls, annal__buf_slice(&raw), tool);
+        event_calls_add(&conversation->calls, annal__buf_slice(&raw), tool);
     annal__buf_done(&raw);
 }
 
@@ -103,9 +103,9 @@ static void print_block(struct conversation *talk, annal_slice raw, int lines, i
 static void print_part(struct conversation *talk, annal_slice part)
 {
     static const char thinks[] = "(thinks) ";
-    bool thought = block_is_thought(part);
-    annal_slice text = block_text(part), type;
-    if (block_is_empty(part) && !talk->full)
+    bool thought = event_block_is_thought(part);
+    annal_slice text = event_block_text(part), type;
+    if (event_block_is_empty(part) && !talk->full)
         return;
     printf("%*s", INDENT, "");
     if (thought)
@@ -118,7 +118,7 @@ static void print_part(struct conversation *talk, annal_slice part)
         print_block(talk, part, MESSAGE_LINES, 0);
     } else {
         fputc('[', stdout);
-        excerpt_print_line(block_is_media(part, &type) && !talk->full ? type : part,
+        excerpt_print_line(event_block_is_media(part, &type) && !talk->full ? type : part,
                            (size_t)room(talk, 2));
         fputs("]\n", stdout);
     }
@@ -178,7 +178,7 @@ static void print_call(struct conversation *talk, const annal_event *event)
     annal_slice input = event_either(event, "input", "arguments");
     struct buf line = {0};
     if (call.len > 0)
-        known_calls_add(&talk->calls, call, tool);
+        event_calls_add(&talk->calls, call, tool);
     int used = print_tool(talk, "→ ", BLUE, tool);
     if (talk->full) {
         excerpt_print_line(input, (size_t)room(talk, tool.len + 4));
@@ -232,7 +232,7 @@ static void print_facts(const annal_event *event, bool failed, struct buf *out)
 static annal_slice tool_of(struct conversation *talk, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id");
-    const char *tool = known_calls_tool(&talk->calls, call);
+    const char *tool = event_calls_tool(&talk->calls, call);
     return tool != NULL ? annal_slice_of(tool) : call;
 }
 
@@ -254,7 +254,7 @@ static void print_result(struct conversation *talk, const annal_event *event)
         used = print_tool(talk, failed ? "✗ " : "← ", failed ? RED : BLUE, tool_of(talk, event));
         colour(talk, failed ? RED : DIM);
     }
-    uint64_t count = excerpt_lines(content_text(output));
+    uint64_t count = excerpt_lines(event_content_text(output));
     if (count > 1)
         snprintf(lines, sizeof lines, " (%" PRIu64 " lines)", count);
     print_facts(event, failed, &text);
@@ -293,9 +293,9 @@ static void print_tally(struct conversation *talk, const struct tally *used)
     char text[TALLY_BYTES], in[HUMAN_BYTES], out[HUMAN_BYTES];
     colour(talk, DIM);
     if (used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0)
-        printf("tokens: %s in, %s out; ", signed_text(in, used->input_tokens),
-               signed_text(out, used->output_tokens));
-    printf("so far %s\n", tally_text(text, &talk->spending.tally));
+        printf("tokens: %s in, %s out; ", event_signed_text(in, used->input_tokens),
+               event_signed_text(out, used->output_tokens));
+    printf("so far %s\n", event_tally_text(text, &talk->spending.tally));
     colour(talk, "0");
 }
 
@@ -356,8 +356,8 @@ bool conversation_shows(const struct conversation *conversation, const annal_eve
         if (event_is(event, bookkeeping[i]))
             return false;
     }
-    annal_slice content = message_content(event);
-    return content.len == 0 || !content_is_empty(content);
+    annal_slice content = event_message_content(event);
+    return content.len == 0 || !event_content_is_empty(content);
 }
 
 void conversation_done(struct conversation *conversation)
@@ -368,8 +368,8 @@ void conversation_done(struct conversation *conversation)
 
 void conversation_print(struct conversation *conversation, const annal_event *event)
 {
-    struct tally used = spending_add(&conversation->spending, event);
-    enum fact fact = fact_of(event);
+    struct tally used = event_spending_add(&conversation->spending, event);
+    enum fact fact = event_fact_of(event);
     if (!conversation_shows(conversation, event))
         return;
     if (fact == FACT_RESULT) {

@@ -41,7 +41,7 @@ static bool read_real(annal_slice raw, double *out)
     return number.kind != NUMBER_OTHER && fabs(*out) < 9e15;
 }
 
-int64_t raw_count(annal_slice raw)
+int64_t event_raw_count(annal_slice raw)
 {
     double real = 0;
     return read_real(raw, &real) ? (int64_t)real : 0;
@@ -52,7 +52,7 @@ static int64_t event_cost(const annal_event *event)
     double usd = 0;
     annal_slice micro = event_member(event, "cost_microusd");
     if (micro.len > 0)
-        return raw_count(micro);
+        return event_raw_count(micro);
     return read_real(event_member(event, "cost_usd"), &usd) && fabs(usd) < 9e9 ? llround(usd * 1e6)
                                                                                : 0;
 }
@@ -84,7 +84,7 @@ bool event_failed(const annal_event *event)
            annal__slice_is(success, "false");
 }
 
-enum fact fact_of(const annal_event *event)
+enum fact event_fact_of(const annal_event *event)
 {
     static const char *const messages[] = {"message.added", NULL};
     static const char *const calls[] = {"tool.called", "tool_call", NULL};
@@ -106,17 +106,17 @@ enum fact fact_of(const annal_event *event)
     return FACT_OTHER;
 }
 
-annal_slice message_role(const annal_event *event)
+annal_slice event_message_role(const annal_event *event)
 {
-    return fact_of(event) == FACT_MESSAGE ? event_member(event, "role") : (annal_slice){0};
+    return event_fact_of(event) == FACT_MESSAGE ? event_member(event, "role") : (annal_slice){0};
 }
 
-annal_slice message_content(const annal_event *event)
+annal_slice event_message_content(const annal_event *event)
 {
-    return message_role(event).len > 0 ? event_member(event, "content") : (annal_slice){0};
+    return event_message_role(event).len > 0 ? event_member(event, "content") : (annal_slice){0};
 }
 
-bool block_is_thought(annal_slice block)
+bool event_block_is_thought(annal_slice block)
 {
     static const annal_slice types[] = {{"\"thinking", 9}, {"\"reasoning", 10}};
     annal_slice type = {0};
@@ -141,7 +141,7 @@ static annal_slice first_text(annal_slice value)
     return annal__json_member(item, "text");
 }
 
-annal_slice block_text(annal_slice block)
+annal_slice event_block_text(annal_slice block)
 {
     static const char *const members[] = {"text", "thinking", "summary", "content"};
     annal_slice text = {0};
@@ -168,17 +168,17 @@ static bool is_blank(annal_slice raw)
     return true;
 }
 
-bool block_is_empty(annal_slice block)
+bool event_block_is_empty(annal_slice block)
 {
     static const char *const members[] = {"text", "thinking", "summary", "content"};
-    annal_slice text = block_text(block);
-    bool empty = is_blank(block) || block_is_thought(block);
+    annal_slice text = event_block_text(block);
+    bool empty = is_blank(block) || event_block_is_thought(block);
     for (size_t i = 0; i < sizeof members / sizeof *members && block.ptr[0] == '{'; i++)
         empty = empty || is_blank(annal__json_member(block, members[i]));
     return empty && (text.len == 0 || is_blank(text));
 }
 
-bool block_is_media(annal_slice block, annal_slice *out_type)
+bool event_block_is_media(annal_slice block, annal_slice *out_type)
 {
     static const char *const types[] = {"\"image\"", "\"input_image\"", "\"image_url\"",
                                         "\"audio\"", "\"input_audio\"", "\"document\""};
@@ -188,7 +188,7 @@ bool block_is_media(annal_slice block, annal_slice *out_type)
     bool found = false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         found = found || annal__slice_is(type, types[i]);
-    if (!found || block_text(block).len > 0)
+    if (!found || event_block_text(block).len > 0)
         return false;
     annal_slice source = annal__json_member(block, "source");
     annal_slice media = source.len > 0 && source.ptr[0] == '{'
@@ -198,19 +198,19 @@ bool block_is_media(annal_slice block, annal_slice *out_type)
     return true;
 }
 
-bool content_is_empty(annal_slice content)
+bool event_content_is_empty(annal_slice content)
 {
     struct json_walk walk;
     annal_slice part;
     bool empty = true;
     if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
-        return content.len == 0 || block_is_empty(content);
+        return content.len == 0 || event_block_is_empty(content);
     while (empty && annal__json_walk_item(&walk, &part))
-        empty = block_is_empty(part);
+        empty = event_block_is_empty(part);
     return empty;
 }
 
-annal_slice content_text(annal_slice content)
+annal_slice event_content_text(annal_slice content)
 {
     struct json_walk walk;
     annal_slice part, text = {0};
@@ -221,15 +221,16 @@ annal_slice content_text(annal_slice content)
     while (!excerpt_is_text(text) && annal__json_walk_item(&walk, &part)) {
         text = part;
         if (part.len > 0 && part.ptr[0] == '{')
-            text = block_is_thought(part) ? (annal_slice){0} : annal__json_member(part, "text");
+            text =
+                event_block_is_thought(part) ? (annal_slice){0} : annal__json_member(part, "text");
     }
     return excerpt_is_text(text) ? text : (annal_slice){0};
 }
 
-annal_slice message_text(const annal_event *event)
+annal_slice event_message_text(const annal_event *event)
 {
-    annal_slice content = message_content(event);
-    return content.len > 0 && content.ptr[0] == '{' ? content : content_text(content);
+    annal_slice content = event_message_content(event);
+    return content.len > 0 && content.ptr[0] == '{' ? content : event_content_text(content);
 }
 
 static bool is_answer(const annal_event *event)
@@ -240,12 +241,13 @@ static bool is_answer(const annal_event *event)
         if (annal__slice_is(stop, cut[i]))
             return false;
     }
-    return annal__slice_is(message_role(event), "\"assistant\"") && message_text(event).len > 0;
+    return annal__slice_is(event_message_role(event), "\"assistant\"") &&
+           event_message_text(event).len > 0;
 }
 
 bool event_rests(bool rested, const annal_event *event)
 {
-    switch (fact_of(event)) {
+    switch (event_fact_of(event)) {
     case FACT_MESSAGE:
         return is_answer(event);
     case FACT_CALL:
@@ -300,7 +302,8 @@ static void end_newest(struct spending *spending, uint64_t seq)
     }
 }
 
-void spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended, uint64_t seq)
+void event_spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended,
+                              uint64_t seq)
 {
     struct buf raw = {0};
     if (annal__json_quote(&raw, turn_id) == ANNAL_OK) {
@@ -321,8 +324,8 @@ static int64_t count_or_none(int64_t count)
 static struct tally tally_of_end(const annal_event *event)
 {
     return (struct tally){
-        .input_tokens = count_or_none(raw_count(event_member(event, "input_tokens"))),
-        .output_tokens = count_or_none(raw_count(event_member(event, "output_tokens"))),
+        .input_tokens = count_or_none(event_raw_count(event_member(event, "input_tokens"))),
+        .output_tokens = count_or_none(event_raw_count(event_member(event, "output_tokens"))),
         .cost_microusd = event_cost(event)};
 }
 
@@ -330,8 +333,8 @@ static struct tally tally_of_end(const annal_event *event)
 static struct tally tally_of_usage(const annal_event *event)
 {
     return (struct tally){
-        .input_tokens = raw_count(event_either(event, "input_tokens", "inputTokens")),
-        .output_tokens = raw_count(event_either(event, "output_tokens", "outputTokens")),
+        .input_tokens = event_raw_count(event_either(event, "input_tokens", "inputTokens")),
+        .output_tokens = event_raw_count(event_either(event, "output_tokens", "outputTokens")),
         .cost_microusd = event_cost(event)};
 }
 
@@ -357,10 +360,10 @@ static struct tally tally_of_turn_end(struct spending *spending, const annal_eve
     return used;
 }
 
-struct tally spending_add(struct spending *spending, const annal_event *event)
+struct tally event_spending_add(struct spending *spending, const annal_event *event)
 {
     struct tally used = {0};
-    enum fact fact = fact_of(event);
+    enum fact fact = event_fact_of(event);
     if (fact == FACT_USAGE)
         used = tally_of_usage(event);
     else if (fact == FACT_TURN_ENDS)
@@ -372,7 +375,7 @@ struct tally spending_add(struct spending *spending, const annal_event *event)
     return used;
 }
 
-const char *signed_text(char text[HUMAN_BYTES], int64_t count)
+const char *event_signed_text(char text[HUMAN_BYTES], int64_t count)
 {
     char digits[HUMAN_BYTES];
     human_count(digits, count < 0 ? 0 - (uint64_t)count : (uint64_t)count);
@@ -380,10 +383,10 @@ const char *signed_text(char text[HUMAN_BYTES], int64_t count)
     return text;
 }
 
-const char *tally_text(char text[TALLY_BYTES], const struct tally *tally)
+const char *event_tally_text(char text[TALLY_BYTES], const struct tally *tally)
 {
     char tokens[HUMAN_BYTES];
-    signed_text(tokens, tally->input_tokens + tally->output_tokens);
+    event_signed_text(tokens, tally->input_tokens + tally->output_tokens);
     int len = snprintf(text, TALLY_BYTES, "%" PRIu64 " turn%s · %s tokens", tally->turns,
                        tally->turns == 1 ? "" : "s", tokens);
     if (tally->cost_microusd != 0)
@@ -394,7 +397,7 @@ const char *tally_text(char text[TALLY_BYTES], const struct tally *tally)
 
 /* ---- Calls, by their id ---- */
 
-void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool)
+void event_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool)
 {
     struct buf name = {0};
     struct known_call *call = &known->calls[known->next++ % CALLS_KNOWN];
@@ -405,7 +408,7 @@ void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice
     annal__buf_done(&name);
 }
 
-const char *known_calls_tool(const struct known_calls *known, annal_slice call_id)
+const char *event_calls_tool(const struct known_calls *known, annal_slice call_id)
 {
     uint64_t id = annal__hash(call_id.ptr, call_id.len, 0);
     for (unsigned back = 1; call_id.len > 0 && back <= CALLS_KNOWN; back++) {

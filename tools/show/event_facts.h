@@ -23,7 +23,7 @@ enum fact {
     FACT_TURN_ENDS
 };
 
-enum fact fact_of(const annal_event *event);
+enum fact event_fact_of(const annal_event *event);
 
 /* Find a member of the data, raw; empty if it is missing or null. */
 annal_slice event_member(const annal_event *event, const char *name);
@@ -35,7 +35,7 @@ bool event_type_ends(const annal_event *event, const char *end);
 bool event_failed(const annal_event *event);
 
 /* Read a raw number as a whole number; 0 if it is not a number. */
-int64_t raw_count(annal_slice raw);
+int64_t event_raw_count(annal_slice raw);
 
 /* ---- Usage, as the pack core counts it ---- */
 
@@ -61,17 +61,18 @@ struct spending {
 
 /* Add the usage of an event, and return it. An event may be added again, because it may be played
  * again. */
-struct tally spending_add(struct spending *spending, const annal_event *event);
+struct tally event_spending_add(struct spending *spending, const annal_event *event);
 
 /* Add a turn that is already known, and whether it has ended; its id as text. */
-void spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended, uint64_t seq);
+void event_spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended,
+                              uint64_t seq);
 
 /* Write "3 turns · 14,219 tokens · $0.12" to text, which is returned. */
 #define TALLY_BYTES 120
-const char *tally_text(char text[TALLY_BYTES], const struct tally *tally);
+const char *event_tally_text(char text[TALLY_BYTES], const struct tally *tally);
 
 /* Write a number with its sign, "-1,234". */
-const char *signed_text(char text[HUMAN_BYTES], int64_t count);
+const char *event_signed_text(char text[HUMAN_BYTES], int64_t count);
 
 /* ---- Calls, by their id ---- */
 
@@ -84,35 +85,35 @@ struct known_calls {
 };
 
 /* Remember a call; both are raw. */
-void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
+void event_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
 
 /* Find the tool of a call; NULL if unknown. */
-const char *known_calls_tool(const struct known_calls *known, annal_slice call_id);
+const char *event_calls_tool(const struct known_calls *known, annal_slice call_id);
 
 /* ---- Messages ---- */
 
 /* Find the role of a message.added, and its content, raw; empty if the event is not such a
  * message. */
-annal_slice message_role(const annal_event *event);
-annal_slice message_content(const annal_event *event);
+annal_slice event_message_role(const annal_event *event);
+annal_slice event_message_content(const annal_event *event);
 
 /* Find raw text, or the first text of the blocks; empty: nothing was said, only thought or
  * shown. */
-annal_slice message_text(const annal_event *event);
-annal_slice content_text(annal_slice content);
+annal_slice event_message_text(const annal_event *event);
+annal_slice event_content_text(annal_slice content);
 
 /* Read a block of a content: whether it is a thought; its text, raw, empty if it has none (an
  * image, or a hidden thought). */
-bool block_is_thought(annal_slice block);
-annal_slice block_text(annal_slice block);
+bool event_block_is_thought(annal_slice block);
+annal_slice event_block_text(annal_slice block);
 
 /* Return whether a block, or every block of a content, has an empty text. */
-bool block_is_empty(annal_slice block);
+bool event_block_is_empty(annal_slice block);
 
 /* Return whether a block is an image, a sound, or a file, without text. *out_type: its type, such
  * as image/png. */
-bool block_is_media(annal_slice block, annal_slice *out_type);
-bool content_is_empty(annal_slice content);
+bool event_block_is_media(annal_slice block, annal_slice *out_type);
+bool event_content_is_empty(annal_slice content);
 
 /*
  * Update whether the agent is idle after this event: it is if the latest message, call, result or

@@ -88,14 +88,14 @@ static void add_who(struct event_lines *lines, annal_slice session, const annal_
                     struct buf *out)
 {
     annal_slice call_id = event_member(event, "call_id"), tool = event_member(event, "tool");
-    enum fact fact = fact_of(event);
+    enum fact fact = event_fact_of(event);
     if (fact == FACT_MESSAGE)
-        excerpt_line(out, message_role(event), 30);
+        excerpt_line(out, event_message_role(event), 30);
     if (fact != FACT_CALL && fact != FACT_RESULT)
         return;
     if (fact == FACT_CALL)
-        known_calls_add(&lines->calls, call_id, tool);
-    const char *known = known_calls_tool(&lines->calls, call_id);
+        event_calls_add(&lines->calls, call_id, tool);
+    const char *known = event_calls_tool(&lines->calls, call_id);
     if (tool.len > 0)
         excerpt_line(out, tool, 60);
     else if (known != NULL)
@@ -106,7 +106,7 @@ static void add_who(struct event_lines *lines, annal_slice session, const annal_
 
 static const char *style_of(const annal_event *event, annal_slice who)
 {
-    enum fact fact = fact_of(event);
+    enum fact fact = event_fact_of(event);
     if (fact == FACT_RESULT && event_failed(event))
         return "31";
     if (fact == FACT_MESSAGE)

@@ -10,7 +10,7 @@
 
 /* ---- The characters of a raw value ---- */
 
-struct letters letters_of(annal_slice raw)
+struct letters excerpt_letters_of(annal_slice raw)
 {
     if (raw.len >= 2 && raw.ptr[0] == '"')
         return (struct letters){raw.ptr + 1, raw.ptr + raw.len - 1, true};
@@ -29,14 +29,14 @@ static struct letter take_bytes(struct letters *letters)
     return letter;
 }
 
-struct letter letter_next(struct letters *letters)
+struct letter excerpt_letter_next(struct letters *letters)
 {
     if (letters->at >= letters->end)
         return (struct letter){.len = 0};
     struct letter letter;
     if (letters->escaped && *letters->at == '\\') {
         unsigned code = annal__json_unescape(&letters->at, letters->end);
-        letter.len = annal__utf8_put(annal__is_half(code) ? 0xfffd : code, letter.bytes);
+        letter.len = annal__json_utf8_put(annal__is_half(code) ? 0xfffd : code, letter.bytes);
     } else {
         letter = take_bytes(letters);
     }
@@ -45,7 +45,7 @@ struct letter letter_next(struct letters *letters)
     return letter;
 }
 
-size_t letters_plain(const struct letters *letters, size_t most)
+size_t excerpt_letters_plain(const struct letters *letters, size_t most)
 {
     size_t left = (size_t)(letters->end - letters->at), len = 0;
     const char *at = letters->at;
@@ -69,12 +69,12 @@ static uint64_t count_lines(struct letters *letters)
     uint64_t lines = 0;
     bool in_line = false;
     struct letter letter;
-    while ((letter = letter_next(letters)).len > 0) {
+    while ((letter = excerpt_letter_next(letters)).len > 0) {
         if (letter.bytes[0] != '\n' && !in_line)
             lines++;
         in_line = letter.bytes[0] != '\n';
         if (in_line)
-            letters->at += letters_plain(letters, SIZE_MAX);
+            letters->at += excerpt_letters_plain(letters, SIZE_MAX);
     }
     return lines;
 }
@@ -83,12 +83,12 @@ static uint64_t count_lines(struct letters *letters)
 static bool print_line(struct letters *letters, size_t room)
 {
     while (letters->at < letters->end) {
-        size_t run = letters_plain(letters, room);
+        size_t run = excerpt_letters_plain(letters, room);
         fwrite(letters->at, 1, run, stdout);
         letters->at += run;
         room -= run;
         struct letters here = *letters;
-        struct letter letter = letter_next(letters);
+        struct letter letter = excerpt_letter_next(letters);
         if (letter.len == 0 || letter.bytes[0] == '\n') {
             *letters = here;
             return true;
@@ -106,10 +106,10 @@ static bool print_line(struct letters *letters, size_t room)
 static void skip_line(struct letters *letters)
 {
     struct letters here = *letters;
-    for (struct letter letter; (letter = letter_next(letters)).len > 0; here = *letters) {
+    for (struct letter letter; (letter = excerpt_letter_next(letters)).len > 0; here = *letters) {
         if (letter.bytes[0] == '\n')
             break;
-        letters->at += letters_plain(letters, SIZE_MAX);
+        letters->at += excerpt_letters_plain(letters, SIZE_MAX);
     }
     *letters = here;
 }
@@ -117,7 +117,7 @@ static void skip_line(struct letters *letters)
 static void print_up_to(struct letters *letters, const char *end)
 {
     while (letters->at < end) {
-        struct letter letter = letter_next(letters);
+        struct letter letter = excerpt_letter_next(letters);
         fwrite(letter.bytes, 1, letter.len, stdout);
     }
 }
@@ -130,7 +130,7 @@ static bool wrap_line(struct letters *letters, int columns)
     bool in_text = false, can_break = false;
     for (int used = 0;;) {
         struct letters here = at;
-        struct letter letter = letter_next(&at);
+        struct letter letter = excerpt_letter_next(&at);
         wchar_t c;
         if (letter.len == 0 || letter.bytes[0] == '\n') {
             print_up_to(letters, here.at);
@@ -155,17 +155,17 @@ static bool wrap_line(struct letters *letters, int columns)
 
 static uint64_t print_wrapped(const struct excerpt *excerpt, annal_slice raw)
 {
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     for (int lines = 1;; lines++) {
         if (wrap_line(&letters, excerpt->columns - (lines == 1 ? excerpt->used : 0)))
-            (void)letter_next(&letters);
+            (void)excerpt_letter_next(&letters);
         fputc('\n', stdout);
         if (letters.at >= letters.end)
             return 0;
         if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
             return count_lines(&letters);
         struct letters here = letters;
-        if (letter_next(&here).bytes[0] != '\n')
+        if (excerpt_letter_next(&here).bytes[0] != '\n')
             printf("%*s", excerpt->indent, "");
     }
 }
@@ -174,7 +174,7 @@ uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
 {
     if (excerpt->columns > 0)
         return print_wrapped(excerpt, raw);
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     uint64_t cut = 0;
     for (int lines = 1;; lines++) {
         if (!print_line(&letters,
@@ -184,13 +184,13 @@ uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
             cut = 1;
         }
         fputc('\n', stdout);
-        (void)letter_next(&letters);
+        (void)excerpt_letter_next(&letters);
         if (letters.at == letters.end) /* the last line break of a text begins no further line */
             return cut;
         if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
             return cut + count_lines(&letters);
         struct letters here = letters;
-        if (letter_next(&here).bytes[0] != '\n') /* an empty line */
+        if (excerpt_letter_next(&here).bytes[0] != '\n') /* an empty line */
             printf("%*s", excerpt->indent, "");
     }
 }
@@ -211,13 +211,13 @@ static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
 
 static void put_raw(struct buf *out, size_t *room, annal_slice raw)
 {
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     while (*room > 0 && letters.at < letters.end) {
-        size_t run = letters_plain(&letters, *room - 1);
+        size_t run = excerpt_letters_plain(&letters, *room - 1);
         (void)!annal__buf_append(out, letters.at, run);
         letters.at += run;
         *room -= run;
-        struct letter letter = letter_next(&letters);
+        struct letter letter = excerpt_letter_next(&letters);
         if (letter.len > 0)
             put(out, room, letter.bytes[0] == '\n' ? " " : letter.bytes, letter.len);
     }
@@ -248,7 +248,7 @@ void excerpt_line(struct buf *out, annal_slice raw, size_t chars)
 
 uint64_t excerpt_lines(annal_slice raw)
 {
-    struct letters letters = letters_of(raw);
+    struct letters letters = excerpt_letters_of(raw);
     return count_lines(&letters);
 }
 

@@ -25,11 +25,11 @@ struct letter {
     size_t len; /* 0: the end */
 };
 
-struct letters letters_of(annal_slice raw);
-struct letter letter_next(struct letters *letters);
+struct letters excerpt_letters_of(annal_slice raw);
+struct letter excerpt_letter_next(struct letters *letters);
 
 /* Count how many of the next bytes, at most this many, are unescaped ASCII characters. */
-size_t letters_plain(const struct letters *letters, size_t most);
+size_t excerpt_letters_plain(const struct letters *letters, size_t most);
 
 /*
  * A block of text on stdout: every line indented, except the first if the cursor is already there.

@@ -141,7 +141,7 @@ void gist_output(struct buf *out, annal_slice output)
     struct buf scratch = {0}, line = {0};
     annal_slice value = unfold(output, &scratch);
     annal_slice inner = first_of(value, (const char *const[]){"output", NULL});
-    annal_slice text = content_text(inner.len > 0 ? inner : value);
+    annal_slice text = event_content_text(inner.len > 0 ? inner : value);
     if (put_traceback(out, text)) {
         annal__buf_done(&scratch);
         return;
@@ -166,9 +166,9 @@ static void put_blocks(struct buf *out, annal_slice content)
     if (content.len > 0 && content.ptr[0] == '[' &&
         (!annal__json_walk_array(&walk, content) || !annal__json_walk_item(&walk, &part)))
         return;
-    if (block_is_thought(part)) {
+    if (event_block_is_thought(part)) {
         put(out, "(thinks) ");
-        put_raw(out, block_text(part));
+        put_raw(out, event_block_text(part));
     } else if (part.len > 0) {
         put(out, "[");
         put_raw(out, part);
@@ -178,7 +178,7 @@ static void put_blocks(struct buf *out, annal_slice content)
 
 static void put_message(struct buf *out, const annal_event *event)
 {
-    annal_slice content = event_member(event, "content"), text = content_text(content);
+    annal_slice content = event_member(event, "content"), text = event_content_text(content);
     if (text.len > 0)
         put_raw(out, text);
     else
@@ -202,8 +202,9 @@ static void put_usage(struct buf *out, const annal_event *event)
     char in[HUMAN_BYTES], produced[HUMAN_BYTES];
     annal_slice cost = event_member(event, "cost_usd");
     (void)!annal__buf_printf(
-        out, "%s in, %s out", signed_text(in, raw_count(event_member(event, "input_tokens"))),
-        signed_text(produced, raw_count(event_member(event, "output_tokens"))));
+        out, "%s in, %s out",
+        event_signed_text(in, event_raw_count(event_member(event, "input_tokens"))),
+        event_signed_text(produced, event_raw_count(event_member(event, "output_tokens"))));
     if (cost.len > 0)
         (void)!annal__buf_printf(out, ", $%.*s", (int)(cost.len < 8 ? cost.len : 8), cost.ptr);
 }
@@ -212,12 +213,12 @@ static void put_turn(struct buf *out, const annal_event *event)
 {
     annal_slice why = event_either(event, "error", "reason");
     annal_slice ms = event_member(event, "timing.totalMs");
-    if (fact_of(event) == FACT_TURN_BEGINS) {
+    if (event_fact_of(event) == FACT_TURN_BEGINS) {
         put_raw(out, event_either(event, "sequence", "turn_id"));
         why = event_member(event, "prompt");
         put(out, why.len > 0 ? "  " : "");
     } else if (ms.len > 0) {
-        (void)!annal__buf_printf(out, "after %.1f s%s", (double)raw_count(ms) / 1e3,
+        (void)!annal__buf_printf(out, "after %.1f s%s", (double)event_raw_count(ms) / 1e3,
                                  why.len > 0 ? "  " : "");
     }
     put_raw(out, why);
@@ -251,7 +252,7 @@ static void put_members(struct buf *out, annal_slice object)
 void gist(struct buf *out, const annal_event *event)
 {
     annal_slice set = event_member(event, "set");
-    switch (fact_of(event)) {
+    switch (event_fact_of(event)) {
     case FACT_MESSAGE:
         put_message(out, event);
         break;

@@ -49,15 +49,15 @@ static void print_histogram_json(const struct histogram_row *row)
     printf(",\"%s_count\":%" PRIu64 ",\"%s_sum\":%" PRIu64 ",\"%s_p50\":%" PRIu64
            ",\"%s_p90\":%" PRIu64 ",\"%s_p99\":%" PRIu64 ",\"%s_max\":%" PRIu64 ",\"%s_buckets\":[",
            name, histogram->count, name, histogram->sum, name,
-           annal__histogram_quantile(histogram, 0.5), name,
-           annal__histogram_quantile(histogram, 0.9), name,
-           annal__histogram_quantile(histogram, 0.99), name, histogram->max, name);
+           annal__metrics_histogram_quantile(histogram, 0.5), name,
+           annal__metrics_histogram_quantile(histogram, 0.9), name,
+           annal__metrics_histogram_quantile(histogram, 0.99), name, histogram->max, name);
     const char *comma = "";
     for (size_t i = 0; i < ANNAL_HISTOGRAM_BUCKETS; i++) {
         if (histogram->buckets[i] == 0)
             continue;
         if (i + 1 < ANNAL_HISTOGRAM_BUCKETS)
-            printf("%s{\"up_to\":%" PRIu64, comma, annal__histogram_bound(i));
+            printf("%s{\"up_to\":%" PRIu64, comma, annal__metrics_histogram_bound(i));
         else
             printf("%s{\"up_to\":null", comma);
         printf(",\"count\":%" PRIu64 "}", histogram->buckets[i]);
@@ -101,7 +101,7 @@ void metrics_print_json(const annal_metrics *metrics)
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
         printf(",\"%s\":%" PRIu64, counters[i].name, counters[i].value);
     printf(",\"written_bytes_per_payload_byte\":%s",
-           real_text(real, written_per_payload_byte(metrics)));
+           table_real_text(real, written_per_payload_byte(metrics)));
     collect_rows(metrics, rows);
     for (int i = 0; i < ROWS; i++)
         print_histogram_json(&rows[i]);
@@ -152,8 +152,8 @@ static void print_histogram(const struct histogram_row *row)
     char text[HUMAN_BYTES];
     printf("  %-18s %12s", row->title, human_count(text, row->histogram->count));
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
-        printf(" %9s",
-               human_value(text, row->unit, annal__histogram_quantile(row->histogram, shares[i])));
+        printf(" %9s", human_value(text, row->unit,
+                                   annal__metrics_histogram_quantile(row->histogram, shares[i])));
     printf(" %9s  ", human_value(text, row->unit, row->histogram->max));
     print_bars(row->histogram);
     fputc('\n', stdout);

@@ -79,7 +79,7 @@ static void draw_status(struct player *player)
         shown_time(ts, player->shown_ts_us);
     snprintf(text, sizeof text, "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [? for keys]",
              player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
-             tally_text(tally, &player->talk.spending.tally));
+             event_tally_text(tally, &player->talk.spending.tally));
     out_control(stdout, CLEAR_LINE);
     out_style("7");
     printf("%.*s", (int)width_fitting(text, player->talk.columns - 1), text);
@@ -207,7 +207,7 @@ static void act(struct player *player, enum key key)
         ask_types(player);
     else if (key == KEY_QUIT || key == KEY_SIGNAL)
         player->quit = true;
-    player->looked_us = annal__monotonic_us();
+    player->looked_us = annal__clock_monotonic_us();
     if (key != KEY_NONE)
         draw_status(player);
 }
@@ -222,7 +222,7 @@ static bool moves(enum key key)
 static enum key wait_for(struct player *player, double left_us, bool at_end)
 {
     for (;;) {
-        int64_t begin = annal__monotonic_us();
+        int64_t begin = annal__clock_monotonic_us();
         bool still = player->paused || at_end;
         double real_us = player->speed == 0 ? 0 : left_us / player->speed;
         int ms =
@@ -235,7 +235,7 @@ static enum key wait_for(struct player *player, double left_us, bool at_end)
             return KEY_NONE;
         player->step = false;
         if (!still)
-            left_us -= (double)(annal__monotonic_us() - begin) * player->speed;
+            left_us -= (double)(annal__clock_monotonic_us() - begin) * player->speed;
         if (!player->paused && (at_end || player->speed == 0 || left_us <= 0))
             return KEY_NONE;
     }
@@ -258,7 +258,7 @@ static bool ask_where(struct player *player, enum key key, struct search *search
     if (!terminal_line(&player->terminal, prompt, text, sizeof text))
         return false;
     if (key == KEY_GOTO)
-        return parse_number(text, from_seq);
+        return fields_parse_number(text, from_seq);
     if (text[0] != '\0')
         memcpy(player->search, text, sizeof text);
     return player->search[0] != '\0';
@@ -360,7 +360,7 @@ static annal_status show(struct player *player, annal_event *event, annal_error 
 /* Return whether to check the keys although no event is awaited. */
 static bool is_time_to_look(const struct player *player)
 {
-    return player->terminal.open && annal__monotonic_us() - player->looked_us >= LOOK_US;
+    return player->terminal.open && annal__clock_monotonic_us() - player->looked_us >= LOOK_US;
 }
 
 /* Return whether an event is hidden; then it only counts. */

@@ -22,7 +22,7 @@ static bool says(const annal_event *event, const char *text)
 {
     static const char *const members[] = {"content",   "prompt", "tool",  "input",
                                           "arguments", "output", "error", "reason"};
-    if (fact_of(event) == FACT_OTHER)
+    if (event_fact_of(event) == FACT_OTHER)
         return holds(event->type, text) || holds(event->data, text);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         if (holds(event_member(event, members[i]), text))
@@ -37,7 +37,7 @@ static bool is_sought(const struct search *search, const annal_event *event)
         return false;
     switch (search->sought) {
     case SOUGHT_TURN:
-        return annal__slice_is(message_role(event), "\"user\"");
+        return annal__slice_is(event_message_role(event), "\"user\"");
     case SOUGHT_FAILURE:
         return event_failed(event);
     case SOUGHT_TEXT:

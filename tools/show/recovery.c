@@ -85,7 +85,7 @@ static int take_lag(void *arg, const annal_index_lag *lag)
 /* Later messages replace earlier ones. */
 static void listen(struct said *said, const annal_event *event)
 {
-    annal_slice role = message_role(event), text = message_text(event);
+    annal_slice role = event_message_role(event), text = event_message_text(event);
     if (text.len == 0 || !annal__slice_is(role, said->role))
         return;
     said->seq = event->seq;
@@ -189,9 +189,9 @@ static annal_status find_out(struct recovery *r)
         " (SELECT status FROM sessions),"
         " (SELECT turn_id FROM turns WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 1)";
     const annal_moment end = {.kind = ANNAL_AT_END};
-    if (annal__store_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
+    if (annal__unapplied_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
         r->unwritten = r->settling.message;
-    annal_status status = annal__session_owner(r->store, r->session, &r->pid, NULL);
+    annal_status status = annal__log_session_owner(r->store, r->session, &r->pid, NULL);
     r->owner_known = status >= 0;
     status = annal_session_info_get(r->store, r->session, &r->info, &r->err);
     if (status >= 0)
@@ -518,7 +518,8 @@ static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};
     annal_snapshot_info taken;
-    if (r->replay.folded >= DUE_EVENTS && !annal__store_is_read_only(r->store) && out_flush())
+    if (r->replay.folded >= DUE_EVENTS && !annal__session_list_is_read_only(r->store) &&
+        out_flush())
         (void)!annal_snapshot_take(r->index, r->session, NULL, &taken, &err);
 }
 

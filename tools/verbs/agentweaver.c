@@ -201,8 +201,8 @@ static int name_project(struct verb_call *call)
     return verb_set_text(call, "project_session", annal_slice_of(session));
 }
 
-const struct verb_code agentweaver_code[] = {{"project", "export", .run = mirror_export},
-                                             {"project", "import", .run = mirror_import},
+const struct verb_code agentweaver_code[] = {{"project", "export", .run = verbs_mirror_export},
+                                             {"project", "import", .run = verbs_mirror_import},
                                              {"run", "create", .prepare = name_project},
                                              {"run", "worktree", .prepare = name_project},
                                              {"lease", "claim", .prepare = name_project},

@@ -5,8 +5,8 @@
 
 #include "tools/cli/args.h"
 
-int memory_compile(const struct args *args); /* annal memory compile */
-int mirror_export(const struct args *args);  /* annal project export */
-int mirror_import(const struct args *args);  /* annal project import */
+int memory_compile(const struct args *args);      /* annal memory compile */
+int verbs_mirror_export(const struct args *args); /* annal project export */
+int verbs_mirror_import(const struct args *args); /* annal project import */
 
 #endif

@@ -192,7 +192,7 @@ static int read_head(struct import *import)
         annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
         return fail_refused("import '%s': it does not contain a JSON object", import->path);
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)};
-    exit_status = team_rows(import->call, sql, &param, 1, keep_head, import);
+    exit_status = verbs_team_rows(import->call, sql, &param, 1, keep_head, import);
     if (exit_status != 0)
         return exit_status;
     if (import->id_bytes == 0)
@@ -223,7 +223,7 @@ static int keep_source(struct import *import)
     const char *name = strrchr(import->path, '/');
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import->team)};
     struct import known = {0};
-    int exit_status = team_rows(import->call, there, &param, 1, keep_known, &known);
+    int exit_status = verbs_team_rows(import->call, there, &param, 1, keep_known, &known);
     annal_status status = annal__buf_printf(&import->source, "{\"file\":");
     if (status == ANNAL_OK)
         status = annal__json_quote(&import->source,
@@ -274,7 +274,7 @@ static int import_file(struct verb_call *call, const char *path)
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import.source)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.changed)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.team)}};
-        exit_status = team_rows(call, import_rows, params, 4, keep_item, &import);
+        exit_status = verbs_team_rows(call, import_rows, params, 4, keep_item, &import);
     }
     if (exit_status == 0)
         exit_status = append_items(&import);
@@ -433,7 +433,7 @@ int team_export(const struct args *args)
     annal_error err = {0};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0 && word != NULL)
-        exit_status = team_find(&call, word, team);
+        exit_status = verbs_team_find(&call, word, team);
     if (exit_status == 0)
         exit_status = open_directory(&export);
     if (exit_status != 0)

@@ -104,7 +104,7 @@ static int prepare_process(struct verb_call *call)
     const char *text = args_get(call->args, "pid");
     if (text == NULL)
         return 0;
-    if (!parse_number(text, &pid) || pid == 0 || pid > INT32_MAX)
+    if (!fields_parse_number(text, &pid) || pid == 0 || pid > INT32_MAX)
         return fail_usage("--pid needs the id of a process, not '%s'", text);
     if (annal_process_get((uint32_t)pid, &process, &err) < 0)
         return fail_error(&err);

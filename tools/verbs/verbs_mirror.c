@@ -18,7 +18,7 @@ static int print_file(void *arg, const annal_mirror_file *file)
     return 0;
 }
 
-int mirror_export(const struct args *args)
+int verbs_mirror_export(const struct args *args)
 {
     struct verb_call call;
     annal_mirror_counts counts = {0};
@@ -57,7 +57,7 @@ static int print_proposal(void *arg, const annal_mirror_proposal *proposal)
     return 0;
 }
 
-int mirror_import(const struct args *args)
+int verbs_mirror_import(const struct args *args)
 {
     struct verb_call call;
     annal_mirror_imported imported = {0};

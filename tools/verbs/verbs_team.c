@@ -17,8 +17,8 @@
 
 /* ---- Queries ---- */
 
-int team_rows(struct verb_call *call, const char *sql, const annal_value *params, size_t count,
-              annal_row_fn fn, void *arg)
+int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *params,
+                    size_t count, annal_row_fn fn, void *arg)
 {
     annal_error err = {0};
     const annal_sql_options options = {.params = params, .param_count = count};
@@ -61,14 +61,14 @@ static int choose(void *arg, const annal_row *row)
     return 0;
 }
 
-int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTES_MAX + 1])
+int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTES_MAX + 1])
 {
     static const char sql[] = "SELECT id, name, id = ?1 FROM teams "
                               "WHERE name = ?1 OR substr(id, 1, length(?1)) = ?1 "
                               "ORDER BY id = ?1 DESC, id";
     struct choice choice = {0};
     const annal_value param = string_value(word);
-    int exit_status = team_rows(call, sql, &param, 1, choose, &choice);
+    int exit_status = verbs_team_rows(call, sql, &param, 1, choose, &choice);
     if (exit_status != 0)
         return exit_status;
     if (choice.count == 0)
@@ -82,7 +82,7 @@ int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTE
 /* Find the team of the operand TEAM, whose session the event belongs to. */
 static int take_team(struct verb_call *call, char id[TEAM_ID_BYTES_MAX + 1])
 {
-    int exit_status = team_find(call, args_get(call->args, "TEAM"), id);
+    int exit_status = verbs_team_find(call, args_get(call->args, "TEAM"), id);
     return exit_status != 0 ? exit_status : verb_set_session(call, "team_%s", id);
 }
 
@@ -167,7 +167,7 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
         "WHERE value NOT IN ('all', '*', '_cli', 'system') AND value NOT IN ("
         " SELECT m.value FROM teams t, json_each(t.members) m WHERE t.id = ?1)";
     const annal_value params[] = {string_value(team), text_value(name), text_value(list)};
-    return team_rows(call, sql, params, 3, warn_of_stranger, team);
+    return verbs_team_rows(call, sql, params, 3, warn_of_stranger, team);
 }
 
 /* Check that the session that the message refers to exists: a handler cannot. */
@@ -181,15 +181,15 @@ static int look_for_session(struct verb_call *call)
         return 0;
     const annal_value param = string_value(session);
     int exit_status =
-        team_rows(call, "SELECT name FROM state.sqlite_master WHERE name = 'sessions'", NULL, 0,
-                  keep_value, &found);
+        verbs_team_rows(call, "SELECT name FROM state.sqlite_master WHERE name = 'sessions'", NULL,
+                        0, keep_value, &found);
     bool of_pack = found.len > 0;
     annal__buf_clear(&found);
     if (exit_status == 0)
-        exit_status = team_rows(call,
-                                of_pack ? "SELECT id FROM state.sessions WHERE id = ?1"
-                                        : "SELECT id FROM main.sessions WHERE id = ?1",
-                                &param, 1, keep_value, &found);
+        exit_status = verbs_team_rows(call,
+                                      of_pack ? "SELECT id FROM state.sessions WHERE id = ?1"
+                                              : "SELECT id FROM main.sessions WHERE id = ?1",
+                                      &param, 1, keep_value, &found);
     if (exit_status == 0)
         exit_status = verb_set_text(call, "session_id", annal_slice_of(session));
     if (exit_status == 0 && found.len == 0) {
@@ -279,7 +279,7 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
     struct rows rows = {.format = OUT_JSONL};
     *out_count = 0;
     if (!call->args->json)
-        return team_rows(call, for_people, params, 3, print_message, out_count);
+        return verbs_team_rows(call, for_people, params, 3, print_message, out_count);
     annal_error err = {0};
     const annal_sql_options options = {.params = params, .param_count = 3, .columns = rows_columns};
     annal_status status =
@@ -301,7 +301,7 @@ static int select_unread(struct verb_call *call, const char *team, const char *m
         " AND NOT EXISTS (SELECT 1 FROM x_team_reads r WHERE r.message_id = m.id"
         "                 AND r.member = ?2))) ORDER BY m.created_at, m.id)";
     const annal_value params[] = {string_value(team), string_value(member)};
-    return team_rows(call, sql, params, 2, keep_value, out_ids);
+    return verbs_team_rows(call, sql, params, 2, keep_value, out_ids);
 }
 
 /*
@@ -425,12 +425,12 @@ static int run_show(const struct args *args)
     uint64_t count = 0;
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
-        exit_status = team_find(&call, args_get(args, "TEAM"), team);
+        exit_status = verbs_team_find(&call, args_get(args, "TEAM"), team);
     const annal_value param = string_value(team);
     if (exit_status == 0 && args->json)
         exit_status = print_rows(&call, team, show_row);
     else if (exit_status == 0)
-        exit_status = team_rows(&call, show_row, &param, 1, rows_print_lines, NULL);
+        exit_status = verbs_team_rows(&call, show_row, &param, 1, rows_print_lines, NULL);
     if (exit_status == 0 && !args->json)
         printf("\n");
     if (exit_status == 0)
@@ -457,7 +457,7 @@ static int run_timeline(const struct args *args)
     char team[TEAM_ID_BYTES_MAX + 1];
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
-        exit_status = team_find(&call, args_get(args, "TEAM"), team);
+        exit_status = verbs_team_find(&call, args_get(args, "TEAM"), team);
     if (exit_status == 0)
         exit_status = print_rows(&call, team, timeline_rows);
     return verb_close(&call, exit_status);

@@ -356,7 +356,7 @@ static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposa
         out->rationale = trim((annal_slice){found, (size_t)(rest.ptr + rest.len - found)});
     }
     return out->agent.len > 0 && out->slug.len > 0 && out->type.len > 0 && out->title.len > 0 &&
-           out->content.len > 0 && annal__is_utf8(text);
+           out->content.len > 0 && annal__json_is_utf8(text);
 }
 
 static int tell_proposal(const struct import *import, const annal_mirror_proposal *proposal)

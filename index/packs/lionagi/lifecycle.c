@@ -232,8 +232,8 @@ static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, 
 {
     annal_error err = {0};
     uint32_t pid = 0;
-    annal_status status = annal__session_owner(annal__index_store(stale->index),
-                                               annal_slice_of(quiet->session), &pid, &err);
+    annal_status status = annal__log_session_owner(annal__index_store(stale->index),
+                                                   annal_slice_of(quiet->session), &pid, &err);
     if (status < 0)
         snprintf(why, size, "%s", err.message);
     else if (pid != 0)

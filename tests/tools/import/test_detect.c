@@ -44,7 +44,7 @@ static int sure_of(const char *kind, const char *path)
     int sure = 0;
     ck_assert(importer_find(kind, &importer));
     ck_assert_int_eq(stat(path, &st), 0);
-    if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
+    if (S_ISDIR(st.st_mode) && runs_is_importer(&importer))
         return run_is_here(path) ? 100 : 0;
     if (S_ISDIR(st.st_mode) && !directory_is_log(&importer, path))
         return 0;
