@@ -105,7 +105,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
                 status = annal__buf_append(&text, "", 1);
         }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the tables of a pack");
+        status = annal__db_fail(err, db, rc, "the tables of a database");
     sqlite3_finalize(stmt);
     const char *end = text.ptr + text.len;
     for (const char *at = text.ptr; status >= 0 && at < end;) {
@@ -118,13 +118,11 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
         at = sql + strlen(sql) + 1;
     }
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the tables of a pack");
-    if (status < 0) {
-        annal__buf_done(&text);
-        return status;
-    }
+        annal__fail(err, status, "the tables of a database");
     shape->copy = text.ptr;
-    return ANNAL_OK;
+    if (status < 0)
+        annal__shape_done(shape); /* its objects refer to the copy */
+    return status < 0 ? status : ANNAL_OK;
 }
 
 void annal__shape_done(struct shape *shape)

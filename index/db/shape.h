@@ -45,7 +45,10 @@ struct shape {
  */
 annal_status annal__shape_of_text(struct shape *shape, const char *text, annal_error *err);
 
-/* Add the objects of a database that was just created, except for SQLite's and _state. */
+/*
+ * Fill an empty shape with the objects of a database that was just created, except for SQLite's
+ * and _state. After a failure the shape is empty.
+ */
 annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_error *err);
 void annal__shape_done(struct shape *shape);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call fails: the scenes of the index, of snapshots and of replay. See faults.h. */
+#include "index/db/shape.h"
 #include "index/sys/databases.h"
 #include "index/sys/pack.h"
 #include "tests/crash/faults.h"
+#include "tests/support/failing_libc.h"
 #include "tests/support/runner.h"
 #include "tests/support/stopped.h"
 
 #include <annal/annal.h>
 
 #include <inttypes.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -593,6 +596,33 @@ START_TEST(any_call_of_a_replay_may_fail)
 }
 END_TEST
 
+/* The objects refer to a copy of the text, which is freed. */
+START_TEST(a_shape_without_memory_for_its_objects_is_empty)
+{
+    sqlite3 *db = NULL;
+    annal_status status = ANNAL_ERR_NOMEM;
+    unsigned failures = 0;
+    ck_assert_int_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    for (int i = 0; i < 20; i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "CREATE TABLE t%d (a, b)", i);
+        ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    while (status < 0) {
+        struct failing_libc plan = {.family = LIBC_HEAP, .fail_at = ++failures};
+        struct shape shape = {0};
+        failing_libc_arm(&plan);
+        status = annal__shape_of_database(&shape, db, NULL);
+        failing_libc_arm(NULL);
+        ck_assert_uint_eq(shape.count, status < 0 ? 0 : 20);
+        ck_assert((shape.objects == NULL) == (status < 0));
+        annal__shape_done(&shape);
+    }
+    ck_assert_uint_gt(failures, 3);
+    sqlite3_close(db);
+}
+END_TEST
+
 Suite *suite_faults_index(void)
 {
     Suite *suite = suite_create("faults_index");
@@ -602,5 +632,6 @@ Suite *suite_faults_index(void)
     tcase_add_test(tests, any_call_of_packs_may_fail);
     tcase_add_test(tests, any_call_of_guarded_appends_may_fail);
     tcase_add_test(tests, any_call_of_a_replay_may_fail);
+    tcase_add_test(tests, a_shape_without_memory_for_its_objects_is_empty);
     return suite;
 }
