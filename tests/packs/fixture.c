@@ -259,7 +259,7 @@ static void copy_file(const char *from, const char *to)
     free(bytes);
 }
 
-/* The regular files of one folder of a store into another store. */
+/* Copy the regular files of a folder of a store into another store. */
 static void copy_folder(const char *from, const char *to, const char *folder)
 {
     char source[600], target[600], a[1200], b[1200];
@@ -327,7 +327,7 @@ static void add_table(struct text *text, sqlite3 *db, const char *table)
         }
     }
     sqlite3_finalize(stmt);
-    /* by what they hold: rowids differ */
+    /* by content, as rowids differ */
     for (size_t i = 1; i < count; i++)
         for (size_t j = i; j > 0 && strcmp(rows[j - 1].ptr, rows[j].ptr) > 0; j--) {
             struct text swap = rows[j];
@@ -365,7 +365,7 @@ static char *dump(const char *store, const char *database)
     return text.ptr;
 }
 
-/* Only where two texts part: Check has no room for whole tables. */
+/* Assert that two texts are equal; prints only their difference, as Check truncates messages. */
 static void ck_same(const char *expected, const char *got)
 {
     size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs at work: in memory over one session, and short ways of asking for rows. */
+/* Packs at work: in memory over a single session and in a store, with short forms of queries. */
 #ifndef TESTS_PACKS_FIXTURE_H
 #define TESTS_PACKS_FIXTURE_H
 
@@ -18,7 +18,7 @@
                       err_.message);                                                               \
     } while (0)
 
-/* That the call answers with this status, and with a message that contains text. */
+/* Assert that the call returns this status, with a message that contains text. */
 #define ck_fails(expected, text, call)                                                             \
     do {                                                                                           \
         annal_error err_ = {0}, *err = &err_;                                                      \
@@ -28,14 +28,15 @@
                       annal_status_name(got_status_), err_.message);                               \
     } while (0)
 
-/* ---- Text that grows, for callbacks ---- */
+/* ---- Growing text, for callbacks ---- */
 
 struct text {
     char *ptr; /* NULL until something is added; free() it */
     size_t len;
 };
 void text_add(struct text *text, const char *bytes, size_t len);
-int text_row(void *arg, const annal_row *row); /* columns separated by |, a newline behind; arg is a
+int text_row(void *arg,
+             const annal_row *row); /* columns separated by |, a newline at the end; arg is a
                                                   struct text */
 
 /* ---- Packs in memory, for handlers alone: no store, no guards ---- */
@@ -47,15 +48,15 @@ struct memory {
     size_t count;
     annal_state *state;
     uint64_t seq;
-    int64_t ts_us; /* of the next event; a second more for each */
+    int64_t ts_us; /* time of the next event; each event adds a second */
 };
 
-/* The shipped packs of these names (index/packs/NAME/), the last one NULL. */
+/* Load the shipped packs with these names (index/packs/NAME/); NULL ends the list. */
 void memory_init(struct memory *m, const char *session, ...);
 void memory_init_text(struct memory *m, const char *session, const char *pack);
 void memory_done(struct memory *m);
 
-/* Apply one event; that a handler cannot take it shows in annal__state_refused(m->state). */
+/* Apply one event; annal__state_refused(m->state) counts events on which a handler failed. */
 void memory_apply(struct memory *m, const char *type, const char *data);
 
 /* The rows of a SELECT; free() it. */
@@ -67,17 +68,18 @@ char *memory_rows(struct memory *m, const char *select);
         free(got_);                                                                                \
     } while (0)
 
-/* ---- A store with packs on ---- */
+/* ---- A store with enabled packs ---- */
 
 struct packs {
     struct tmpdir dir;
     const char *path; /* of the store */
     annal_store *store;
     annal_index *index;
-    int64_t past_us; /* when packs_append_past() comes next, a second more for each; 0: now */
+    int64_t
+        past_us; /* time of the next event of packs_append_past(), which adds a second; 0: now */
 };
 
-/* That of the test that runs, without a keeper: suite_case(suite, name, packs_setup,
+/* Store of the running test, without a keeper: suite_case(suite, name, packs_setup,
  * packs_teardown). */
 extern struct packs p;
 void packs_setup(void);
@@ -87,7 +89,7 @@ void packs_teardown(void);
 #define PACKS_ENABLE(packs, ...) packs_enable(packs, (const char *[]){__VA_ARGS__, NULL})
 void packs_enable(struct packs *packs, const char *const *names);
 
-/* A pack of the user's: packs/NAME.sql with this text. */
+/* Write a pack of the user: packs/NAME.sql with this text. */
 void packs_add(struct packs *packs, const char *name, const char *text);
 
 /* Close store and index, if they are open, and open them again. */
@@ -101,12 +103,12 @@ annal_status packs_append_id(struct packs *packs, const char *session, const cha
 annal_status packs_append(struct packs *packs, const char *session, const char *type,
                           const char *data, annal_error *error);
 
-/* That an event is appended, or refused with a sentence that contains text. */
+/* Assert that an event is appended, or refused with a message that contains text. */
 #define ck_append(p, session, type, data) ck_ok(packs_append(p, session, type, data, err))
 #define ck_refused(p, session, type, data, text)                                                   \
     ck_fails(ANNAL_ERR_REFUSED, text, packs_append(p, session, type, data, err))
 
-/* Append one event past the packs, as a writer does that knows nothing of them; level os. */
+/* Append one event past the packs, like a writer that does not know them; level os. */
 void packs_append_past(struct packs *packs, const char *session, const char *type,
                        const char *data);
 
@@ -120,13 +122,13 @@ char *packs_rows(struct packs *packs, const char *select);
     } while (0)
 
 /*
- * That the tables of a pack database (its file in the store: "state.db") are those that a fresh
- * copy of the store makes from its journals, its sessions in another order (seed). Tables that
- * begin with _ are left out.
+ * Assert that the tables of a pack database (its file in the store: "state.db") equal the tables
+ * that a copy of the store builds from its journals, with its sessions in another order (seed).
+ * Tables that begin with _ are left out.
  */
 void packs_ck_rebuild(struct packs *packs, const char *database, uint64_t seed);
 
-/* What the stock sqlite3 shell prints for sql on a file of the store; free() it. */
+/* Run sql in the stock sqlite3 shell on a file of the store and return its output; free() it. */
 char *packs_shell(struct packs *packs, const char *database, const char *sql);
 
 #endif

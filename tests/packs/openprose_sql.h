@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQL that the OpenProse document on SQLite state prints, statement by statement and in its
- * order, without its comments; and the lines that it gives to a shell, with the database that they
- * name. Ids as the requirements have them.
+ * The SQL of the OpenProse document on SQLite state, statement by statement in its order, without
+ * comments; and its lines for a shell, with their database. Ids follow the requirements.
  */
 #ifndef TESTS_PACKS_OPENPROSE_SQL_H
 #define TESTS_PACKS_OPENPROSE_SQL_H

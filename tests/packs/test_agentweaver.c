@@ -17,7 +17,7 @@ static void setup(void)
 
 /* ---- Runs ---- */
 
-START_TEST(a_run_that_a_project_reserved_goes_on_in_a_session_of_its_own)
+START_TEST(a_run_reserved_by_a_project_continues_in_its_own_session)
 {
     struct memory m;
     memory_init(&m, "run_r1", "agentweaver", NULL);
@@ -48,7 +48,7 @@ START_TEST(no_sequence_of_events_leaves_a_terminal_status_without_an_override_an
         for (int step = 0; step < 40; step++) {
             seed = seed * 1103515245 + 12345;
             const char *to = statuses[seed / 65536 % 12];
-            bool shouted = seed / 7 % 5 == 0; /* an override that gives no reason is none */
+            bool shouted = seed / 7 % 5 == 0; /* an override without a reason has no effect */
             snprintf(data, sizeof data, "{\"to\":\"%s\"%s}", to,
                      shouted ? ",\"override\":true,\"reason\":\" \"" : "");
             before = memory_rows(&m, "SELECT s.status, s.terminal FROM run_rows r JOIN "
@@ -66,7 +66,7 @@ START_TEST(no_sequence_of_events_leaves_a_terminal_status_without_an_override_an
 }
 END_TEST
 
-START_TEST(a_terminal_status_is_left_with_an_override_that_says_why)
+START_TEST(an_override_with_a_reason_leaves_a_terminal_status)
 {
     struct memory m;
     memory_init(&m, "run_r1", "agentweaver", NULL);
@@ -81,7 +81,7 @@ START_TEST(a_terminal_status_is_left_with_an_override_that_says_why)
 }
 END_TEST
 
-START_TEST(usage_counts_where_a_model_is_named_in_either_spelling)
+START_TEST(usage_with_a_model_in_either_spelling_is_recorded)
 {
     struct memory m;
     memory_init(&m, "run_r1", "agentweaver", NULL);
@@ -121,7 +121,7 @@ START_TEST(run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended)
 }
 END_TEST
 
-START_TEST(the_total_of_the_application_leaves_out_what_has_no_project)
+START_TEST(the_total_of_the_application_leaves_out_usage_without_a_project)
 {
     struct memory m;
     memory_init(&m, "run_r1", "agentweaver", NULL);
@@ -136,7 +136,7 @@ END_TEST
 
 /* ---- In a store, with guards ---- */
 
-/* A project with tasks t1, t2, … whose order keys are the letters of keys. */
+/* Create a project with tasks t1, t2, …, with the letters of keys as order keys. */
 static void init_project(const char *keys)
 {
     ck_append(&p, "proj_p1", "project.created", "{\"name\":\"P\"}");
@@ -147,7 +147,7 @@ static void init_project(const char *keys)
     }
 }
 
-/* A run r1 of project p1 that awaits review of tree T1. */
+/* Create a run r1 of project p1 that awaits the review of tree T1. */
 static void init_reviewed_run(void)
 {
     init_project("");
@@ -161,7 +161,7 @@ static void init_reviewed_run(void)
 #define APPROVED   "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
 #define TO_MERGING "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}"
 
-START_TEST(merging_begins_once_and_can_be_taken_back_completed_or_failed)
+START_TEST(a_merge_begins_once_and_can_be_cancelled_completed_or_failed)
 {
     init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
@@ -183,7 +183,7 @@ START_TEST(merging_begins_once_and_can_be_taken_back_completed_or_failed)
 }
 END_TEST
 
-START_TEST(a_merge_that_was_cut_off_may_fail_and_says_why)
+START_TEST(an_interrupted_merge_may_fail_with_a_reason)
 {
     init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
@@ -214,7 +214,7 @@ END_TEST
 
 #define NOT_APPROVED "the run's tree is not approved: merge it with override and a reason"
 
-START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
+START_TEST(a_run_merges_only_with_an_approval_of_its_present_tree)
 {
     init_reviewed_run();
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
@@ -238,7 +238,7 @@ START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
 }
 END_TEST
 
-START_TEST(more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away)
+START_TEST(more_work_or_a_commit_of_another_tree_removes_an_approval_and_its_reviewer)
 {
     init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
@@ -256,7 +256,7 @@ START_TEST(more_work_and_a_commit_of_another_tree_take_an_approval_and_its_revie
 }
 END_TEST
 
-START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason)
+START_TEST(an_override_with_a_reason_merges_an_unapproved_tree_and_keeps_the_reason)
 {
     init_reviewed_run();
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"override\":true}",
@@ -278,7 +278,7 @@ START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_r
 }
 END_TEST
 
-START_TEST(the_reviewer_of_what_is_merged_is_who_approved_it)
+START_TEST(the_reviewer_of_a_merge_must_be_the_approver_of_its_tree)
 {
     static const char row[] = "SELECT status, approved_by, reviewer FROM runs";
     init_reviewed_run();
@@ -301,7 +301,7 @@ START_TEST(the_reviewer_of_what_is_merged_is_who_approved_it)
 }
 END_TEST
 
-/* A run, as its reviewer sees it. Trees are numbers; 0: none. */
+/* Model of a run in review. Trees are numbers; 0: no tree. */
 struct reviewed {
     char session[20];
     unsigned tree;
@@ -316,7 +316,7 @@ static void begin_reviewed(struct reviewed *run, unsigned number)
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
 }
 
-/* One event. The status that it led to; NULL: it was refused, or changes no status. */
+/* Append a random event. Returns the new status; NULL if it stays, or the event was refused. */
 static const char *review(struct random *random, struct reviewed *run)
 {
     static const char *const to[] = {"in_progress", "awaiting_review", "committing",
@@ -376,7 +376,7 @@ START_TEST(a_run_that_its_project_reserved_can_be_cancelled_before_it_begins)
 }
 END_TEST
 
-START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
+START_TEST(every_edge_of_the_matrix_and_no_other_is_accepted)
 {
     static const char *const statuses[] = {"pending",      "in_progress",    "awaiting_review",
                                            "committing",   "merging",        "merged",
@@ -410,7 +410,7 @@ START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
 }
 END_TEST
 
-START_TEST(a_worktree_is_known_before_work_begins_and_the_first_one_stays)
+START_TEST(a_run_needs_a_worktree_before_it_starts_and_keeps_its_first_worktree)
 {
     ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
     ck_append(&p, "run_r1", "run.created", "{}");
@@ -431,7 +431,7 @@ END_TEST
 
 /* ---- Backlog ---- */
 
-/* One contender, in a process of its own: 0 won, 1 refused, 2 anything else. */
+/* Claim in a process of its own: exit status 0 won, 1 refused, 2 any other outcome. */
 static int contend(const char *path, int number, int gate)
 {
     annal_store *store = NULL;
@@ -461,7 +461,7 @@ static int contend(const char *path, int number, int gate)
     return status == ANNAL_OK && closed ? 0 : 2;
 }
 
-START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
+START_TEST(one_of_eight_processes_claims_the_task_and_seven_append_nothing)
 {
     enum { CONTENDERS = 8 };
     int gate[2], count[3] = {0}, winner = -1;
@@ -469,7 +469,7 @@ START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
     char rows[100];
     init_project("a");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
-    packs_reopen(&p); /* it owns no session any more */
+    packs_reopen(&p); /* gives up its sessions */
     ck_assert_int_eq(pipe(gate), 0);
     for (int i = 0; i < CONTENDERS; i++) {
         pids[i] = fork();
@@ -497,7 +497,7 @@ START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
 }
 END_TEST
 
-START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
+START_TEST(a_run_from_the_backlog_is_in_progress_and_linked_to_its_task)
 {
     init_project("ab");
     ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t1\",\"t2\"]}");
@@ -509,7 +509,7 @@ START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
     ck_refused(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r2\"}}",
                "there is a run of that name already");
     ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "is there already");
-    /* It goes on in a session of its own. */
+    /* The run continues in its own session. */
     ck_append(&p, "run_r1", "run.worktree_set",
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"completed\",\"result\":\"ok\"}");
@@ -523,7 +523,7 @@ START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
 }
 END_TEST
 
-START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project)
+START_TEST(a_claim_missing_in_the_tables_after_a_crash_is_read_from_its_project)
 {
     init_project("a");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
@@ -536,7 +536,7 @@ START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_projec
 }
 END_TEST
 
-START_TEST(order_keys_order_tasks_and_are_taken_once)
+START_TEST(order_keys_order_tasks_and_are_unique)
 {
     init_project("gbtnc");
     ck_packs(&p, "SELECT order_key FROM backlog_order WHERE state = 'backlog' LIMIT 3",
@@ -546,7 +546,7 @@ START_TEST(order_keys_order_tasks_and_are_taken_once)
     /* the same key in another state */
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\",\"order_key\":\"b\"}");
     ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}");
-    /* a wish that is taken becomes a greater key, distinct each time, and there are five tries */
+    /* a requested key that exists becomes a greater, distinct key; there are five attempts */
     ck_append(&p, "proj_p1", "backlog.reordered", "{\"task_id\":\"t3\",\"requested_key\":\"b\"}");
     ck_packs(&p, "SELECT order_key > 'b' AND order_key < 'c' FROM backlog_tasks WHERE id = 't3'",
              "1\n");
@@ -586,7 +586,7 @@ START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
 }
 END_TEST
 
-START_TEST(a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before)
+START_TEST(a_project_being_deleted_refuses_runs_and_its_deletion_removes_its_tasks)
 {
     PACKS_ENABLE(&p, "memory");
     init_project("ab");
@@ -632,7 +632,7 @@ END_TEST
 
 /* ---- Leases ---- */
 
-START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
+START_TEST(one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused)
 {
     init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
@@ -648,7 +648,7 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
     ck_append(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "lease.released", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
-    /* Whoever had token 2 is not to be taken for the one who comes. */
+    /* The former owner of token 2 differs from the new owner. */
     ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\",\"fencing_token\":2}",
                "somebody else holds");
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
@@ -657,7 +657,7 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
 }
 END_TEST
 
-START_TEST(tables_made_anew_or_opened_twice_count_nothing_double)
+START_TEST(rebuilt_or_reopened_tables_count_nothing_twice)
 {
     PACKS_ENABLE(&p, "memory");
     init_reviewed_run();
@@ -692,7 +692,7 @@ START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
 }
 END_TEST
 
-/* ---- Whatever comes ---- */
+/* ---- Random events ---- */
 
 static const char *pick(struct random *random, const char *const *words)
 {
@@ -702,8 +702,7 @@ static const char *pick(struct random *random, const char *const *words)
     return words[random_below(random, count)];
 }
 
-/* Some event of these packs, sensible or not, in some session; whether it was taken. */
-/* What happens to projects, runs and plans; the usual more often. */
+/* Types of events of projects, runs and plans; frequent types are repeated. */
 static const char *const project_types[] = {"project.created",
                                             "project.created",
                                             "project.configured",
@@ -772,7 +771,7 @@ static const char *const statuses[] = {"in_progress", "awaiting_review", "mergin
                                        "failed",      "committing",      "completed", "dispatching",
                                        "dispatched",  "running",         "odd",       NULL};
 
-/* Data that has a field for each of them. */
+/* Write data with a field for each type. */
 static void some_data(struct random *random, unsigned n, char *data, size_t size)
 {
     unsigned task = (unsigned)random_below(random, 6);
@@ -846,13 +845,13 @@ static void compare_random(bool guarded, uint64_t seed)
     ck_text(packs_shell(&p, "agentweaver.db", "PRAGMA foreign_key_check;"), "");
 }
 
-START_TEST(tables_equal_a_rebuild_whatever_was_appended_through_the_guards)
+START_TEST(tables_equal_a_rebuild_after_random_events_through_the_guards)
 {
     compare_random(true, 20260106);
 }
 END_TEST
 
-START_TEST(tables_equal_a_rebuild_whatever_was_appended_past_the_guards)
+START_TEST(tables_equal_a_rebuild_after_random_events_past_the_guards)
 {
     compare_random(false, 20260107);
 }
@@ -862,38 +861,38 @@ Suite *suite_agentweaver(void)
 {
     Suite *suite = suite_create("agentweaver");
     TCase *tcase = suite_case(suite, "agentweaver", NULL, NULL);
-    tcase_add_test(tcase, a_run_that_a_project_reserved_goes_on_in_a_session_of_its_own);
+    tcase_add_test(tcase, a_run_reserved_by_a_project_continues_in_its_own_session);
     tcase_add_test(tcase,
                    no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason);
-    tcase_add_test(tcase, a_terminal_status_is_left_with_an_override_that_says_why);
+    tcase_add_test(tcase, an_override_with_a_reason_leaves_a_terminal_status);
     tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
-    tcase_add_test(tcase, the_total_of_the_application_leaves_out_what_has_no_project);
-    tcase_add_test(tcase, usage_counts_where_a_model_is_named_in_either_spelling);
+    tcase_add_test(tcase, the_total_of_the_application_leaves_out_usage_without_a_project);
+    tcase_add_test(tcase, usage_with_a_model_in_either_spelling_is_recorded);
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
-    tcase_add_test(stores, merging_begins_once_and_can_be_taken_back_completed_or_failed);
-    tcase_add_test(stores, a_merge_that_was_cut_off_may_fail_and_says_why);
+    tcase_add_test(stores, a_merge_begins_once_and_can_be_cancelled_completed_or_failed);
+    tcase_add_test(stores, an_interrupted_merge_may_fail_with_a_reason);
     tcase_add_test(stores, an_approval_holds_for_one_tree);
-    tcase_add_test(stores, a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has);
+    tcase_add_test(stores, a_run_merges_only_with_an_approval_of_its_present_tree);
     tcase_add_test(stores,
-                   more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away);
+                   more_work_or_a_commit_of_another_tree_removes_an_approval_and_its_reviewer);
     tcase_add_test(stores,
-                   an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason);
-    tcase_add_test(stores, the_reviewer_of_what_is_merged_is_who_approved_it);
+                   an_override_with_a_reason_merges_an_unapproved_tree_and_keeps_the_reason);
+    tcase_add_test(stores, the_reviewer_of_a_merge_must_be_the_approver_of_its_tree);
     tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
     tcase_add_test(stores, a_run_that_its_project_reserved_can_be_cancelled_before_it_begins);
-    tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_taken);
-    tcase_add_test(stores, a_worktree_is_known_before_work_begins_and_the_first_one_stays);
-    tcase_add_test(stores, of_eight_processes_one_claims_the_task_and_seven_leave_nothing);
-    tcase_add_test(stores, a_run_from_the_backlog_is_in_progress_and_finds_its_task);
-    tcase_add_test(stores, a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project);
-    tcase_add_test(stores, order_keys_order_tasks_and_are_taken_once);
+    tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_accepted);
+    tcase_add_test(stores, a_run_needs_a_worktree_before_it_starts_and_keeps_its_first_worktree);
+    tcase_add_test(stores, one_of_eight_processes_claims_the_task_and_seven_append_nothing);
+    tcase_add_test(stores, a_run_from_the_backlog_is_in_progress_and_linked_to_its_task);
+    tcase_add_test(stores, a_claim_missing_in_the_tables_after_a_crash_is_read_from_its_project);
+    tcase_add_test(stores, order_keys_order_tasks_and_are_unique);
     tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
-    tcase_add_test(stores, a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before);
+    tcase_add_test(stores, a_project_being_deleted_refuses_runs_and_its_deletion_removes_its_tasks);
     tcase_add_test(stores, a_revision_is_never_changed_deleted_or_replaced);
-    tcase_add_test(stores, one_worker_holds_a_run_and_what_an_older_one_says_is_refused);
-    tcase_add_test(stores, tables_made_anew_or_opened_twice_count_nothing_double);
+    tcase_add_test(stores, one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused);
+    tcase_add_test(stores, rebuilt_or_reopened_tables_count_nothing_twice);
     tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
-    tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_through_the_guards);
-    tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_past_the_guards);
+    tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_through_the_guards);
+    tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_past_the_guards);
     return suite;
 }

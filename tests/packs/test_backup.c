@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backups of a store with packs on. */
+/* Backups of a store with enabled packs. */
 #include "tests/packs/fixture.h"
 #include "tests/support/runner.h"
 
@@ -35,8 +35,8 @@ static void ck_restored(annal_index *index, const char *session, const char *sel
     free(text.ptr);
 }
 
-/* Nobody has read them since: only the backup makes events of them. */
-START_TEST(what_the_shell_wrote_before_a_backup_is_in_it)
+/* No query has drained the rows: the backup itself makes events of them. */
+START_TEST(a_backup_contains_rows_that_the_shell_wrote_before_it)
 {
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -60,7 +60,7 @@ START_TEST(what_the_shell_wrote_before_a_backup_is_in_it)
 }
 END_TEST
 
-START_TEST(tables_of_packs_come_back_as_they_were)
+START_TEST(a_restored_store_has_the_same_tables_of_packs)
 {
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -82,7 +82,7 @@ Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
     TCase *tcase = suite_case(suite, "backup", packs_setup, packs_teardown);
-    tcase_add_test(tcase, what_the_shell_wrote_before_a_backup_is_in_it);
-    tcase_add_test(tcase, tables_of_packs_come_back_as_they_were);
+    tcase_add_test(tcase, a_backup_contains_rows_that_the_shell_wrote_before_it);
+    tcase_add_test(tcase, a_restored_store_has_the_same_tables_of_packs);
     return suite;
 }

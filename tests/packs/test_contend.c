@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many processes that want what only one can have. `make contend` does 1,000 rounds; a run of all
- * tests does some.
+ * Many processes compete for a claim that only one can win. `make contend` runs 1,000 rounds; a run
+ * of all tests runs some.
  */
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
@@ -34,7 +34,7 @@ static const char TASKS[] =
 
 enum answer { NOTHING, WON, REFUSED, FAILED };
 
-/* What all processes see. */
+/* Memory shared by all processes. */
 struct shared {
     _Atomic unsigned arrived[ROUNDS_MAX];
     _Atomic unsigned char answers[ROUNDS_MAX][PROCESSES];
@@ -49,7 +49,7 @@ static struct shared *shared_new(void)
     return shared;
 }
 
-/* One process, from a round on: claim each task. Nothing of Check's here: it may be killed. */
+/* In a process: claim each task from a round on. It may be killed, so it does not call Check. */
 static _Noreturn void claim_all(const char *path, struct shared *shared, unsigned process,
                                 unsigned rounds, bool together)
 {
@@ -57,7 +57,7 @@ static _Noreturn void claim_all(const char *path, struct shared *shared, unsigne
     annal_index *index = NULL;
     annal_writer *writer = NULL;
     annal_error err = {0};
-    /* Half of them have a keeper, and half do its work in passing. */
+    /* Half of the processes have a keeper; the others do its work as they append. */
     const annal_store_options options = {.no_keeper = process % 2 == 0};
     if (annal_store_open(path, &options, &store, &err) < 0 ||
         annal_index_open(store, &(annal_index_options){.wait_ms = 600000}, &index, &err) < 0 ||
@@ -90,7 +90,7 @@ static _Noreturn void claim_all(const char *path, struct shared *shared, unsigne
 
 static pid_t start(struct shared *shared, unsigned process, unsigned rounds, bool together)
 {
-    (void)fflush(stdout); /* else every child says it again */
+    (void)fflush(stdout); /* otherwise every child prints it again */
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
@@ -106,7 +106,7 @@ static void add_tasks(unsigned rounds)
         snprintf(data, sizeof data, "{\"id\":\"t%u\"}", round);
         ck_append(&p, "proj", "task.added", data);
     }
-    packs_close(&p); /* no parent's store in a child */
+    packs_close(&p); /* the children must not inherit the store */
 }
 
 static void ck_one_claim_each(struct shared *shared, unsigned rounds)
@@ -135,7 +135,7 @@ static void ck_one_claim_each(struct shared *shared, unsigned rounds)
     packs_ck_rebuild(&p, "tasks.db", rounds);
 }
 
-START_TEST(of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack)
+START_TEST(one_of_eight_processes_claims_a_task_and_seven_are_refused_by_the_pack)
 {
     unsigned rounds = full_or(ROUNDS_MAX, 20);
     struct shared *shared = shared_new();
@@ -162,7 +162,7 @@ START_TEST(of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_wor
 }
 END_TEST
 
-START_TEST(processes_that_are_killed_while_they_claim_leave_nothing_half_done)
+START_TEST(processes_killed_while_they_claim_leave_no_partial_claim)
 {
     unsigned rounds = full_or(ROUNDS_MAX, 60), kills = full_or(200, 12);
     struct shared *shared = shared_new();
@@ -189,7 +189,7 @@ START_TEST(processes_that_are_killed_while_they_claim_leave_nothing_half_done)
 }
 END_TEST
 
-/* ---- Threads of one process ---- */
+/* ---- Threads of a process ---- */
 
 #define THREADS 4
 
@@ -224,7 +224,7 @@ static void *claim_in_thread(void *arg)
     return NULL;
 }
 
-START_TEST(of_several_threads_one_claims_a_task)
+START_TEST(one_of_several_threads_claims_a_task)
 {
     unsigned rounds = 40, won = 0, refused = 0;
     struct claimer claimers[THREADS] = {0};
@@ -255,9 +255,8 @@ Suite *suite_contend(void)
     Suite *suite = suite_create("contend");
     TCase *all = suite_case(suite, "all", packs_setup, packs_teardown);
     tcase_set_timeout(all, 900);
-    tcase_add_test(
-        all, of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack);
-    tcase_add_test(all, processes_that_are_killed_while_they_claim_leave_nothing_half_done);
-    tcase_add_test(all, of_several_threads_one_claims_a_task);
+    tcase_add_test(all, one_of_eight_processes_claims_a_task_and_seven_are_refused_by_the_pack);
+    tcase_add_test(all, processes_killed_while_they_claim_leave_no_partial_claim);
+    tcase_add_test(all, one_of_several_threads_claims_a_task);
     return suite;
 }

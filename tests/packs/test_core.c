@@ -26,7 +26,7 @@ static void teardown(void)
 
 /* ---- Tools ---- */
 
-START_TEST(a_call_is_a_row_from_its_call_to_its_result)
+START_TEST(a_call_and_its_result_share_a_row)
 {
     memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"shell\",\"turn_id\":\"t1\"}");
     ck_rows("SELECT call_id, seq, tool, turn_id, status, called_at IS NOT NULL, result_seq "
@@ -41,7 +41,7 @@ START_TEST(a_call_is_a_row_from_its_call_to_its_result)
 }
 END_TEST
 
-START_TEST(a_duration_that_is_no_number_is_not_known)
+START_TEST(a_duration_that_is_not_a_number_is_unknown)
 {
     memory_apply(&m, "tool.returned",
                  "{\"call_id\":\"c1\",\"duration_ms\":\"12 ms\",\"exit_code\":\"none\"}");
@@ -54,7 +54,7 @@ START_TEST(a_duration_that_is_no_number_is_not_known)
 }
 END_TEST
 
-START_TEST(a_failed_call_says_so_in_either_way)
+START_TEST(a_failed_call_is_recognized_by_event_type_and_by_flag)
 {
     memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"shell\"}");
     memory_apply(&m, "tool.failed", "{\"call_id\":\"c1\",\"exit_code\":1}");
@@ -75,7 +75,7 @@ START_TEST(a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_st
 }
 END_TEST
 
-START_TEST(a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each)
+START_TEST(a_result_without_a_call_and_each_call_without_an_id_have_rows)
 {
     memory_apply(&m, "tool.returned", "{\"call_id\":\"lost\"}");
     memory_apply(&m, "tool.called", "{\"tool\":\"a\"}");
@@ -85,7 +85,7 @@ START_TEST(a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each)
 }
 END_TEST
 
-START_TEST(a_call_whose_result_came_before_it_is_one_row)
+START_TEST(a_result_before_its_call_shares_the_row_of_the_call)
 {
     memory_apply(&m, "tool.failed", "{\"call_id\":\"c1\",\"turn_id\":\"t1\",\"exit_code\":1}");
     memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"a\"}");
@@ -149,7 +149,7 @@ START_TEST(a_turn_goes_from_pending_to_an_end_and_never_back)
 }
 END_TEST
 
-START_TEST(every_edge_that_is_allowed_and_no_other)
+START_TEST(every_allowed_edge_and_no_other_changes_the_status_of_a_turn)
 {
     ck_rows("SELECT count(*) FROM turn_edges WHERE from_status IN "
             "('completed', 'failed', 'cancelled') OR to_status = 'pending'",
@@ -168,7 +168,7 @@ START_TEST(every_edge_that_is_allowed_and_no_other)
 }
 END_TEST
 
-START_TEST(a_producers_own_word_for_started_may_stream_and_end)
+START_TEST(a_turn_with_a_producers_own_start_status_may_stream_and_end)
 {
     memory_apply(&m, "turn.started", "{\"turn_id\":\"t\",\"status\":\"running\"}");
     turn("turn.streaming");
@@ -196,7 +196,7 @@ START_TEST(a_turn_that_ends_without_having_begun_is_a_row_and_ends_once)
 }
 END_TEST
 
-START_TEST(tokens_that_are_no_count_are_none)
+START_TEST(tokens_that_are_not_a_number_are_ignored)
 {
     memory_apply(&m, "turn.completed",
                  "{\"turn_id\":\"t\",\"input_tokens\":-5,"
@@ -213,7 +213,7 @@ END_TEST
 
 /* ---- Sessions ---- */
 
-START_TEST(a_transition_changes_status_and_end)
+START_TEST(a_transition_changes_the_status_and_the_end_of_a_session)
 {
     memory_apply(&m, "session.created", "{\"agent_id\":\"a\"}");
     memory_apply(&m, "session.transition",
@@ -225,7 +225,7 @@ START_TEST(a_transition_changes_status_and_end)
 }
 END_TEST
 
-START_TEST(a_pruned_session_leaves_all_tables_and_begins_anew_after)
+START_TEST(a_pruned_session_leaves_all_tables_and_later_events_create_it_again)
 {
     memory_apply(&m, "session.created", "{\"agent_id\":\"a\"}");
     turn("turn.started");
@@ -244,7 +244,7 @@ END_TEST
 
 /* ---- Responses and artifacts ---- */
 
-START_TEST(a_response_is_stored_under_its_ref_and_counts_who_reads_it)
+START_TEST(a_response_is_stored_under_its_ref_and_its_reads_are_counted)
 {
     memory_apply(&m, "response.stored", "{\"ref\":\"$claude\",\"content_ref\":\"m1\"}");
     memory_apply(&m, "response.accessed", "{\"ref\":\"$claude\"}");
@@ -265,9 +265,9 @@ START_TEST(a_stored_artifact_is_listed)
 }
 END_TEST
 
-/* ---- What other producers wrote ---- */
+/* ---- Events of other producers ---- */
 
-START_TEST(the_names_of_older_producers_mean_the_same)
+START_TEST(event_types_of_older_producers_have_the_same_effect)
 {
     static const char *const events[][2] = {
         {"session_start", "{\"agent_id\":\"a\",\"provider\":\"p\",\"model\":\"m\"}"},
@@ -302,7 +302,7 @@ START_TEST(the_names_of_older_producers_mean_the_same)
 }
 END_TEST
 
-START_TEST(data_of_any_shape_is_taken)
+START_TEST(data_of_any_shape_is_accepted)
 {
     static const char *const data[] = {"{}",
                                        "[]",
@@ -324,7 +324,7 @@ END_TEST
 
 /* ---- In a store ---- */
 
-/* {"FIELD":"xxx…"} with so many x; free() it. */
+/* Build {"FIELD":"xxx…"} with count x; free() it. */
 static char *data_with(const char *field, size_t len)
 {
     char *data = malloc(len + 64);
@@ -335,7 +335,7 @@ static char *data_with(const char *field, size_t len)
     return data;
 }
 
-START_TEST(an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
+START_TEST(an_illegal_transition_is_refused_and_not_appended)
 {
     ck_append(&p, "s", "turn.started", "{\"turn_id\":\"t\"}");
     ck_refused(&p, "s", "turn.started", "{\"turn_id\":\"t\"}", "the turn has begun already");
@@ -349,7 +349,7 @@ START_TEST(an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it)
 }
 END_TEST
 
-START_TEST(the_same_event_again_is_one_event_and_another_in_its_place_a_conflict)
+START_TEST(a_repeated_event_is_stored_once_and_another_event_with_its_id_conflicts)
 {
     uint64_t first = 0, again = 0;
     ck_ok(packs_append_id(&p, "s", "tool.called", "{\"call_id\":\"c\"}", "s:1", &first, err));
@@ -361,7 +361,7 @@ START_TEST(the_same_event_again_is_one_event_and_another_in_its_place_a_conflict
 }
 END_TEST
 
-START_TEST(an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
+START_TEST(an_output_over_the_limit_becomes_an_artifact_and_a_smaller_output_stays)
 {
     char *inline_data = data_with("output", 102398), *large = data_with("output", 102401);
     annal_slice content = {0};
@@ -384,7 +384,7 @@ START_TEST(an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
 }
 END_TEST
 
-START_TEST(the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
+START_TEST(a_pack_of_the_user_can_set_the_limit_to_10_kb)
 {
     char *large = data_with("output", 10241), *small = data_with("output", 10230);
     packs_add(&p, "limits",
@@ -399,7 +399,7 @@ START_TEST(the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own)
 }
 END_TEST
 
-START_TEST(text_is_kept_in_full_whatever_its_length)
+START_TEST(text_of_any_length_is_kept_in_full)
 {
     static const size_t lengths[] = {500, 501, (size_t)1 << 20};
     for (int i = 0; i < 3; i++) {
@@ -413,8 +413,8 @@ START_TEST(text_is_kept_in_full_whatever_its_length)
 }
 END_TEST
 
-/* Through the packs, with a handler that looks at it; and one byte more than an event may have. */
-START_TEST(an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte)
+/* Through the packs and a handler that reads it; then an event with a byte more than allowed. */
+START_TEST(an_event_of_64_mib_is_appended_and_a_larger_event_writes_no_byte)
 {
     size_t room = ANNAL_DATA_BYTES_MAX - strlen("{\"call_id\":\"c\",\"input\":\"\"}");
     char *data = data_with("input", room), *larger = data_with("input", room + 1);
@@ -454,7 +454,7 @@ static void append_some(struct random *random)
     packs_append_past(&p, session, type, data);
 }
 
-START_TEST(the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order)
+START_TEST(the_tables_equal_a_rebuild_after_any_events_in_any_order)
 {
     struct random random = random_init(20261121);
     for (int piece = 0; piece < 4; piece++) {
@@ -481,7 +481,7 @@ static void use(const char *model, const char *more)
 
 #define COSTS "SELECT cost_usd, computed_cost_usd, costed_tokens FROM usage_by_session"
 
-START_TEST(a_cost_that_nobody_gave_is_null)
+START_TEST(an_unknown_cost_is_null)
 {
     use("no-such-model", "");
     ck_rows("SELECT cost_microusd IS NULL, total_cost_usd IS NULL FROM sessions", "1|1\n");
@@ -493,7 +493,7 @@ START_TEST(a_cost_that_nobody_gave_is_null)
 }
 END_TEST
 
-START_TEST(tokens_without_a_cost_have_that_of_the_price_that_fits_best)
+START_TEST(tokens_without_a_cost_are_priced_by_the_best_matching_price)
 {
     memory_apply(&m, "price.set",
                  "{\"model\":\"m*\",\"input\":1,\"output\":10,\"cache_read\":0.1,"
@@ -544,7 +544,7 @@ START_TEST(a_tier_a_long_prompt_a_cache_of_an_hour_and_a_search_have_prices_of_t
 }
 END_TEST
 
-START_TEST(what_no_event_gave_is_unknown_and_what_one_gave_as_nothing_is_0)
+START_TEST(a_count_without_an_event_is_null_and_a_count_of_zero_is_0)
 {
 #define TOKENS "SELECT total_tokens, input_tokens, output_tokens, cached_input_tokens FROM sessions"
     memory_apply(&m, "session.created", "{}");
@@ -557,7 +557,7 @@ START_TEST(what_no_event_gave_is_unknown_and_what_one_gave_as_nothing_is_0)
 }
 END_TEST
 
-START_TEST(a_turn_that_is_taken_back_says_so_and_may_be_live_again)
+START_TEST(a_turn_taken_back_has_that_status_and_may_become_live_again)
 {
     memory_apply(&m, "turn.started", "{\"turn_id\":\"t\"}");
     memory_apply(&m, "turn.completed", "{\"turn_id\":\"t\"}");
@@ -578,7 +578,7 @@ START_TEST(a_turn_that_is_taken_back_says_so_and_may_be_live_again)
 }
 END_TEST
 
-START_TEST(a_cost_apart_from_the_tokens_is_that_of_all_of_them)
+START_TEST(a_cost_without_tokens_covers_all_tokens)
 {
     use("gpt-5", "");
     memory_apply(&m, "agent.turn.usage", "{\"cost_usd\":0.25}");
@@ -586,7 +586,7 @@ START_TEST(a_cost_apart_from_the_tokens_is_that_of_all_of_them)
 }
 END_TEST
 
-START_TEST(the_list_has_one_price_of_a_model_and_a_day)
+START_TEST(the_list_contains_one_price_per_model_and_day)
 {
     ck_rows("SELECT model, since, tier, above, count(*) FROM list_prices GROUP BY 1, 2, 3, 4 "
             "HAVING count(*) > 1",
@@ -621,7 +621,7 @@ static const struct title {
     {"\"<environment>here</environment> Why?\",\"said\":\"Why?\"", "Why?"},
 };
 
-START_TEST(without_a_title_a_session_is_called_as_its_user_began)
+START_TEST(a_session_without_a_title_is_titled_after_its_first_user_message)
 {
     char data[600], want[200];
     snprintf(data, sizeof data, "{\"role\":\"user\",\"content\":%s}", titles[_i].content);
@@ -649,7 +649,7 @@ START_TEST(a_title_is_cut_between_words_and_never_within_a_character)
 }
 END_TEST
 
-START_TEST(a_title_that_is_given_replaces_what_was_said_and_stays)
+START_TEST(a_given_title_replaces_the_title_from_messages_and_stays)
 {
     memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"/clear\"}");
     memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"Hello\"}");
@@ -666,44 +666,44 @@ Suite *suite_core(void)
 {
     Suite *suite = suite_create("core");
     TCase *tcase = suite_case(suite, "core", setup, teardown);
-    tcase_add_test(tcase, a_call_is_a_row_from_its_call_to_its_result);
-    tcase_add_test(tcase, a_duration_that_is_no_number_is_not_known);
-    tcase_add_test(tcase, a_failed_call_says_so_in_either_way);
+    tcase_add_test(tcase, a_call_and_its_result_share_a_row);
+    tcase_add_test(tcase, a_duration_that_is_not_a_number_is_unknown);
+    tcase_add_test(tcase, a_failed_call_is_recognized_by_event_type_and_by_flag);
     tcase_add_test(tcase, a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_stays);
-    tcase_add_test(tcase, a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each);
-    tcase_add_test(tcase, a_call_whose_result_came_before_it_is_one_row);
+    tcase_add_test(tcase, a_result_without_a_call_and_each_call_without_an_id_have_rows);
+    tcase_add_test(tcase, a_result_before_its_call_shares_the_row_of_the_call);
     tcase_add_test(tcase, a_result_in_an_artifact_names_it);
-    tcase_add_test(tcase, a_cost_that_nobody_gave_is_null);
-    tcase_add_test(tcase, tokens_without_a_cost_have_that_of_the_price_that_fits_best);
-    tcase_add_test(tcase, a_cost_apart_from_the_tokens_is_that_of_all_of_them);
+    tcase_add_test(tcase, an_unknown_cost_is_null);
+    tcase_add_test(tcase, tokens_without_a_cost_are_priced_by_the_best_matching_price);
+    tcase_add_test(tcase, a_cost_without_tokens_covers_all_tokens);
     tcase_add_test(tcase,
                    a_tier_a_long_prompt_a_cache_of_an_hour_and_a_search_have_prices_of_their_own);
-    tcase_add_test(tcase, what_no_event_gave_is_unknown_and_what_one_gave_as_nothing_is_0);
-    tcase_add_test(tcase, a_turn_that_is_taken_back_says_so_and_may_be_live_again);
-    tcase_add_test(tcase, the_list_has_one_price_of_a_model_and_a_day);
-    tcase_add_loop_test(tcase, without_a_title_a_session_is_called_as_its_user_began, 0,
+    tcase_add_test(tcase, a_count_without_an_event_is_null_and_a_count_of_zero_is_0);
+    tcase_add_test(tcase, a_turn_taken_back_has_that_status_and_may_become_live_again);
+    tcase_add_test(tcase, the_list_contains_one_price_per_model_and_day);
+    tcase_add_loop_test(tcase, a_session_without_a_title_is_titled_after_its_first_user_message, 0,
                         sizeof titles / sizeof *titles);
     tcase_add_test(tcase, a_title_is_cut_between_words_and_never_within_a_character);
-    tcase_add_test(tcase, a_title_that_is_given_replaces_what_was_said_and_stays);
+    tcase_add_test(tcase, a_given_title_replaces_the_title_from_messages_and_stays);
     tcase_add_test(tcase, a_kill_between_call_and_result_leaves_exactly_one_dangling_call);
     tcase_add_test(tcase, a_turn_goes_from_pending_to_an_end_and_never_back);
-    tcase_add_test(tcase, every_edge_that_is_allowed_and_no_other);
-    tcase_add_test(tcase, a_producers_own_word_for_started_may_stream_and_end);
+    tcase_add_test(tcase, every_allowed_edge_and_no_other_changes_the_status_of_a_turn);
+    tcase_add_test(tcase, a_turn_with_a_producers_own_start_status_may_stream_and_end);
     tcase_add_test(tcase, a_turn_that_ends_without_having_begun_is_a_row_and_ends_once);
-    tcase_add_test(tcase, tokens_that_are_no_count_are_none);
-    tcase_add_test(tcase, a_transition_changes_status_and_end);
-    tcase_add_test(tcase, a_pruned_session_leaves_all_tables_and_begins_anew_after);
-    tcase_add_test(tcase, a_response_is_stored_under_its_ref_and_counts_who_reads_it);
+    tcase_add_test(tcase, tokens_that_are_not_a_number_are_ignored);
+    tcase_add_test(tcase, a_transition_changes_the_status_and_the_end_of_a_session);
+    tcase_add_test(tcase, a_pruned_session_leaves_all_tables_and_later_events_create_it_again);
+    tcase_add_test(tcase, a_response_is_stored_under_its_ref_and_its_reads_are_counted);
     tcase_add_test(tcase, a_stored_artifact_is_listed);
-    tcase_add_test(tcase, the_names_of_older_producers_mean_the_same);
-    tcase_add_test(tcase, data_of_any_shape_is_taken);
+    tcase_add_test(tcase, event_types_of_older_producers_have_the_same_effect);
+    tcase_add_test(tcase, data_of_any_shape_is_accepted);
     TCase *store = suite_case(suite, "store", packs_setup, packs_teardown);
-    tcase_add_test(store, an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
-    tcase_add_test(store, the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
-    tcase_add_test(store, an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
-    tcase_add_test(store, the_limit_is_a_setting_10_kb_by_a_pack_of_ones_own);
-    tcase_add_test(store, text_is_kept_in_full_whatever_its_length);
-    tcase_add_test(store, an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
-    tcase_add_test(store, the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order);
+    tcase_add_test(store, an_illegal_transition_is_refused_and_not_appended);
+    tcase_add_test(store, a_repeated_event_is_stored_once_and_another_event_with_its_id_conflicts);
+    tcase_add_test(store, an_output_over_the_limit_becomes_an_artifact_and_a_smaller_output_stays);
+    tcase_add_test(store, a_pack_of_the_user_can_set_the_limit_to_10_kb);
+    tcase_add_test(store, text_of_any_length_is_kept_in_full);
+    tcase_add_test(store, an_event_of_64_mib_is_appended_and_a_larger_event_writes_no_byte);
+    tcase_add_test(store, the_tables_equal_a_rebuild_after_any_events_in_any_order);
     return suite;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While the tables of a pack are filled: guards refuse and say how far it is, who asks core tables
- * does not wait, who asks the pack gets all rows or none, and others get the lock between slices.
+ * While the tables of a pack are filled, guards refuse and report the progress, queries of core
+ * tables do not wait, queries of the pack return all rows or none, and other processes take the
+ * lock between slices.
  */
 #include "tests/packs/fixture.h"
 #include "tests/support/runner.h"
@@ -23,7 +24,7 @@ static const char tasks[] = "-- pack tasks   version 1   database tasks.db\n"
 
 enum { NOTES = 2000, NOTE_BYTES = 1000 };
 
-/* Two megabytes of journal, whose last event is what a guard must know; and a short patience. */
+/* A journal of two megabytes, whose last event decides a guard; and a short time limit. */
 static void init(uint32_t wait_ms)
 {
     static char data[NOTE_BYTES + 40];
@@ -44,13 +45,13 @@ static void init(uint32_t wait_ms)
     ck_ok(annal_index_open(p.store, &(annal_index_options){.wait_ms = wait_ms}, &p.index, err));
 }
 
-START_TEST(a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_through_in_the_end)
+START_TEST(a_guarded_append_is_refused_with_the_progress_of_filling_and_later_succeeds)
 {
     unsigned refused = 0;
     annal_status status = ANNAL_ERR_BUSY;
     annal_error error = {0};
     double before = -1;
-    init(20); /* of which a guard may have two milliseconds */
+    init(20); /* a guard may use two milliseconds of it */
     for (; status == ANNAL_ERR_BUSY && refused < NOTES; refused++) {
         double done = 0, all = 0;
         error = (annal_error){0};
@@ -67,14 +68,14 @@ START_TEST(a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_thro
         before = done;
     }
     ck_assert_uint_ge(refused, 1);
-    ck_assert_int_eq(status, ANNAL_ERR_REFUSED); /* and not appended, as over half the tables */
+    ck_assert_int_eq(status, ANNAL_ERR_REFUSED); /* half-filled tables would have permitted it */
     ck_assert_ptr_eq(strstr(error.message, "it is there already"), error.message);
     ck_append(&p, "sess_1", "task.added", "{\"id\":\"b\"}");
 }
 END_TEST
 
-/* The lock is held by who fills, as another process would. */
-START_TEST(who_asks_core_tables_does_not_wait_for_those_of_a_pack)
+/* Another connection holds the lock, like a process that fills the tables. */
+START_TEST(a_query_of_core_tables_does_not_wait_for_the_tables_of_a_pack)
 {
     sqlite3 *other = NULL;
     annal_error error = {0};
@@ -83,7 +84,7 @@ START_TEST(who_asks_core_tables_does_not_wait_for_those_of_a_pack)
     packs_append_past(&p, "sess_0", "note.added", "{\"text\":\"x\"}");
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&p.dir, "store/tasks.db"), &other), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    /* It would wait a minute, and the test would be stopped. */
+    /* A query that waits would exceed the time limit of the test. */
     ck_packs(&p, "SELECT count(*) FROM event_index", "2002\n");
     ck_packs(&p, "SELECT count(*) FROM sessions", "1\n");
     struct text text = {0};
@@ -94,7 +95,7 @@ START_TEST(who_asks_core_tables_does_not_wait_for_those_of_a_pack)
     ck_assert_str_eq(text.ptr, "");
     ck_assert_msg(strstr(error.message, "the tables of pack 'tasks' hold ") != NULL, "%s",
                   error.message);
-    annal_lag lag = {0}; /* who listens to the lag gets what is there */
+    annal_lag lag = {0}; /* a caller that accepts a lag gets the existing rows */
     ck_ok(annal_sql(p.index, ANNAL_SLICE("SELECT count(*) FROM notes"),
                     &(annal_sql_options){.timeout_ms = 100, .out_lag = &lag}, text_row, &text,
                     err));
@@ -110,8 +111,8 @@ Suite *suite_filling(void)
 {
     Suite *suite = suite_create("filling");
     TCase *tcase = suite_case(suite, "filling", packs_setup, packs_teardown);
-    tcase_add_test(
-        tcase, a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_through_in_the_end);
-    tcase_add_test(tcase, who_asks_core_tables_does_not_wait_for_those_of_a_pack);
+    tcase_add_test(tcase,
+                   a_guarded_append_is_refused_with_the_progress_of_filling_and_later_succeeds);
+    tcase_add_test(tcase, a_query_of_core_tables_does_not_wait_for_the_tables_of_a_pack);
     return suite;
 }

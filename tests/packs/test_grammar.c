@@ -12,7 +12,7 @@
 static const char HEAD[] = "-- pack p   version 1   database p.db\n"
                            "CREATE TABLE t (session_id TEXT, n INTEGER);\n";
 
-/* HEAD and body, read but not compiled; the message of a failure stands in *err. */
+/* Parse HEAD and body without compiling them; sets *err on failure. */
 static annal_pack *read_pack(const char *header, const char *body, annal_error *err)
 {
     struct text text = {0};
@@ -34,7 +34,7 @@ static void ck_wrong(const char *header, const char *body, const char *message)
     ck_assert_msg(strstr(err.message, message) != NULL, "%s, not %s", err.message, message);
 }
 
-START_TEST(the_header_says_where_databases_stand_and_which_sessions_feed_them)
+START_TEST(the_header_sets_the_path_of_the_database_and_the_sessions_that_feed_it)
 {
     annal_error err;
     annal_pack *pack = read_pack(
@@ -53,7 +53,7 @@ START_TEST(the_header_says_where_databases_stand_and_which_sessions_feed_them)
 }
 END_TEST
 
-START_TEST(no_database_stands_outside_of_the_store)
+START_TEST(a_header_cannot_put_a_database_outside_of_the_store)
 {
     static const char *const wrong[] = {
         "-- pack p version 1 database ../p.db\n",
@@ -97,11 +97,11 @@ START_TEST(no_database_stands_outside_of_the_store)
 }
 END_TEST
 
-START_TEST(a_glob_tells_the_sessions_and_what_its_star_stands_for)
+START_TEST(a_glob_selects_the_sessions_and_extracts_the_part_of_its_star)
 {
     static const struct {
         const char *session;
-        const char *star; /* NULL: it does not feed the pack */
+        const char *star; /* NULL: the session does not feed the pack */
     } cases[] = {{"prose_20260106", "20260106"},
                  {"prose_", NULL},
                  {"prose", NULL},
@@ -146,7 +146,7 @@ START_TEST(a_glob_tells_the_sessions_and_what_its_star_stands_for)
 }
 END_TEST
 
-START_TEST(sections_say_what_they_are_about)
+START_TEST(sections_parse_into_types_guards_reads_and_artifacts)
 {
     annal_error err;
     annal_pack *pack = read_pack(HEAD,
@@ -258,7 +258,7 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
 }
 END_TEST
 
-START_TEST(a_star_at_the_end_stands_for_all_types_that_begin_so)
+START_TEST(a_star_at_the_end_of_a_type_matches_every_rest)
 {
     struct memory m;
     memory_init_text(&m, "s",
@@ -274,7 +274,7 @@ START_TEST(a_star_at_the_end_stands_for_all_types_that_begin_so)
 }
 END_TEST
 
-START_TEST(what_fills_the_tables_has_a_hash_apart_from_what_makes_them)
+START_TEST(handlers_and_table_definitions_have_separate_hashes)
 {
     annal_error err;
     annal_pack *packs[4] = {
@@ -292,8 +292,8 @@ START_TEST(what_fills_the_tables_has_a_hash_apart_from_what_makes_them)
 }
 END_TEST
 
-/* So a store whose tables were made before a pack had verbs keeps them. */
-START_TEST(verbs_are_in_no_hash)
+/* So a store keeps its tables when its pack gains verbs. */
+START_TEST(verbs_change_no_hash)
 {
     const char *name;
     size_t with_verbs = 0;
@@ -318,7 +318,7 @@ END_TEST
 
 /* ---- Functions ---- */
 
-START_TEST(annal_unix_gives_seconds_as_a_real)
+START_TEST(annal_unix_returns_seconds_as_a_real)
 {
     struct memory m;
     memory_init_text(&m, "s", HEAD);
@@ -332,7 +332,7 @@ START_TEST(annal_unix_gives_seconds_as_a_real)
 }
 END_TEST
 
-START_TEST(annal_blob_gives_the_bytes_of_base64)
+START_TEST(annal_blob_decodes_base64)
 {
     struct memory m;
     memory_init_text(&m, "s", HEAD);
@@ -350,16 +350,16 @@ Suite *suite_grammar(void)
 {
     Suite *suite = suite_create("grammar");
     TCase *all = suite_case(suite, "all", NULL, NULL);
-    tcase_add_test(all, the_header_says_where_databases_stand_and_which_sessions_feed_them);
-    tcase_add_test(all, no_database_stands_outside_of_the_store);
-    tcase_add_test(all, a_glob_tells_the_sessions_and_what_its_star_stands_for);
-    tcase_add_test(all, sections_say_what_they_are_about);
+    tcase_add_test(all, the_header_sets_the_path_of_the_database_and_the_sessions_that_feed_it);
+    tcase_add_test(all, a_header_cannot_put_a_database_outside_of_the_store);
+    tcase_add_test(all, a_glob_selects_the_sessions_and_extracts_the_part_of_its_star);
+    tcase_add_test(all, sections_parse_into_types_guards_reads_and_artifacts);
     tcase_add_test(all, a_comment_that_only_resembles_a_section_is_a_comment);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
-    tcase_add_test(all, a_star_at_the_end_stands_for_all_types_that_begin_so);
-    tcase_add_test(all, what_fills_the_tables_has_a_hash_apart_from_what_makes_them);
-    tcase_add_test(all, verbs_are_in_no_hash);
-    tcase_add_test(all, annal_unix_gives_seconds_as_a_real);
-    tcase_add_test(all, annal_blob_gives_the_bytes_of_base64);
+    tcase_add_test(all, a_star_at_the_end_of_a_type_matches_every_rest);
+    tcase_add_test(all, handlers_and_table_definitions_have_separate_hashes);
+    tcase_add_test(all, verbs_change_no_hash);
+    tcase_add_test(all, annal_unix_returns_seconds_as_a_real);
+    tcase_add_test(all, annal_blob_decodes_base64);
     return suite;
 }

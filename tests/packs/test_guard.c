@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Tasks that one run at a time may claim, with the edges of their states as data. */
+/* Tasks that a single run at a time may claim, with the edges of their states as data. */
 static const char TASKS[] =
     "-- pack tasks   version 1   database tasks.db\n"
     "CREATE TABLE tasks (id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, state TEXT NOT "
@@ -52,7 +52,7 @@ static void setup(void)
     packs_add(&p, "tasks", TASKS);
 }
 
-START_TEST(an_event_whose_guard_holds_is_appended_and_its_rows_are_there)
+START_TEST(an_event_that_its_guard_permits_is_appended_and_its_rows_are_written)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -63,7 +63,7 @@ START_TEST(an_event_whose_guard_holds_is_appended_and_its_rows_are_there)
 }
 END_TEST
 
-START_TEST(a_refusal_is_the_sentence_of_the_pack_and_writes_nothing)
+START_TEST(a_refusal_has_the_message_of_the_pack_and_writes_nothing)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -78,7 +78,7 @@ START_TEST(a_refusal_is_the_sentence_of_the_pack_and_writes_nothing)
 }
 END_TEST
 
-START_TEST(a_refused_first_event_makes_no_session)
+START_TEST(a_refused_first_event_creates_no_session)
 {
     setup();
     ck_refused(&p, "proj", "task.claimed", ADD("a"), "not ready");
@@ -88,7 +88,7 @@ START_TEST(a_refused_first_event_makes_no_session)
 }
 END_TEST
 
-START_TEST(why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_the_words_of_sqlite)
+START_TEST(a_refusal_ends_with_the_violated_constraint_in_plain_words)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -99,7 +99,7 @@ START_TEST(why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_
 }
 END_TEST
 
-START_TEST(a_fill_puts_the_next_number_into_the_event)
+START_TEST(a_fill_section_adds_the_next_number_to_the_event)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -114,7 +114,7 @@ START_TEST(a_fill_puts_the_next_number_into_the_event)
 }
 END_TEST
 
-START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
+START_TEST(a_retry_returns_the_first_seq_even_if_the_guard_would_now_refuse)
 {
     setup();
     uint64_t seq = 0;
@@ -125,7 +125,7 @@ START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
     packs_reopen(&p);
     ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, err));
     ck_assert_uint_eq(seq, 3);
-    /* A fill would say another number. */
+    /* A fill would now compute another number. */
     ck_ok(packs_append_id(&p, "proj", "task.added", ADD("a"), "one", &seq, err));
     ck_assert_uint_eq(seq, 1);
     ck_fails(ANNAL_ERR_CONFLICT, "'two' is taken",
@@ -136,7 +136,7 @@ START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
 }
 END_TEST
 
-START_TEST(a_retry_whose_guard_would_say_yes_again_changes_no_row)
+START_TEST(a_retry_that_its_guard_would_permit_again_changes_no_row)
 {
     setup();
     uint64_t seq = 0;
@@ -151,7 +151,7 @@ START_TEST(a_retry_whose_guard_would_say_yes_again_changes_no_row)
 }
 END_TEST
 
-START_TEST(what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too)
+START_TEST(a_guarded_event_on_which_another_section_fails_is_a_finding)
 {
     packs_add(&p, "two",
               "-- pack two   version 1   database two.db\n"
@@ -182,7 +182,7 @@ static annal_status append_two(const char *session, const annal_draft drafts[2],
     return status;
 }
 
-START_TEST(each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there)
+START_TEST(each_draft_sees_the_rows_of_earlier_drafts_and_all_or_none_are_appended)
 {
     setup();
     uint64_t seq = 0;
@@ -223,14 +223,14 @@ START_TEST(the_callers_expected_seq_is_honoured)
 }
 END_TEST
 
-START_TEST(a_writer_that_asks_no_guard_is_a_fact_that_guards_see)
+START_TEST(guards_see_the_events_of_writers_that_bypass_them)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"past\"}");
     ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r\"}", "not ready");
     ck_packs(&p, "SELECT run FROM tasks", "past\n");
-    /* Twice: a fact that changes nothing. */
+    /* A second claim past the guard changes nothing. */
     packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"again\"}");
     ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
     ck_packs(&p, "SELECT run, state FROM tasks", "past|done\n");
@@ -238,7 +238,7 @@ START_TEST(a_writer_that_asks_no_guard_is_a_fact_that_guards_see)
 }
 END_TEST
 
-START_TEST(events_on_their_way_in_this_process_are_waited_for)
+START_TEST(a_guard_waits_for_pending_events_of_its_process)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -253,7 +253,7 @@ START_TEST(events_on_their_way_in_this_process_are_waited_for)
 }
 END_TEST
 
-START_TEST(a_guard_does_not_refuse_what_an_event_on_its_way_allows)
+START_TEST(a_guard_does_not_refuse_an_event_that_a_pending_event_permits)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -269,7 +269,7 @@ START_TEST(a_guard_does_not_refuse_what_an_event_on_its_way_allows)
 }
 END_TEST
 
-START_TEST(states_go_along_the_edges_that_stand_in_a_table)
+START_TEST(states_change_only_along_the_edges_in_a_table)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -280,7 +280,7 @@ START_TEST(states_go_along_the_edges_that_stand_in_a_table)
 }
 END_TEST
 
-START_TEST(a_guard_that_only_asks_may_ask_for_rows_of_other_sessions)
+START_TEST(a_guard_may_read_rows_of_other_sessions)
 {
     setup();
     ck_append(&p, "s1", "name.taken", "{\"name\":\"n\"}");
@@ -294,7 +294,7 @@ START_TEST(a_guard_that_only_asks_may_ask_for_rows_of_other_sessions)
 }
 END_TEST
 
-START_TEST(types_that_no_pack_guards_are_appended_as_a_writer_does)
+START_TEST(unguarded_types_are_appended_without_a_guard)
 {
     setup();
     ck_append(&p, "s", "something.else", "{\"a\" : 1}");
@@ -305,7 +305,7 @@ START_TEST(types_that_no_pack_guards_are_appended_as_a_writer_does)
 }
 END_TEST
 
-START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
+START_TEST(a_large_field_is_stored_as_an_artifact_before_its_event)
 {
     setup();
     char text[3000], data[3200];
@@ -320,7 +320,7 @@ START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
 }
 END_TEST
 
-START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
+START_TEST(a_sweep_right_after_an_append_at_level_batch_keeps_its_artifact)
 {
     packs_add(&p, "large",
               "-- pack large version 1 database large.db\n"
@@ -347,7 +347,7 @@ START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
 }
 END_TEST
 
-START_TEST(msgpack_is_guarded_as_json_is)
+START_TEST(msgpack_is_guarded_like_json)
 {
     setup();
     annal_writer *writer = NULL;
@@ -371,7 +371,7 @@ START_TEST(msgpack_is_guarded_as_json_is)
 }
 END_TEST
 
-START_TEST(msgpack_that_no_pack_changes_is_kept_byte_for_byte)
+START_TEST(msgpack_unchanged_by_packs_is_kept_byte_for_byte)
 {
     static const char given[] = "\x82\xa2id\xa1"
                                 "a\xa1n\xcd\x00\x07"; /* a 7 in three bytes */
@@ -400,7 +400,7 @@ START_TEST(msgpack_that_no_pack_changes_is_kept_byte_for_byte)
 }
 END_TEST
 
-START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
+START_TEST(a_guard_sees_the_time_of_its_event)
 {
     setup();
     ck_append(&p, "s", "task.added", ADD("a"));
@@ -408,9 +408,9 @@ START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
 }
 END_TEST
 
-/* ---- What goes wrong ---- */
+/* ---- Failures ---- */
 
-/* A store on a disk that can be made to fail. */
+/* Open the store on a disk that fails on demand. */
 static void open_on(const struct io *io)
 {
     const struct seams seams = {.io = io, .clock = &annal__system_clock};
@@ -423,12 +423,12 @@ static void open_on(const struct io *io)
 static void abandon(void)
 {
     annal_index_close(p.index);
-    (void)annal_store_close(p.store, NULL); /* it says again what was lost */
+    (void)annal_store_close(p.store, NULL); /* it reports the lost events again */
     p.index = NULL;
     p.store = NULL;
 }
 
-START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same)
+START_TEST(a_retry_after_an_unknown_outcome_agrees_with_the_tables)
 {
     struct picky_io disk;
     uint64_t seq = 0;
@@ -454,7 +454,7 @@ START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tab
 }
 END_TEST
 
-/* Kills the process behind what it is the first to write into a journal. */
+/* Kill the process after its first write into a journal. */
 static ssize_t write_and_die(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
 {
     char name[64], path[512];
@@ -467,7 +467,7 @@ static ssize_t write_and_die(void *arg, int fd, const void *bytes, size_t len, u
     return written;
 }
 
-START_TEST(what_a_killed_process_appended_is_seen_by_the_guards_of_other_sessions)
+START_TEST(guards_of_other_sessions_see_the_events_of_a_killed_process)
 {
     struct io io = annal__system_io;
     int how = 0;
@@ -498,7 +498,7 @@ START_TEST(what_a_killed_process_appended_is_seen_by_the_guards_of_other_session
 }
 END_TEST
 
-START_TEST(what_was_appended_while_a_pack_was_off_is_seen_by_its_guards)
+START_TEST(guards_see_events_appended_while_their_pack_was_disabled)
 {
     char path[600];
     setup();
@@ -512,7 +512,7 @@ START_TEST(what_was_appended_while_a_pack_was_off_is_seen_by_its_guards)
 }
 END_TEST
 
-START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
+START_TEST(guards_wait_until_a_rebuilt_pack_is_filled)
 {
     char path[600];
     setup();
@@ -521,7 +521,7 @@ START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
     snprintf(text, sizeof text, "%s-- on note.more\nDELETE FROM notes WHERE id = $id;\n", TASKS);
     packs_add(&p, "tasks", text);
     ck_refused(&p, "two", "task.added", ADD("a"), "there is a task of this id already");
-    for (int i = 0; i < 3; i++) { /* and a database that is gone; the pack is the same */
+    for (int i = 0; i < 3; i++) { /* the same pack without its database */
         static const char *const ends[] = {"", "-wal", "-shm"};
         snprintf(path, sizeof path, "%s/tasks.db%s", p.path, ends[i]);
         (void)unlink(path);
@@ -530,7 +530,7 @@ START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
 }
 END_TEST
 
-START_TEST(a_full_disk_refuses_the_event_and_no_row_is_there)
+START_TEST(a_full_disk_refuses_the_event_and_no_row_is_written)
 {
     struct picky_io disk;
     setup();
@@ -548,7 +548,7 @@ START_TEST(a_full_disk_refuses_the_event_and_no_row_is_there)
 }
 END_TEST
 
-START_TEST(a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other)
+START_TEST(a_program_that_locks_the_tables_blocks_only_guarded_appends)
 {
     char path[600];
     sqlite3 *db = NULL;
@@ -568,7 +568,7 @@ START_TEST(a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_ot
 }
 END_TEST
 
-START_TEST(a_store_that_is_open_for_reading_takes_no_guarded_event)
+START_TEST(a_store_open_for_reading_refuses_guarded_events)
 {
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -597,7 +597,7 @@ static void write_tasks(const char *find, const char *replacement)
     packs_reopen(&p);
 }
 
-START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended)
+START_TEST(a_pack_with_an_error_refuses_its_guarded_events_until_it_is_corrected)
 {
     static const char *const errors[][2] = {
         {"DELETE FROM notes", "DELETE FRM notes"},         /* SQL */
@@ -606,8 +606,8 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
         {"database tasks.db", "database sessions.db"},     /* the first line */
         {"-- forget\n", "-- on task.claimed   guarded\n"}, /* a guard without a sentence */
         {"-- on task.claimed", "-- o n task.claimed"},
-        {"-- on task.claimed   guarded", "-- on t.ask d"}, /* a line that says another type */
-        {TASKS, ""},                                       /* nothing */
+        {"-- on task.claimed   guarded", "-- on t.ask d"}, /* a line with another type */
+        {TASKS, ""},                                       /* an empty file */
     };
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -621,7 +621,7 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
         ck_assert_ptr_nonnull(strstr(error.message, "pack 'tasks' has an error"));
         ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql:"));
         ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
-                         ANNAL_ERR_REFUSED); /* nor what it fills */
+                         ANNAL_ERR_REFUSED); /* a fill section counts as a guard */
         ck_append(&p, "proj", "other.event", "{}");
     }
     write_tasks("-- pack tasks", "-- pack tasks");
@@ -632,7 +632,7 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
 END_TEST
 
 /* The guards of a pack outlive the text of its file. */
-START_TEST(a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded)
+START_TEST(a_pack_whose_file_is_no_longer_text_refuses_the_events_it_guarded)
 {
     static const char *const bytes[] = {"", "\0\0", "-- pack tasks\0"};
     const size_t lengths[] = {0, 2, 14};
@@ -656,7 +656,7 @@ START_TEST(a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded)
 }
 END_TEST
 
-START_TEST(a_guard_that_its_author_took_away_refuses_nothing_when_the_file_is_wrong_later)
+START_TEST(a_guard_removed_before_the_file_became_wrong_refuses_nothing)
 {
     setup();
     write_tasks(
@@ -669,7 +669,7 @@ START_TEST(a_guard_that_its_author_took_away_refuses_nothing_when_the_file_is_wr
 }
 END_TEST
 
-START_TEST(a_list_of_packs_with_a_byte_0_switches_no_guard_off)
+START_TEST(a_list_of_packs_with_a_byte_0_disables_no_guard)
 {
     annal_error error = {0};
     PACKS_ENABLE(&p, "teams");
@@ -680,7 +680,7 @@ START_TEST(a_list_of_packs_with_a_byte_0_switches_no_guard_off)
 }
 END_TEST
 
-/* ---- Afterwards ---- */
+/* ---- Verification ---- */
 
 static int collect(void *arg, const annal_pack_finding *finding)
 {
@@ -690,7 +690,7 @@ static int collect(void *arg, const annal_pack_finding *finding)
     return 0;
 }
 
-START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
+START_TEST(verify_reports_events_that_bypassed_their_guard)
 {
     struct text text = {0};
     setup();
@@ -708,7 +708,7 @@ START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
 }
 END_TEST
 
-/* The statuses of a lionagi session, from which none leads away. */
+/* Terminal statuses of a lionagi session. */
 static bool is_terminal(const char *status)
 {
     static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
@@ -764,44 +764,39 @@ Suite *suite_guard(void)
 {
     Suite *suite = suite_create("guard");
     TCase *all = suite_case(suite, "all", packs_setup, packs_teardown);
-    tcase_add_test(all, an_event_whose_guard_holds_is_appended_and_its_rows_are_there);
-    tcase_add_test(all, a_refusal_is_the_sentence_of_the_pack_and_writes_nothing);
-    tcase_add_test(all, a_refused_first_event_makes_no_session);
-    tcase_add_test(
-        all,
-        why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_the_words_of_sqlite);
-    tcase_add_test(all, a_fill_puts_the_next_number_into_the_event);
-    tcase_add_test(all, a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now);
-    tcase_add_test(all, a_retry_whose_guard_would_say_yes_again_changes_no_row);
-    tcase_add_test(all, what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too);
-    tcase_add_test(
-        all, each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there);
+    tcase_add_test(all, an_event_that_its_guard_permits_is_appended_and_its_rows_are_written);
+    tcase_add_test(all, a_refusal_has_the_message_of_the_pack_and_writes_nothing);
+    tcase_add_test(all, a_refused_first_event_creates_no_session);
+    tcase_add_test(all, a_refusal_ends_with_the_violated_constraint_in_plain_words);
+    tcase_add_test(all, a_fill_section_adds_the_next_number_to_the_event);
+    tcase_add_test(all, a_retry_returns_the_first_seq_even_if_the_guard_would_now_refuse);
+    tcase_add_test(all, a_retry_that_its_guard_would_permit_again_changes_no_row);
+    tcase_add_test(all, a_guarded_event_on_which_another_section_fails_is_a_finding);
+    tcase_add_test(all, each_draft_sees_the_rows_of_earlier_drafts_and_all_or_none_are_appended);
     tcase_add_test(all, the_callers_expected_seq_is_honoured);
-    tcase_add_test(all, a_writer_that_asks_no_guard_is_a_fact_that_guards_see);
-    tcase_add_test(all, events_on_their_way_in_this_process_are_waited_for);
-    tcase_add_test(all, a_guard_does_not_refuse_what_an_event_on_its_way_allows);
-    tcase_add_test(all, states_go_along_the_edges_that_stand_in_a_table);
-    tcase_add_test(all, a_guard_that_only_asks_may_ask_for_rows_of_other_sessions);
-    tcase_add_test(all, types_that_no_pack_guards_are_appended_as_a_writer_does);
-    tcase_add_test(all, a_large_field_goes_to_an_artifact_before_the_event_is_there);
-    tcase_add_test(all, a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact);
-    tcase_add_test(all, msgpack_is_guarded_as_json_is);
-    tcase_add_test(all, msgpack_that_no_pack_changes_is_kept_byte_for_byte);
-    tcase_add_test(all, the_time_that_a_guard_was_asked_with_is_that_of_the_event);
-    tcase_add_test(
-        all, when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same);
-    tcase_add_test(all, what_a_killed_process_appended_is_seen_by_the_guards_of_other_sessions);
-    tcase_add_test(all, what_was_appended_while_a_pack_was_off_is_seen_by_its_guards);
-    tcase_add_test(all, guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled);
-    tcase_add_test(all, a_full_disk_refuses_the_event_and_no_row_is_there);
-    tcase_add_test(all, a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other);
-    tcase_add_test(all, a_store_that_is_open_for_reading_takes_no_guarded_event);
-    tcase_add_test(all, a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended);
-    tcase_add_test(all, a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded);
-    tcase_add_test(all,
-                   a_guard_that_its_author_took_away_refuses_nothing_when_the_file_is_wrong_later);
-    tcase_add_test(all, a_list_of_packs_with_a_byte_0_switches_no_guard_off);
-    tcase_add_test(all, verify_tells_of_events_that_are_there_past_their_guard);
+    tcase_add_test(all, guards_see_the_events_of_writers_that_bypass_them);
+    tcase_add_test(all, a_guard_waits_for_pending_events_of_its_process);
+    tcase_add_test(all, a_guard_does_not_refuse_an_event_that_a_pending_event_permits);
+    tcase_add_test(all, states_change_only_along_the_edges_in_a_table);
+    tcase_add_test(all, a_guard_may_read_rows_of_other_sessions);
+    tcase_add_test(all, unguarded_types_are_appended_without_a_guard);
+    tcase_add_test(all, a_large_field_is_stored_as_an_artifact_before_its_event);
+    tcase_add_test(all, a_sweep_right_after_an_append_at_level_batch_keeps_its_artifact);
+    tcase_add_test(all, msgpack_is_guarded_like_json);
+    tcase_add_test(all, msgpack_unchanged_by_packs_is_kept_byte_for_byte);
+    tcase_add_test(all, a_guard_sees_the_time_of_its_event);
+    tcase_add_test(all, a_retry_after_an_unknown_outcome_agrees_with_the_tables);
+    tcase_add_test(all, guards_of_other_sessions_see_the_events_of_a_killed_process);
+    tcase_add_test(all, guards_see_events_appended_while_their_pack_was_disabled);
+    tcase_add_test(all, guards_wait_until_a_rebuilt_pack_is_filled);
+    tcase_add_test(all, a_full_disk_refuses_the_event_and_no_row_is_written);
+    tcase_add_test(all, a_program_that_locks_the_tables_blocks_only_guarded_appends);
+    tcase_add_test(all, a_store_open_for_reading_refuses_guarded_events);
+    tcase_add_test(all, a_pack_with_an_error_refuses_its_guarded_events_until_it_is_corrected);
+    tcase_add_test(all, a_pack_whose_file_is_no_longer_text_refuses_the_events_it_guarded);
+    tcase_add_test(all, a_guard_removed_before_the_file_became_wrong_refuses_nothing);
+    tcase_add_test(all, a_list_of_packs_with_a_byte_0_disables_no_guard);
+    tcase_add_test(all, verify_reports_events_that_bypassed_their_guard);
     tcase_add_test(
         all, no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason);
     return suite;

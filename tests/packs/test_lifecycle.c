@@ -19,7 +19,7 @@ static void setup(void)
     PACKS_ENABLE(&p, "lionagi", "teams");
 }
 
-/* What was told, a line for each; in between the journal of spoil becomes a directory. */
+/* Reports of the callback, a line each; it also replaces the journal of spoil by a directory. */
 struct told {
     struct packs *packs;
     const char *spoil; /* NULL: none */
@@ -52,7 +52,7 @@ static int stop(void *arg, const annal_stale *stale)
     return 7;
 }
 
-/* A session that fell silent long ago; its process is dead, or this one, or not known (pid 0). */
+/* Create a long silent session with this process id, or with an unknown process (pid 0). */
 static void begin(const char *session, int at, pid_t pid)
 {
     char data[500], json[ANNAL_PROCESS_JSON_BYTES] = "null";
@@ -78,7 +78,7 @@ static pid_t dead_process(void)
     return child;
 }
 
-START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
+START_TEST(a_program_ends_stale_sessions_and_receives_a_callback_for_each)
 {
     struct told told = {.packs = &p};
     const annal_stale_options look = {.silence_s = 3600, .dry_run = true};
@@ -87,7 +87,7 @@ START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
     begin("dead", 1000, dead);
     begin("alive", 2000, getpid());
     begin("unknown", 3000, 0);
-    packs_reopen(&p); /* a program that writes a session has it */
+    packs_reopen(&p); /* a writer would own the session */
     ck_ok(annal_transition_stale(p.index, &look, add_stale, &told, err));
     ck_assert_str_eq(told.text.ptr, "ended dead\nleft alive\nleft unknown\n");
     ck_packs(&p, "SELECT count(*) FROM state.sessions WHERE status = 'running'", "3\n");
@@ -102,8 +102,8 @@ START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
 }
 END_TEST
 
-/* Its process is dead, and somebody goes on with it without saying so: here this process. */
-START_TEST(a_stale_session_that_somebody_writes_is_left)
+/* Its process is dead, and this process writes the session without an event about that. */
+START_TEST(a_stale_session_that_a_process_writes_is_not_ended)
 {
     struct told told = {.packs = &p};
     begin("taken", 1000, dead_process());
@@ -146,7 +146,7 @@ START_TEST(a_stale_session_that_fails_does_not_stop_the_others)
 }
 END_TEST
 
-/* Another process, that writes session s and has it until go is closed. */
+/* In another process: write session s and own it until go is closed. */
 static int write_and_wait(const char *path, int ready, int go)
 {
     annal_store *store = NULL;
@@ -165,13 +165,13 @@ static int write_and_wait(const char *path, int ready, int go)
     return annal_store_close(store, NULL) == ANNAL_OK ? 0 : 1;
 }
 
-START_TEST(a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence)
+START_TEST(a_run_taken_over_from_a_dead_process_is_judged_by_its_silence)
 {
     static const char health[] = "SELECT effective_health FROM run_list";
     int ready[2], go[2], status = -1;
     char byte;
     begin("s", 1000, dead_process());
-    ck_packs(&p, health, "orphaned\n"); /* this process asks, and is no other */
+    ck_packs(&p, health, "orphaned\n"); /* this process owns the session itself */
     packs_reopen(&p);
     ck_packs(&p, health, "orphaned\n");
     ck_assert_int_eq(pipe(ready), 0);
@@ -193,7 +193,7 @@ START_TEST(a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silen
 }
 END_TEST
 
-/* What another SQLite program sees is the view of the database; both have the same columns. */
+/* Another SQLite program reads the view of the database; both have the same columns. */
 START_TEST(run_list_has_the_same_columns_over_our_connections_and_in_the_database)
 {
     ck_packs(
@@ -209,10 +209,10 @@ Suite *suite_lifecycle(void)
 {
     Suite *suite = suite_create("lifecycle");
     TCase *tcase = suite_case(suite, "lifecycle", setup, packs_teardown);
-    tcase_add_test(tcase, a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence);
+    tcase_add_test(tcase, a_run_taken_over_from_a_dead_process_is_judged_by_its_silence);
     tcase_add_test(tcase, run_list_has_the_same_columns_over_our_connections_and_in_the_database);
-    tcase_add_test(tcase, a_program_ends_stale_sessions_and_hears_of_each);
-    tcase_add_test(tcase, a_stale_session_that_somebody_writes_is_left);
+    tcase_add_test(tcase, a_program_ends_stale_sessions_and_receives_a_callback_for_each);
+    tcase_add_test(tcase, a_stale_session_that_a_process_writes_is_not_ended);
     tcase_add_test(tcase, stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended);
     tcase_add_test(tcase, a_stale_session_that_fails_does_not_stop_the_others);
     return suite;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rebuilding a pack grows with the journal and no faster. Nothing is timed: SQLite counts the
- * instructions that its statements take, and the pages that they look at (a row that grows with its
- * session costs pages, not instructions), and both are compared at two lengths of one session.
+ * The cost of a rebuild is linear in the journal. The test measures no time: SQLite counts the
+ * instructions of its statements, and the pages that they read (a row that grows with its session
+ * costs pages, not instructions); the test compares both at two lengths of a session.
  */
 #include "tests/packs/fixture.h"
 #include "tests/support/runner.h"
@@ -14,7 +14,7 @@
 
 #define STEPS_MAX 6
 
-/* Events of one session; %u in data is the number of the round. */
+/* Events of a session; %u in data is the number of the round. */
 struct stream {
     const char *pack;
     const char *session;
@@ -96,7 +96,7 @@ static const struct stream streams[] = {
      .rounds = 150},
 };
 
-/* ---- What SQLite counts ---- */
+/* ---- Counts of SQLite ---- */
 
 static struct work {
     uint64_t steps;
@@ -118,7 +118,7 @@ static int count(unsigned what, void *arg, void *stmt, void *unused)
     return 0;
 }
 
-/* For every connection that is opened from now on. */
+/* Register for every connection that is opened from now on. */
 static int watch(sqlite3 *db, char **message, const struct sqlite3_api_routines *api)
 {
     (void)message;
@@ -146,7 +146,7 @@ static void append_all(annal_writer *writer, const char *const steps[STEPS_MAX][
     }
 }
 
-/* An event that is refused would be cheap, and prove nothing. */
+/* A refused event would be cheap and prove nothing. */
 static int ck_no_findings(void *arg, const annal_pack_info *info)
 {
     if (strcmp(info->name, arg) == 0) {
@@ -160,7 +160,7 @@ static struct work work_of_rebuild(const struct stream *stream, unsigned rounds)
 {
     annal_writer *writer = NULL;
     packs_teardown();
-    packs_setup(); /* on connections that are watched */
+    packs_setup(); /* opens connections that are counted */
     PACKS_ENABLE(&p, stream->pack);
     ck_ok(annal_writer_open(p.store, annal_slice_of(stream->session),
                             &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
@@ -184,7 +184,7 @@ START_TEST(a_rebuild_of_four_times_the_events_takes_four_times_the_work)
     sqlite3_reset_auto_extension();
     ck_assert_uint_gt(once.steps, 1000);
     ck_assert_uint_gt(once.pages, 1000);
-    /* Half as much again is for trees that get deeper. */
+    /* The additional half allows for deeper trees. */
     ck_assert_uint_le(more.steps, 6 * once.steps);
     ck_assert_uint_le(more.pages, 6 * once.pages);
 }
@@ -204,8 +204,8 @@ static const char settling[] = "-- pack settling   version 1   database settling
                                "DELETE FROM seen WHERE session_id = :session;\n"
                                "DELETE FROM settled WHERE session_id = :session;\n";
 
-/* More events than a session's turn has. */
-START_TEST(a_pack_settles_once_for_all_events_that_a_session_has)
+/* More events than a turn of a session. */
+START_TEST(a_pack_settles_once_for_all_new_events_of_a_session)
 {
     enum { EVENTS = 1500 };
     for (unsigned i = 0; i < EVENTS; i++)
@@ -219,7 +219,7 @@ START_TEST(a_pack_settles_once_for_all_events_that_a_session_has)
 }
 END_TEST
 
-START_TEST(what_cannot_be_settled_is_a_finding_and_stops_nothing)
+START_TEST(a_failed_settle_is_a_finding_and_later_events_are_settled)
 {
     for (unsigned i = 0; i < 7; i++)
         packs_append_past(&p, "sess_1", "a", "{}");
@@ -249,7 +249,7 @@ static void ck_sound(void)
     free(text.ptr);
 }
 
-/* What is inserted for each time that a session is settled, its first time included. */
+/* Each settle of a session inserts a row, the first included. */
 START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
 {
     enum { EVENTS = 3000 };
@@ -280,7 +280,7 @@ START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
 }
 END_TEST
 
-/* Applied for a millisecond, which ends inside of the session; all but collection says so. */
+/* Apply for a millisecond, which ends within the session; only the column collection lags. */
 static void cut_short(void)
 {
     const annal_catch_up_options moment = {.timeout_ms = 1, .packs = true};
@@ -297,7 +297,7 @@ static void cut_short(void)
             "1\n1\n1\n0\n0\n0\n");
 }
 
-START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)
+START_TEST(tables_are_sound_after_a_catch_up_that_ended_within_a_session)
 {
     const struct stream *stream = &streams[1];
     enum { MESSAGES = 1000 };
@@ -308,7 +308,7 @@ START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)
     append_all(writer, stream->first, 0);
     for (unsigned i = 1; i <= MESSAGES; i++)
         append_all(writer, stream->each, i);
-    for (unsigned i = 0; i < 2; i++) { /* from nothing, and from what is settled */
+    for (unsigned i = 0; i < 2; i++) { /* from empty tables, and from settled tables */
         cut_short();
         ck_sound();
         cut_short();
@@ -322,7 +322,7 @@ START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)
 }
 END_TEST
 
-START_TEST(a_state_in_memory_is_settled_when_it_is_asked)
+START_TEST(a_state_in_memory_is_settled_by_a_query)
 {
     struct memory m;
     memory_init_text(&m, "sess_1", settling);
@@ -341,10 +341,10 @@ Suite *suite_linear(void)
     TCase *tcase = suite_case(suite, "rebuild", packs_setup, packs_teardown);
     tcase_add_loop_test(tcase, a_rebuild_of_four_times_the_events_takes_four_times_the_work, 0,
                         (int)(sizeof streams / sizeof *streams));
-    tcase_add_test(tcase, a_pack_settles_once_for_all_events_that_a_session_has);
-    tcase_add_test(tcase, tables_whose_catch_up_was_cut_short_inside_a_session_are_sound);
+    tcase_add_test(tcase, a_pack_settles_once_for_all_new_events_of_a_session);
+    tcase_add_test(tcase, tables_are_sound_after_a_catch_up_that_ended_within_a_session);
     tcase_add_test(tcase, a_session_that_was_never_settled_is_not_settled_by_verify);
-    tcase_add_test(tcase, what_cannot_be_settled_is_a_finding_and_stops_nothing);
-    tcase_add_test(tcase, a_state_in_memory_is_settled_when_it_is_asked);
+    tcase_add_test(tcase, a_failed_settle_is_a_finding_and_later_events_are_settled);
+    tcase_add_test(tcase, a_state_in_memory_is_settled_by_a_query);
     return suite;
 }

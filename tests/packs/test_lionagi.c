@@ -51,7 +51,7 @@ START_TEST(tables_begin_with_the_printed_columns)
 }
 END_TEST
 
-START_TEST(six_message_types_are_there_from_the_beginning)
+START_TEST(six_message_types_exist_from_the_beginning)
 {
     struct memory m;
     memory_init(&m, "s1", "lionagi", NULL);
@@ -86,7 +86,7 @@ START_TEST(a_progression_keeps_its_order_and_each_id_once)
 }
 END_TEST
 
-START_TEST(a_fork_has_what_its_parent_had_there_and_its_own)
+START_TEST(a_fork_of_a_branch_contains_the_messages_before_it_and_its_own)
 {
     struct memory m;
     memory_init(&m, "s1", "lionagi", NULL);
@@ -133,7 +133,7 @@ static void add_message(const char *session, const char *id, const char *more)
     ck_append(&p, session, "message.added", data);
 }
 
-START_TEST(a_class_that_was_never_seen_is_registered_and_then_known)
+START_TEST(a_new_class_is_registered_and_its_number_reused)
 {
     ck_refused(&p, "s1", "message.added",
                "{\"id\":\"m1\",\"role\":\"user\",\"content\":1,\"lion_class\":\"my.Thing\"}",
@@ -154,7 +154,7 @@ START_TEST(a_class_that_was_never_seen_is_registered_and_then_known)
 }
 END_TEST
 
-/* A child with a store of its own: 0 when it gave the class its number, 1 when it was refused. */
+/* In a child with a store of its own: returns 0 if it registered the class, 1 if it was refused. */
 static int register_in_child(const char *path)
 {
     annal_store *store = NULL;
@@ -179,7 +179,7 @@ static int register_in_child(const char *path)
     return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
 }
 
-START_TEST(of_many_who_register_a_class_one_gives_it_its_number)
+START_TEST(one_of_several_processes_registers_a_class)
 {
     enum { CHILDREN = 8 };
     pid_t children[CHILDREN];
@@ -202,7 +202,7 @@ START_TEST(of_many_who_register_a_class_one_gives_it_its_number)
 }
 END_TEST
 
-START_TEST(branches_come_by_age_and_messages_in_the_order_of_the_progression)
+START_TEST(branches_are_ordered_by_age_and_messages_by_the_progression)
 {
     ck_append(&p, "s1", "branch.created", "{\"id\":\"late\",\"created_at\":200}");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"early\",\"created_at\":100}");
@@ -247,7 +247,7 @@ START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
 }
 END_TEST
 
-START_TEST(the_same_id_again_overwrites_and_both_events_stay)
+START_TEST(a_repeated_id_overwrites_the_row_and_both_events_stay)
 {
     ck_append(&p, "s1", "message.added",
               "{\"id\":\"m\",\"role\":\"user\",\"content\":\"a\",\"sender\":\"x\"}");
@@ -291,7 +291,7 @@ START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
 }
 END_TEST
 
-START_TEST(only_running_leads_anywhere)
+START_TEST(only_a_running_session_changes_its_status)
 {
     static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
     for (size_t i = 0; i < 5; i++) {
@@ -334,7 +334,7 @@ START_TEST(only_running_leads_anywhere)
 }
 END_TEST
 
-START_TEST(no_other_event_leads_out_of_an_end)
+START_TEST(no_other_event_changes_a_terminal_status)
 {
     static const char *const events[][2] = {{"session.status_changed", "{\"to\":\"running\"}"},
                                             {"session.paused", "{}"},
@@ -358,7 +358,7 @@ START_TEST(no_other_event_leads_out_of_an_end)
 }
 END_TEST
 
-START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
+START_TEST(a_fork_beyond_the_history_of_its_parent_is_refused)
 {
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b0\"}");
     add_message("s1", "m1", ",\"branch_id\":\"b0\"");
@@ -387,8 +387,8 @@ START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
 }
 END_TEST
 
-/* Pointers that a runtime writes by itself, and such that lead in a circle. */
-START_TEST(pointers_in_node_metadata_are_a_fork_too_and_never_a_circle)
+/* Pointers that a runtime writes, and pointers that form a circle. */
+START_TEST(pointers_in_node_metadata_create_forks_and_never_a_circle)
 {
     ck_append(&p, "s1", "branch.created",
               "{\"id\":\"a\",\"node_metadata\":{\"parent_branch_id\":\"b\",\"forked_at_ord\":1}}");
@@ -440,7 +440,7 @@ START_TEST(an_embedding_is_kept_byte_for_byte)
 }
 END_TEST
 
-START_TEST(what_is_written_of_a_message_is_read_back_the_same)
+START_TEST(a_message_is_stored_byte_for_byte)
 {
     static const char content[] =
         "{\"big\":12345678901234567890,\"exact\":1.10,\"nul\":\"a\\u0000b\",\"lone\":\"\\ud800\","
@@ -454,8 +454,8 @@ START_TEST(what_is_written_of_a_message_is_read_back_the_same)
 }
 END_TEST
 
-/* Logs that repeat each other go round the guards. */
-START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
+/* Imports of logs that repeat each other bypass the guards. */
+START_TEST(an_id_in_several_sessions_belongs_to_the_first_session_in_any_order)
 {
     static const char *const sessions[] = {"s2", "s1", "s3"};
     for (int i = 0; i < 3; i++) {
@@ -475,9 +475,8 @@ START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
 }
 END_TEST
 
-/* s1 was pruned, with all that it had; s2 comes past the guards with the same ids, s0 earlier in
- * the order of names. */
-START_TEST(an_id_that_was_pruned_is_not_used_again_whatever_the_order)
+/* s1 was pruned with all its ids; s2 and s0, the first by name, use these ids past the guards. */
+START_TEST(a_pruned_id_is_not_used_again_in_any_order)
 {
     static const char *const later[] = {"s2", "s0"};
     p.past_us = 1500000000000000;
@@ -524,8 +523,8 @@ START_TEST(a_session_may_use_its_own_ids_again_after_it_was_pruned)
 }
 END_TEST
 
-/* The branch is s1's; s2's own progression has what s2 said all the same. */
-START_TEST(a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order)
+/* The branch belongs to s1; the progression of s2 still contains the messages of s2. */
+START_TEST(the_progression_of_a_branch_of_another_session_is_filled_in_any_order)
 {
     packs_append_past(&p, "s2", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p2\"}");
     packs_append_past(&p, "s2", "message.added",
@@ -538,7 +537,7 @@ START_TEST(a_progression_of_a_branch_that_another_session_has_is_filled_whatever
 }
 END_TEST
 
-START_TEST(a_session_begins_with_whatever_comes_first)
+START_TEST(any_first_event_creates_a_session)
 {
     add_message("s1", "m1", ",\"created_at\":5");
     ck_packs(&p, "SELECT id, progression_id, first_msg_id, last_msg_id FROM state.sessions",
@@ -555,8 +554,7 @@ START_TEST(a_session_begins_with_whatever_comes_first)
 }
 END_TEST
 
-/* What an older version of the pack left behind: pack_database.c compares what it would make
- * now. */
+/* Tables of an older version of the pack: pack_database.c compares them with its own. */
 START_TEST(tables_without_the_late_columns_gain_them_in_place)
 {
     add_message("s1", "m1", "");
@@ -584,7 +582,7 @@ START_TEST(tables_without_the_late_columns_gain_them_in_place)
 }
 END_TEST
 
-START_TEST(a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
+START_TEST(an_old_check_on_the_status_is_dropped_and_rows_and_indexes_stay)
 {
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\",\"name\":\"n\"}");
     ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
@@ -659,7 +657,7 @@ static int delete_pruned(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
-/* Without a commit log, and nothing can be written to a file of the journals. */
+/* Open the store without a commit log on a disk that refuses writes to journals and logs. */
 static void reopen_on_full_disk(struct failing_io *disk)
 {
     packs_close(&p);
@@ -696,7 +694,7 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 }
 END_TEST
 
-/* Whether this process can make files larger than 256 KiB: others it can write. */
+/* Forbid or allow this process files larger than 256 KiB; it can still write smaller files. */
 static void limit_files(bool limited)
 {
     static struct rlimit before;
@@ -727,8 +725,8 @@ static int no_pruned(void *arg, const annal_pruned *pruned)
     ck_abort_msg("'%.*s' is told", ANNAL_FMT(pruned->session));
 }
 
-/* 0: state.db cannot take the event that names a message of s1; 1: it cannot be opened at all. */
-START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
+/* 0: state.db cannot store the event that names a message of s1; 1: state.db cannot be opened. */
+START_TEST(no_journal_is_pruned_if_the_tables_cannot_be_filled)
 {
     enum { LARGE = 600 << 10 };
     struct failing_io disk;
@@ -755,7 +753,7 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
     if (_i == 0) {
         limit_files(true);
     } else {
-        options.dry_run = true; /* else the guard of session.pruned cannot be asked, either */
+        options.dry_run = true; /* otherwise the guard of session.pruned fails first */
         ck_assert_int_eq(rename(state, away), 0);
         ck_assert_int_eq(mkdir(state, 0700), 0);
     }
@@ -773,8 +771,8 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
 }
 END_TEST
 
-/* Ten databases are attached to a reader: of eleven packs the one whose name comes last is not. */
-START_TEST(no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_who_needs_it)
+/* A reader attaches ten databases: of eleven packs, the last by name is left out. */
+START_TEST(no_journal_is_pruned_if_the_tables_of_its_users_cannot_be_attached)
 {
     enum { OTHERS = 10 };
     const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
@@ -804,7 +802,7 @@ static int count_calls(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
-/* A disk on which files can still grow by so much. */
+/* Bytes by which files on the disk can still grow. */
 static uint64_t room;
 
 static ssize_t write_little(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
@@ -828,8 +826,8 @@ static int has_little(void *arg, int fd, struct io_space *out_space)
     return failed;
 }
 
-/* The log of an earlier process is there, or was removed; then the room is less than a usual log
- * needs, or hardly more. */
+/* With the log of an earlier process, or without a log and with room for less than a log, or hardly
+ * more. */
 START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended)
 {
     struct io io = annal__system_io;
@@ -876,7 +874,7 @@ static int delete_what_goes(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
-START_TEST(whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at)
+START_TEST(prune_keeps_a_session_that_a_team_refers_to)
 {
     annal_session_info info;
     PACKS_ENABLE(&p, "teams");
@@ -898,7 +896,7 @@ END_TEST
 static int note_kept(void *arg, const annal_pruned *pruned)
 {
     (void)arg;
-    if (pruned->session.len == 2) /* the first: the second wakes up meanwhile */
+    if (pruned->session.len == 2) /* the first session; the second becomes active now */
         packs_append_past(&p, "s2-late", "message.added",
                           "{\"id\":\"late\",\"role\":\"user\",\"content\":1,\"created_at\":2e9}");
     else
@@ -906,7 +904,7 @@ static int note_kept(void *arg, const annal_pruned *pruned)
     return 0;
 }
 
-START_TEST(a_session_that_wakes_up_while_others_are_pruned_is_kept)
+START_TEST(a_session_that_becomes_active_during_a_prune_is_kept)
 {
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
@@ -929,7 +927,7 @@ static int note_table(void *arg, const char *database, annal_slice name, uint64_
     return 0;
 }
 
-START_TEST(what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell)
+START_TEST(the_shell_cannot_change_delete_or_replace_recorded_rows)
 {
     static const char *const wrong[] = {
         "UPDATE status_transitions SET reason_code = 'x'",
@@ -957,8 +955,8 @@ START_TEST(what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell
 }
 END_TEST
 
-/* Only users may have made one, in a database that is theirs to write. */
-START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
+/* Only users can have created such a table, in a writable database. */
+START_TEST(tables_of_an_unknown_module_are_not_counted)
 {
     struct text text = {0};
     packs_add(&p, "notes",
@@ -976,7 +974,7 @@ START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
 }
 END_TEST
 
-START_TEST(every_kind_of_a_session_has_a_threshold_of_its_own)
+START_TEST(every_kind_of_session_has_its_own_threshold)
 {
     static const char *const kinds[] = {"agent", "play", "flow", "fanout", "show-play"};
     PACKS_ENABLE(&p, "teams");
@@ -998,8 +996,8 @@ START_TEST(every_kind_of_a_session_has_a_threshold_of_its_own)
 END_TEST
 
 /*
- * A child that appends count events to a session, each under an id of its own. It has a keeper, so
- * it gives the session to others while it waits.
+ * In a child: append count events to a session, each with its own id. The keeper of the child gives
+ * the session to other processes while it waits.
  */
 static int append_in_child(const char *path, const char *session, char mark, int count)
 {
@@ -1044,7 +1042,7 @@ static void wait_for(const pid_t *children, int count)
     }
 }
 
-START_TEST(what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
+START_TEST(a_third_process_sees_the_rows_of_two_others_and_a_held_lock_is_an_error)
 {
     pid_t children[2];
     for (int i = 0; i < 2; i++) {
@@ -1069,7 +1067,7 @@ START_TEST(what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
 }
 END_TEST
 
-START_TEST(many_who_append_to_one_session_leave_no_gap)
+START_TEST(many_processes_that_append_to_a_session_leave_no_gap)
 {
     enum { CHILDREN = 5, EACH = 10 };
     static const char marks[CHILDREN] = {'a', 'b', 'c', 'd', 'u'};
@@ -1111,44 +1109,42 @@ Suite *suite_lionagi(void)
     Suite *suite = suite_create("lionagi");
     TCase *tcase = suite_case(suite, "pack", setup, packs_teardown);
     tcase_add_test(tcase, tables_begin_with_the_printed_columns);
-    tcase_add_test(tcase, six_message_types_are_there_from_the_beginning);
+    tcase_add_test(tcase, six_message_types_exist_from_the_beginning);
     tcase_add_test(tcase, a_progression_keeps_its_order_and_each_id_once);
-    tcase_add_test(tcase, a_fork_has_what_its_parent_had_there_and_its_own);
-    tcase_add_test(tcase, a_class_that_was_never_seen_is_registered_and_then_known);
-    tcase_add_test(tcase, of_many_who_register_a_class_one_gives_it_its_number);
-    tcase_add_test(tcase, branches_come_by_age_and_messages_in_the_order_of_the_progression);
+    tcase_add_test(tcase, a_fork_of_a_branch_contains_the_messages_before_it_and_its_own);
+    tcase_add_test(tcase, a_new_class_is_registered_and_its_number_reused);
+    tcase_add_test(tcase, one_of_several_processes_registers_a_class);
+    tcase_add_test(tcase, branches_are_ordered_by_age_and_messages_by_the_progression);
     tcase_add_test(tcase, a_message_without_content_or_role_is_refused_and_leaves_nothing);
-    tcase_add_test(tcase, the_same_id_again_overwrites_and_both_events_stay);
+    tcase_add_test(tcase, a_repeated_id_overwrites_the_row_and_both_events_stay);
     tcase_add_test(tcase, foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
-    tcase_add_test(tcase, only_running_leads_anywhere);
-    tcase_add_test(tcase, no_other_event_leads_out_of_an_end);
-    tcase_add_test(tcase, a_fork_is_refused_where_the_parent_has_no_such_history);
-    tcase_add_test(tcase, pointers_in_node_metadata_are_a_fork_too_and_never_a_circle);
+    tcase_add_test(tcase, only_a_running_session_changes_its_status);
+    tcase_add_test(tcase, no_other_event_changes_a_terminal_status);
+    tcase_add_test(tcase, a_fork_beyond_the_history_of_its_parent_is_refused);
+    tcase_add_test(tcase, pointers_in_node_metadata_create_forks_and_never_a_circle);
     tcase_add_test(tcase, closed_vocabularies_and_unknown_columns_are_refused);
     tcase_add_test(tcase, an_embedding_is_kept_byte_for_byte);
-    tcase_add_test(tcase, what_is_written_of_a_message_is_read_back_the_same);
-    tcase_add_test(tcase, an_id_of_several_sessions_is_the_first_ones_whatever_the_order);
-    tcase_add_test(tcase, an_id_that_was_pruned_is_not_used_again_whatever_the_order);
+    tcase_add_test(tcase, a_message_is_stored_byte_for_byte);
+    tcase_add_test(tcase, an_id_in_several_sessions_belongs_to_the_first_session_in_any_order);
+    tcase_add_test(tcase, a_pruned_id_is_not_used_again_in_any_order);
     tcase_add_test(tcase, a_session_may_use_its_own_ids_again_after_it_was_pruned);
-    tcase_add_test(tcase,
-                   a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order);
-    tcase_add_test(tcase, a_session_begins_with_whatever_comes_first);
+    tcase_add_test(tcase, the_progression_of_a_branch_of_another_session_is_filled_in_any_order);
+    tcase_add_test(tcase, any_first_event_creates_a_session);
     tcase_add_test(tcase, tables_without_the_late_columns_gain_them_in_place);
-    tcase_add_test(tcase, a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay);
+    tcase_add_test(tcase, an_old_check_on_the_status_is_dropped_and_rows_and_indexes_stay);
     tcase_add_test(tcase, more_sessions_are_pruned_than_a_statement_has_parameters);
     tcase_add_test(tcase, on_a_full_disk_journals_are_pruned_without_an_event);
-    tcase_add_test(tcase,
-                   no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_who_needs_it);
-    tcase_add_loop_test(tcase, no_journal_is_pruned_over_tables_that_could_not_be_filled, 0, 2);
+    tcase_add_test(tcase, no_journal_is_pruned_if_the_tables_of_its_users_cannot_be_attached);
+    tcase_add_loop_test(tcase, no_journal_is_pruned_if_the_tables_cannot_be_filled, 0, 2);
     tcase_add_loop_test(
         tcase, on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended, 0, 3);
-    tcase_add_test(tcase, whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at);
-    tcase_add_test(tcase, a_session_that_wakes_up_while_others_are_pruned_is_kept);
-    tcase_add_test(tcase, what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell);
-    tcase_add_test(tcase, tables_of_a_module_that_is_not_here_are_not_counted);
-    tcase_add_test(tcase, every_kind_of_a_session_has_a_threshold_of_its_own);
-    tcase_add_test(tcase, what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
-    tcase_add_test(tcase, many_who_append_to_one_session_leave_no_gap);
+    tcase_add_test(tcase, prune_keeps_a_session_that_a_team_refers_to);
+    tcase_add_test(tcase, a_session_that_becomes_active_during_a_prune_is_kept);
+    tcase_add_test(tcase, the_shell_cannot_change_delete_or_replace_recorded_rows);
+    tcase_add_test(tcase, tables_of_an_unknown_module_are_not_counted);
+    tcase_add_test(tcase, every_kind_of_session_has_its_own_threshold);
+    tcase_add_test(tcase, a_third_process_sees_the_rows_of_two_others_and_a_held_lock_is_an_error);
+    tcase_add_test(tcase, many_processes_that_append_to_a_session_leave_no_gap);
     tcase_add_test(tcase, large_bodies_of_any_character_are_kept_whole);
     return suite;
 }

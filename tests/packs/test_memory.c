@@ -21,7 +21,7 @@ static void setup(void)
     PACKS_ENABLE(&p, "memory");
 }
 
-START_TEST(tags_are_kept_so_that_only_whole_ones_match)
+START_TEST(tags_are_stored_so_that_only_whole_tags_match)
 {
     struct memory m;
     memory_init(&m, "proj_p1", "memory", NULL);
@@ -41,7 +41,7 @@ START_TEST(tags_are_kept_so_that_only_whole_ones_match)
 }
 END_TEST
 
-START_TEST(a_promotion_makes_the_decision_and_marks_the_proposal_in_one_event)
+START_TEST(a_single_event_creates_the_decision_and_marks_its_proposal)
 {
     struct memory m;
     memory_init(&m, "proj_p1", "memory", NULL);
@@ -78,7 +78,7 @@ END_TEST
     "{\"agent_name\":\"ada\",\"type\":\"" type "\",\"title\":\"T\",\"content\":\"c\","             \
     "\"requested_slug\":\"" slug "\"}"
 
-START_TEST(a_proposal_is_merged_or_rejected_once_and_stays)
+START_TEST(a_proposal_is_merged_or_rejected_only_once)
 {
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "b"));
@@ -119,7 +119,7 @@ END_TEST
     "{\"agent_name\":\"" agent "\",\"type\":\"scope\",\"title\":\"" title                          \
     "\",\"content\":\"c\",\"requested_slug\":\"" slug "\"}"
 
-START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own)
+START_TEST(an_agent_and_a_slug_share_a_single_pending_proposal)
 {
     static const char rows[] = "SELECT id, agent_name, slug, title, rationale, status, seq FROM "
                                "decision_inbox ORDER BY id";
@@ -154,7 +154,7 @@ START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agent
 }
 END_TEST
 
-START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get)
+START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_it_requested)
 {
     static const char rows[] = "SELECT id, agent_name, slug, title, status FROM decision_inbox "
                                "ORDER BY id";
@@ -162,10 +162,10 @@ START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_a
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "s"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "V", "s--ada"));
-    ck_append(&p, "proj_p1", "decision.proposed", /* by a title that gives the slug */
+    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives the slug */
               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"S\",\"content\":\"c\"}");
     ck_packs(&p, rows, "i1|bob|s|T|pending\ni2|ada|s--ada|S|pending\n");
-    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives a slug that it has not */
+    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives another slug */
               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"q\",\"content\":\"c\","
               "\"slug\":\"x\"}");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "q"));
@@ -183,7 +183,7 @@ START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_a
 }
 END_TEST
 
-/* One proposer, in a process of its own. */
+/* Propose in a process of its own. */
 static int propose(const char *path, int gate, const char *data)
 {
     annal_store *store = NULL;
@@ -209,7 +209,7 @@ static int propose(const char *path, int gate, const char *data)
     return status == ANNAL_OK ? 0 : status == ANNAL_ERR_REFUSED ? 1 : 2;
 }
 
-/* Four agents, WHO0 to WHO3, propose at once; how many ended with 0, 1 and 2. */
+/* Let four agents, WHO0 to WHO3, propose at the same time; counts exit statuses 0, 1 and 2. */
 static void race(const char *who, const char *slug_field, int count[3])
 {
     int gate[2], status = 0;
@@ -237,7 +237,7 @@ static void race(const char *who, const char *slug_field, int count[3])
     }
 }
 
-START_TEST(of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
+START_TEST(one_of_several_agents_gets_an_exact_slug_and_requested_slugs_become_unique)
 {
     int exact[3] = {0}, wished[3] = {0};
     race("a", "slug", exact);
@@ -251,7 +251,7 @@ START_TEST(of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
 }
 END_TEST
 
-/* Promotes what is pending, one after the other, until it is killed. */
+/* Promote pending proposals one after the other, until a kill. */
 static int promote_for_ever(const char *path)
 {
     annal_store *store = NULL;
@@ -274,7 +274,7 @@ static int promote_for_ever(const char *path)
     return 1;
 }
 
-START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
+START_TEST(a_kill_leaves_both_a_promotion_and_its_decision_or_neither)
 {
     struct random random = random_init(20260120);
     for (int i = 0; i < 60; i++) {
@@ -293,7 +293,7 @@ START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
         kill(pid, SIGKILL);
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert(WIFSIGNALED(status));
-        packs_reopen(&p); /* so that its commit log is redone */
+        packs_reopen(&p); /* recovers its commit log */
         ck_packs(&p,
                  "SELECT count(*) FROM decision_inbox i LEFT JOIN decisions d ON "
                  "d.inbox_entry_id = i.id WHERE (i.status = 'merged') <> (d.id IS NOT NULL) "
@@ -304,7 +304,7 @@ START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
 }
 END_TEST
 
-START_TEST(the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
+START_TEST(the_coordinator_merges_boundaries_and_the_scribe_routine_proposals)
 {
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("architectural", "a"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("learning", "b"));
@@ -326,7 +326,7 @@ START_TEST(the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
 }
 END_TEST
 
-START_TEST(a_decision_is_superseded_by_one_of_its_project)
+START_TEST(a_decision_is_superseded_only_by_a_decision_of_its_project)
 {
     for (int i = 0; i < 3; i++)
         ck_append(&p, "proj_p1", "decision.created",
@@ -426,7 +426,7 @@ START_TEST(events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
 }
 END_TEST
 
-START_TEST(an_event_that_comes_again_is_the_same_one_or_is_refused)
+START_TEST(a_repeated_event_is_accepted_and_another_event_with_its_id_refused)
 {
     uint64_t seq = 0;
     ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
@@ -440,7 +440,7 @@ START_TEST(an_event_that_comes_again_is_the_same_one_or_is_refused)
 }
 END_TEST
 
-START_TEST(a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
+START_TEST(a_closed_stream_refuses_events_and_an_ended_stream_accepts_more)
 {
     ck_append(&p, "run_r1", "agent.message", "{}");
     ck_append(&p, "run_r1", "merge.failed", "{}");
@@ -457,7 +457,7 @@ START_TEST(a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
 }
 END_TEST
 
-/* Appends the rest, in a process of its own. */
+/* Append the rest in a process of its own. */
 static int append_events(const char *path, int from, int to)
 {
     annal_store *store = NULL;
@@ -481,7 +481,7 @@ static int append_events(const char *path, int from, int to)
     return status == ANNAL_OK ? 0 : 1;
 }
 
-START_TEST(two_readers_get_every_event_of_another_process_once)
+START_TEST(two_readers_receive_every_event_of_another_process_once)
 {
     enum { EVENTS = 60 };
     int status = 0;
@@ -508,8 +508,8 @@ START_TEST(two_readers_get_every_event_of_another_process_once)
 }
 END_TEST
 
-/* The machine may be busy, so the best of ten counts. */
-START_TEST(who_waits_for_an_event_wakes_within_200_ms)
+/* On a busy machine the best of ten counts. */
+START_TEST(a_waiting_reader_receives_an_event_within_200_ms)
 {
     enum { EVENTS = 10 };
     annal_tail *tail = NULL;
@@ -545,7 +545,7 @@ START_TEST(who_waits_for_an_event_wakes_within_200_ms)
 }
 END_TEST
 
-START_TEST(a_reader_that_was_slow_misses_nothing)
+START_TEST(a_slow_reader_misses_no_event)
 {
     enum { EVENTS = 300 };
     annal_tail *tail = NULL;
@@ -608,7 +608,7 @@ START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
 }
 END_TEST
 
-START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along)
+START_TEST(a_needed_subtask_is_not_deleted_and_a_deleted_plan_removes_its_subtasks)
 {
     ck_append(&p, "wf_w1", "outcome_spec.created", "{\"title\":\"o\"}");
     ck_append(&p, "wf_w1", "work_plan.created", "{\"spec_id\":\"o1\"}");
@@ -635,7 +635,7 @@ START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_alon
 }
 END_TEST
 
-START_TEST(one_begins_to_assemble_a_plan)
+START_TEST(only_one_process_starts_to_assemble_a_plan)
 {
     ck_append(&p, "wf_w1", "work_plan.created", "{}");
     ck_append(&p, "wf_w1", "work_plan.status_changed",
@@ -653,7 +653,7 @@ START_TEST(one_begins_to_assemble_a_plan)
 }
 END_TEST
 
-START_TEST(a_directive_only_comes_further)
+START_TEST(the_status_of_a_directive_only_advances)
 {
     ck_refused(&p, "wf_w1", "steering.issued", "{\"kind\":\"jump\",\"instruction\":\"x\"}",
                "redirect, pause, stop or amend");
@@ -667,7 +667,7 @@ START_TEST(a_directive_only_comes_further)
 }
 END_TEST
 
-START_TEST(hashes_of_tokens_are_used_once_and_tokens_are_never_written)
+START_TEST(a_token_hash_is_used_once_and_tokens_are_never_stored)
 {
     ck_append(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}");
     ck_refused(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}",
@@ -691,33 +691,31 @@ Suite *suite_memory(void)
 {
     Suite *suite = suite_create("memory");
     TCase *tcase = suite_case(suite, "memory", NULL, NULL);
-    tcase_add_test(tcase, tags_are_kept_so_that_only_whole_ones_match);
-    tcase_add_test(tcase, a_promotion_makes_the_decision_and_marks_the_proposal_in_one_event);
+    tcase_add_test(tcase, tags_are_stored_so_that_only_whole_tags_match);
+    tcase_add_test(tcase, a_single_event_creates_the_decision_and_marks_its_proposal);
     tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
-    tcase_add_test(stores, a_proposal_is_merged_or_rejected_once_and_stays);
+    tcase_add_test(stores, a_proposal_is_merged_or_rejected_only_once);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
-    tcase_add_test(
-        stores, a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agents_has_its_own);
-    tcase_add_test(
-        stores,
-        an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_and_did_not_get);
-    tcase_add_test(stores, of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own);
-    tcase_add_test(stores, a_kill_leaves_a_proposal_and_its_decision_or_neither);
-    tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_what_is_routine);
-    tcase_add_test(stores, a_decision_is_superseded_by_one_of_its_project);
+    tcase_add_test(stores, an_agent_and_a_slug_share_a_single_pending_proposal);
+    tcase_add_test(stores, an_agent_changes_its_pending_proposal_by_the_slug_it_requested);
+    tcase_add_test(stores,
+                   one_of_several_agents_gets_an_exact_slug_and_requested_slugs_become_unique);
+    tcase_add_test(stores, a_kill_leaves_both_a_promotion_and_its_decision_or_neither);
+    tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_routine_proposals);
+    tcase_add_test(stores, a_decision_is_superseded_only_by_a_decision_of_its_project);
     tcase_add_test(stores, a_session_ends_older_ones_and_its_id_is_used_once);
     tcase_add_test(stores, events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
-    tcase_add_test(stores, an_event_that_comes_again_is_the_same_one_or_is_refused);
-    tcase_add_test(stores, a_stream_that_was_closed_says_so_and_one_that_ended_takes_more);
-    tcase_add_test(stores, two_readers_get_every_event_of_another_process_once);
-    tcase_add_test(stores, who_waits_for_an_event_wakes_within_200_ms);
-    tcase_add_test(stores, a_reader_that_was_slow_misses_nothing);
+    tcase_add_test(stores, a_repeated_event_is_accepted_and_another_event_with_its_id_refused);
+    tcase_add_test(stores, a_closed_stream_refuses_events_and_an_ended_stream_accepts_more);
+    tcase_add_test(stores, two_readers_receive_every_event_of_another_process_once);
+    tcase_add_test(stores, a_waiting_reader_receives_an_event_within_200_ms);
+    tcase_add_test(stores, a_slow_reader_misses_no_event);
     tcase_add_test(stores, a_corrupt_payload_costs_its_own_event);
     tcase_add_test(stores, events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell);
-    tcase_add_test(stores, what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along);
-    tcase_add_test(stores, one_begins_to_assemble_a_plan);
-    tcase_add_test(stores, a_directive_only_comes_further);
-    tcase_add_test(stores, hashes_of_tokens_are_used_once_and_tokens_are_never_written);
+    tcase_add_test(stores, a_needed_subtask_is_not_deleted_and_a_deleted_plan_removes_its_subtasks);
+    tcase_add_test(stores, only_one_process_starts_to_assemble_a_plan);
+    tcase_add_test(stores, the_status_of_a_directive_only_advances);
+    tcase_add_test(stores, a_token_hash_is_used_once_and_tokens_are_never_stored);
     return suite;
 }

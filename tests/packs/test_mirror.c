@@ -71,7 +71,7 @@ static void propose(const char *slug)
     ck_append(&p, "proj_p1", "decision.proposed", data);
 }
 
-START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
+START_TEST(a_program_writes_a_mirror_and_receives_a_callback_for_each_file)
 {
     struct text files = {0};
     annal_mirror_counts counts = {0};
@@ -98,7 +98,7 @@ START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
 }
 END_TEST
 
-START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
+START_TEST(a_failure_to_write_a_mirror_names_the_path)
 {
     propose("a");
     char tree[4096];
@@ -109,7 +109,7 @@ START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
 }
 END_TEST
 
-/* out/ stands for the rest of the disk: what it holds before and after, and where links lead. */
+/* out/ represents the rest of the disk, where links lead. List its content. */
 static char *outside(void)
 {
     char command[400];
@@ -121,7 +121,7 @@ static char *outside(void)
     return file_read(list, &len);
 }
 
-START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
+START_TEST(an_export_follows_no_link_in_the_workspace_of_agents)
 {
     static const char *const places[] = {".squad",
                                          ".squad/decisions",
@@ -143,7 +143,7 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
     snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     snprintf(out, sizeof out, "%s", tmpdir_path(&p.dir, "out"));
     ck_assert_int_eq(mkdir(out, 0700), 0);
-    file_write(tmpdir_path(&p.dir, "out/a.md"), "theirs", 6); /* the name of one that is stale */
+    file_write(tmpdir_path(&p.dir, "out/a.md"), "theirs", 6); /* the name of a stale proposal */
     char *before = outside();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char place[400], to[400], command[900];
@@ -161,7 +161,7 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
         free(after);
     }
     free(before);
-    /* What the user names may be a link. */
+    /* The path that the user gives may be a link. */
     ck_assert_int_eq(symlink(out, tmpdir_path(&p.dir, "link")), 0);
     ck_ok(annal_mirror_export(p.index, P1, tmpdir_path(&p.dir, "link"), NULL, NULL, NULL, err));
     ck_assert_int_eq(access(tmpdir_path(&p.dir, "out/.squad/decisions.md"), F_OK), 0);
@@ -175,7 +175,7 @@ static void put(const char *name, const char *text)
     file_write(tmpdir_path(&p.dir, path), text, strlen(text));
 }
 
-START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
+START_TEST(a_program_imports_proposals_from_files_and_receives_a_callback_for_each)
 {
     struct text news = {0};
     annal_mirror_imported imported = {0};
@@ -203,7 +203,7 @@ START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
 }
 END_TEST
 
-START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read)
+START_TEST(an_import_follows_neither_a_link_in_the_inbox_nor_an_inbox_that_is_a_link)
 {
     static const char text[] = "---\nagent: eve\nslug: %s\ntype: scope\ntitle: T\n---\nsecret\n";
     struct text news = {0};
@@ -229,7 +229,7 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
 }
 END_TEST
 
-START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
+START_TEST(a_bad_file_in_the_inbox_blocks_no_other_proposal)
 {
     static const char head[] = "---\nagent: eve\nslug: big\ntype: scope\ntitle: T\n---\n";
     struct text news = {0};
@@ -263,7 +263,7 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
 }
 END_TEST
 
-START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
+START_TEST(an_unreadable_inbox_is_an_error_of_the_caller)
 {
     char tree[4096];
     snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
@@ -291,14 +291,13 @@ Suite *suite_mirror(void)
 {
     Suite *suite = suite_create("mirror");
     TCase *tcase = suite_case(suite, "mirror", setup, packs_teardown);
-    tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
-    tcase_add_test(tcase, links_that_agents_put_into_their_workspace_lead_an_export_nowhere);
-    tcase_add_test(
-        tcase,
-        a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read);
-    tcase_add_test(tcase, a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it);
-    tcase_add_test(tcase, a_program_takes_proposals_from_files_and_hears_of_each);
-    tcase_add_test(tcase, what_agents_put_into_the_inbox_keeps_nobody_from_proposing);
-    tcase_add_test(tcase, an_inbox_that_cannot_be_read_is_the_callers_mistake);
+    tcase_add_test(tcase, a_program_writes_a_mirror_and_receives_a_callback_for_each_file);
+    tcase_add_test(tcase, an_export_follows_no_link_in_the_workspace_of_agents);
+    tcase_add_test(tcase,
+                   an_import_follows_neither_a_link_in_the_inbox_nor_an_inbox_that_is_a_link);
+    tcase_add_test(tcase, a_failure_to_write_a_mirror_names_the_path);
+    tcase_add_test(tcase, a_program_imports_proposals_from_files_and_receives_a_callback_for_each);
+    tcase_add_test(tcase, a_bad_file_in_the_inbox_blocks_no_other_proposal);
+    tcase_add_test(tcase, an_unreadable_inbox_is_an_error_of_the_caller);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenProse runs: what their events do, and what the stock shell does to their databases. */
+/* OpenProse runs: the effect of their events, and writes of the stock shell to their databases. */
 #include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/packs/openprose_sql.h"
@@ -21,9 +21,9 @@
 #define FOLDER  ".prose/runs/" RUN
 #define DB      "prose/runs/" RUN "/state.db"
 
-/* ---- Short ways ---- */
+/* ---- Short forms ---- */
 
-/* However long it takes: a query waits ten seconds, and then answers with what there is. */
+/* Without a time limit: a query waits ten seconds and then returns the existing rows. */
 static void catch_up(const char *session)
 {
     const annal_catch_up_options options = {.packs = true, .timeout_ms = ANNAL_NO_TIMEOUT};
@@ -61,7 +61,7 @@ static int collect(void *arg, const annal_pack_finding *finding)
     return 0;
 }
 
-/* Every row of every table that is not ours, in an order of their own. */
+/* Dump every row of the tables of the run, in a fixed order. */
 static char *dump(const char *path)
 {
     char *text = NULL;
@@ -95,7 +95,7 @@ static char *dump(const char *path)
     return text;
 }
 
-/* The database equals the one that the journal alone gives. */
+/* Assert that the database equals a rebuild from the journal. */
 static void ck_rebuild_of(const char *session, const char *path)
 {
     catch_up(session);
@@ -217,7 +217,7 @@ static void ck_same_tables(const char *ours, const char *theirs)
     }
 }
 
-START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables)
+START_TEST(the_sql_of_the_document_gives_the_rows_of_the_documents_tables)
 {
     const char *ours, *theirs;
     documents_init(&ours, &theirs);
@@ -242,7 +242,7 @@ START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_ta
 }
 END_TEST
 
-/* The document itself, where it is at hand: its blocks as they stand, comments and all. */
+/* The document itself, if the environment names it: its blocks, unchanged and with comments. */
 static char *read_document(void)
 {
     const char *data = getenv("ANNAL_TEST_DATA");
@@ -259,7 +259,7 @@ static char *read_document(void)
     return text.ptr;
 }
 
-/* The next line for a shell in [*at, end): from `sqlite3` to where its quotes are closed. */
+/* Find the next line for a shell in [*at, end): from `sqlite3` to its closing quote. */
 static char *next_line(char **at, const char *end)
 {
     char *begin = strstr(*at, "sqlite3 ");
@@ -352,7 +352,7 @@ static void ck_resolves(int from, const char *name, const char *value)
     ck_shell(sql, expected);
 }
 
-START_TEST(frames_shadow_each_other_and_ids_are_never_used_again)
+START_TEST(frames_shadow_each_other_and_ids_are_never_reused)
 {
     ck_run(&p, "execution.started", "{\"statement_text\":\"do process(data, 5)\"}");
     ck_run(&p, "binding.set", "{\"name\":\"parts\",\"execution_id\":1,\"value\":\"outer\"}");
@@ -439,7 +439,7 @@ START_TEST(no_execution_is_its_own_ancestor)
 }
 END_TEST
 
-/* How a block of branches a, b and c ends when those that are named failed or completed. */
+/* Assert the result of a block of branches a, b and c after the listed branches ended. */
 static void ck_join(struct memory *m, const char *how, const char *ended, const char *result)
 {
     static unsigned number;
@@ -514,7 +514,7 @@ START_TEST(strategies_and_policies_decide_a_parallel_block)
 }
 END_TEST
 
-START_TEST(a_name_without_a_scope_gives_its_twins_in_the_order_written)
+START_TEST(a_query_by_name_returns_all_scopes_in_the_order_written)
 {
     ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
     ck_run(&p, "binding.set", "{\"name\":\"research\",\"value\":\"root\"}");
@@ -556,7 +556,7 @@ START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
 }
 END_TEST
 
-/* The markers of the document's log, each from one event and nothing else. */
+/* Each marker of the document's log is the effect of a single event. */
 #define MARKERS                                                                                    \
     "SELECT CASE type WHEN 'run.started' THEN 'start' "                                            \
     "WHEN 'parallel.started' THEN 'parallel ' || (data ->> '$.parallel_id') "                      \
@@ -575,7 +575,7 @@ END_TEST
     "WHEN 'run.resumed' THEN 'resumed' WHEN 'run.completed' THEN 'end' END "                       \
     "FROM events AS e WHERE session_id = '" SESSION "' ORDER BY seq"
 
-START_TEST(markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement)
+START_TEST(markers_of_the_log_are_events_and_a_run_resumes_after_its_last_statement)
 {
     ck_run(&p, "parallel.started", "{\"branches\":[\"a\",\"b\"]}");
     ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"a\"}");
@@ -633,7 +633,7 @@ START_TEST(failures_retries_and_segments_are_counted)
 }
 END_TEST
 
-START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
+START_TEST(constant_bindings_stay_and_anonymous_sessions_are_numbered)
 {
     ck_run(&p, "binding.set", "{\"name\":\"topic\",\"kind\":\"input\",\"value\":\"t\"}");
     ck_run_refused(&p, "binding.set", "{\"name\":\"topic\",\"value\":\"u\"}", "bound for good");
@@ -657,13 +657,13 @@ START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
 }
 END_TEST
 
-START_TEST(a_run_that_is_over_is_left_only_with_override_and_a_reason)
+START_TEST(a_finished_run_changes_only_with_an_override_and_a_reason)
 {
     ck_run_refused(&p, "run.started", "{}", "started before");
     ck_run(&p, "run.interrupted", "{}");
     ck_run_refused(&p, "run.completed", "{}", "not running");
     ck_run(&p, "run.resumed", "{}");
-    ck_run(&p, "run.resumed", "{}"); /* the process died, and nobody could say so */
+    ck_run(&p, "run.resumed", "{}"); /* the process died without an event */
     ck_run(&p, "run.completed", "{}");
     ck_run_refused(&p, "run.resumed", "{}", "the run is over");
     ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run is over");
@@ -691,8 +691,8 @@ START_TEST(a_loop_counts_its_iterations)
 }
 END_TEST
 
-/* C-23: the printed count holds the block's own row. */
-START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too)
+/* C-23: the document's query also counts the block's own row. */
+START_TEST(the_view_counts_branches_only_and_the_documents_query_also_the_block)
 {
     ck_shell("INSERT INTO execution (statement_text, status, metadata) VALUES ('parallel:', "
              "'executing', '{\"parallel_id\": \"p1\", \"strategy\": \"all\", \"branches\": "
@@ -705,9 +705,9 @@ START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too
 }
 END_TEST
 
-/* ---- What the shell wrote ---- */
+/* ---- Rows written with the shell ---- */
 
-/* Without looking at the run, which would drain it. */
+/* Count the events without a query of the run, which would drain it. */
 static void ck_drained(const char *expected)
 {
     ck_text(packs_rows(&p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
@@ -715,7 +715,7 @@ static void ck_drained(const char *expected)
             expected);
 }
 
-START_TEST(opening_closing_and_every_append_bring_what_users_wrote_into_the_journal)
+START_TEST(opening_closing_and_every_append_drain_rows_of_users_into_the_journal)
 {
     annal_index *following = NULL;
     const annal_index_options follow = {.follow = true};
@@ -738,7 +738,7 @@ START_TEST(opening_closing_and_every_append_bring_what_users_wrote_into_the_jour
 }
 END_TEST
 
-START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
+START_TEST(verify_reports_rows_of_users_that_a_guard_would_refuse)
 {
     struct text text = {0};
     ck_run(&p, "binding.set", "{\"name\":\"k\",\"kind\":\"const\",\"value\":\"1\"}");
@@ -840,7 +840,7 @@ static void some_event(struct random *random)
         (void)packs_append(&p, SESSION, type, data, NULL);
 }
 
-START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives)
+START_TEST(the_tables_equal_a_rebuild_after_any_writes_of_users_and_events)
 {
     struct random random = random_init(20260116);
     for (int round = 0; round < 60; round++) {
@@ -849,7 +849,7 @@ START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_give
         for (uint64_t i = random_below(&random, 4); i > 0; i--)
             some_write(&random, &sql);
         char *said = packs_shell(&p, DB, sql.ptr);
-        free(said); /* a constraint may say no */
+        free(said); /* a constraint may refuse */
         free(sql.ptr);
         for (uint64_t i = random_below(&random, 3); i > 0; i--)
             some_event(&random);
@@ -862,7 +862,7 @@ START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_give
 }
 END_TEST
 
-/* Drains and appends, in a process of its own, until it is killed. */
+/* Drain and append in a process of its own, until a kill. */
 static _Noreturn void drain_for_ever(const char *path, int said)
 {
     annal_store *store = NULL;
@@ -886,14 +886,14 @@ static _Noreturn void drain_for_ever(const char *path, int said)
             status = annal_writer_append(writer, &draft, 1, &append, &seq, NULL);
         else
             status = annal_pack_append(index, writer, &draft, 1, &append, &appended, NULL);
-        (void)status; /* busy, perhaps: the next round comes */
+        (void)status; /* may be busy; the next round tries again */
         annal_free(appended.data.ptr);
         good = write(said, "", 1) == 1;
     }
     _exit(1);
 }
 
-START_TEST(a_run_of_prose_starts_beside_the_runs_of_agentweaver)
+START_TEST(a_run_of_prose_starts_with_agentweaver_enabled)
 {
     PACKS_ENABLE(&p, "prose", "agentweaver", "memory", "lionagi", "teams");
     ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
@@ -910,8 +910,8 @@ static void *end_reading(void *arg)
     return NULL;
 }
 
-/* Another program numbers its rows by what stands in the table: an event's row must be there. */
-START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out)
+/* Another program numbers its rows after the last row, so the row of an event must be present. */
+START_TEST(a_reader_during_an_append_does_not_delay_its_row)
 {
     sqlite3 *db = NULL;
     pthread_t thread;
@@ -930,14 +930,14 @@ START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_o
 }
 END_TEST
 
-START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
+START_TEST(a_killed_drain_neither_loses_nor_repeats_rows_of_users)
 {
     struct random random = random_init(20260117);
     unsigned written = 0;
     for (int i = 0; i < 8; i++) {
         int status = 0, said[2];
         char byte;
-        packs_reopen(&p); /* which gives the session back */
+        packs_reopen(&p); /* releases the session */
         ck_assert_int_eq(pipe(said), 0);
         pid_t child = fork();
         if (child == 0)
@@ -980,7 +980,7 @@ struct vm {
     annal_index *index;
     sqlite3 *db;
     annal_writer *writer;
-    int said; /* -1: to nobody */
+    int said; /* -1: not reported */
     bool good;
 };
 
@@ -997,7 +997,7 @@ static void vm_append(struct vm *vm, const annal_draft *drafts, size_t count)
     annal_free(appended.data.ptr);
 }
 
-/* As a VM asks: straight from the database. The first value, whose ?1 is id; -1: none. */
+/* Query the database directly, as a VM does. Returns the first value for id as ?1, or -1. */
 static int vm_number(struct vm *vm, const char *sql, int id)
 {
     sqlite3_stmt *stmt = NULL;
@@ -1011,7 +1011,7 @@ static int vm_number(struct vm *vm, const char *sql, int id)
     return number;
 }
 
-/* One event, whose data is printed into a buffer. */
+/* Build an event with data printed into a buffer. */
 #define VM_EVENT(vm, type_, ...)                                                                   \
     do {                                                                                           \
         char data_[400];                                                                           \
@@ -1020,7 +1020,7 @@ static int vm_number(struct vm *vm, const char *sql, int id)
         vm_append(vm, &draft_, 1);                                                                 \
     } while (0)
 
-/* The results and the ends of calls, in one append: all or none. */
+/* Append the results and the ends of calls together: all or none. */
 static void finish(struct vm *vm, const int *ids, size_t count)
 {
     char result[CHUNKS][200], end[CHUNKS][100];
@@ -1038,7 +1038,7 @@ static void finish(struct vm *vm, const int *ids, size_t count)
         vm_append(vm, drafts, 2 * count);
 }
 
-/* What is to be done of the call of a block: all of it, or what is left of it after a crash. */
+/* Run a call of a block: all of it, or its rest after a crash. */
 static void process(struct vm *vm, int id, int depth)
 {
     static const char block_of[] = "SELECT id FROM execution WHERE parent_id = ?1";
@@ -1067,7 +1067,7 @@ static void process(struct vm *vm, int id, int depth)
     finish(vm, &id, 1);
 }
 
-/* From the beginning, or from where the tables say. */
+/* Run the program from its beginning, or from the position in the tables. */
 static bool run_program(const char *path, const char *database, int said)
 {
     annal_store *store = NULL;
@@ -1093,7 +1093,7 @@ static bool run_program(const char *path, const char *database, int said)
     return annal_store_close(store, NULL) == ANNAL_OK && vm.good;
 }
 
-START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
+START_TEST(a_killed_recursive_program_continues_where_it_stopped)
 {
     struct random random = random_init(41);
     const char *database = tmpdir_path(&p.dir, "store/" DB);
@@ -1119,7 +1119,7 @@ START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
     packs_reopen(&p);
     ck_assert(run_program(p.path, database, -1));
     packs_reopen(&p);
-    /* 1 + 4 + 16 + 64 + 256 calls, and a block for each but the last. */
+    /* 1 + 4 + 16 + 64 + 256 calls, and a block for each call except the last. */
     ck_rows(&p, "SELECT status, COUNT(*), COUNT(DISTINCT id) FROM prose.execution GROUP BY status",
             "completed|426|426\n");
     ck_rows(&p,
@@ -1135,36 +1135,35 @@ Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
     TCase *printed = suite_case(suite, "printed", packs_setup, packs_teardown);
-    tcase_add_test(printed,
-                   the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables);
+    tcase_add_test(printed, the_sql_of_the_document_gives_the_rows_of_the_documents_tables);
     tcase_add_test(printed, every_block_of_the_document_runs_unchanged);
     TCase *others = suite_case(suite, "others", packs_setup, packs_teardown);
     tcase_add_test(others, strategies_and_policies_decide_a_parallel_block);
     tcase_add_test(others, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
-    tcase_add_test(others, a_run_of_prose_starts_beside_the_runs_of_agentweaver);
-    tcase_add_test(others, somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out);
+    tcase_add_test(others, a_run_of_prose_starts_with_agentweaver_enabled);
+    tcase_add_test(others, a_reader_during_an_append_does_not_delay_its_row);
     TCase *acceptance = suite_case(suite, "acceptance", run_setup, packs_teardown);
     tcase_add_test(acceptance, only_the_vm_writes_executions);
-    tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_used_again);
+    tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_reused);
     tcase_add_test(acceptance, blocks_nest_100_deep_and_no_deeper_unless_allowed);
     tcase_add_test(acceptance, no_execution_is_its_own_ancestor);
-    tcase_add_test(acceptance, a_name_without_a_scope_gives_its_twins_in_the_order_written);
+    tcase_add_test(acceptance, a_query_by_name_returns_all_scopes_in_the_order_written);
     tcase_add_test(acceptance,
-                   markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
+                   markers_of_the_log_are_events_and_a_run_resumes_after_its_last_statement);
     tcase_add_test(acceptance, failures_retries_and_segments_are_counted);
-    tcase_add_test(acceptance, what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
-    tcase_add_test(acceptance, a_run_that_is_over_is_left_only_with_override_and_a_reason);
+    tcase_add_test(acceptance, constant_bindings_stay_and_anonymous_sessions_are_numbered);
+    tcase_add_test(acceptance, a_finished_run_changes_only_with_an_override_and_a_reason);
     tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,
-                   the_view_counts_branches_where_the_printed_count_counts_the_block_too);
+                   the_view_counts_branches_only_and_the_documents_query_also_the_block);
     TCase *shell = suite_case(suite, "shell", run_setup, packs_teardown);
-    tcase_add_test(shell, opening_closing_and_every_append_bring_what_users_wrote_into_the_journal);
-    tcase_add_test(shell, verify_tells_which_rows_of_users_a_guard_would_have_refused);
+    tcase_add_test(shell, opening_closing_and_every_append_drain_rows_of_users_into_the_journal);
+    tcase_add_test(shell, verify_reports_rows_of_users_that_a_guard_would_refuse);
     TCase *chance = suite_case(suite, "chance", run_setup, packs_teardown);
-    tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
-    tcase_add_test(chance, a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote);
+    tcase_add_test(chance, the_tables_equal_a_rebuild_after_any_writes_of_users_and_events);
+    tcase_add_test(chance, a_killed_drain_neither_loses_nor_repeats_rows_of_users);
     TCase *program = suite_case(suite, "program", run_setup, packs_teardown);
     tcase_set_timeout(program, 300);
-    tcase_add_test(program, a_recursive_program_that_is_killed_goes_on_where_it_was);
+    tcase_add_test(program, a_killed_recursive_program_continues_where_it_stopped);
     return suite;
 }

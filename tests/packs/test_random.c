@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events by chance, sensible ones and others, past the guards: whatever stands in the journals, the
- * tables are those that a rebuild gives, in whatever order the sessions are read. The seed is
- * printed; ANNAL_TEST_SEED runs it again.
+ * Random events, valid and invalid, past the guards: with any journals, the tables equal a rebuild
+ * that reads the sessions in any order. The test prints its seed; ANNAL_TEST_SEED repeats it.
  */
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
@@ -42,7 +41,7 @@ static void some_team_event(struct chance *event, struct random *random)
         "team.renamed", "team.configured",   "team.archived",     "team.deleted",
         "team.message", "team.message",      "team.message",      "team.message",
         "team.message", "team.message_read", "team.message_read", NULL};
-    /* Ids are unique in a store, as the guards see to it. */
+    /* Ids are unique in a store; the guards ensure it. */
     unsigned team = (unsigned)random_below(random, 4), message = (unsigned)random_below(random, 12);
     const char *type = pick(random, types);
     snprintf(event->session, sizeof event->session, "team_t%u", team);
@@ -66,7 +65,7 @@ static void some_team_event(struct chance *event, struct random *random)
 
 /* ---- Sessions ---- */
 
-/* Ids are of one session each: the guards refuse one that another session has. */
+/* Each id belongs to a single session: the guards refuse an id of another session. */
 static void some_session_event(struct chance *event, struct random *random)
 {
     static const char *const types[] = {"session.created",
@@ -116,7 +115,7 @@ static void some_session_event(struct chance *event, struct random *random)
 
 typedef void (*event_fn)(struct chance *event, struct random *random);
 
-/* In pieces, so that tables that were there already are gone on with. */
+/* Append in pieces, so that existing tables are continued. */
 static void compare(const event_fn *events, size_t count, uint64_t seed)
 {
     struct random random = random_init(seed);
@@ -130,7 +129,7 @@ static void compare(const event_fn *events, size_t count, uint64_t seed)
     }
 }
 
-START_TEST(teams_and_sessions_equal_a_rebuild_whatever_the_order)
+START_TEST(tables_of_teams_and_sessions_equal_a_rebuild_in_any_order)
 {
     static const event_fn events[] = {some_team_event, some_session_event};
     PACKS_ENABLE(&p, "lionagi", "teams");
@@ -142,7 +141,7 @@ END_TEST
 
 enum { KILLS = 8 };
 
-/* What a writer does, without a word to Check: it may be killed in the middle of one. */
+/* Append without Check, which a kill could interrupt. */
 static bool append_quietly(annal_store *store, annal_index *index, const char *session,
                            const char *type, const char *data)
 {
@@ -161,8 +160,8 @@ static bool append_quietly(annal_store *store, annal_index *index, const char *s
     return status == ANNAL_OK || status == ANNAL_ERR_REFUSED;
 }
 
-/* In a process of its own: events through the guards and past them, a byte for each of the first,
- * until it is killed. */
+/* In a process of its own, until a kill: append events through the guards and past them, and report
+ * a byte for each guarded event. */
 static _Noreturn void append_for_ever(const char *path, uint64_t seed, int said)
 {
     struct random random = {seed};
@@ -189,12 +188,12 @@ static _Noreturn void append_for_ever(const char *path, uint64_t seed, int said)
     _exit(1);
 }
 
-START_TEST(a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives)
+START_TEST(after_a_kill_at_any_moment_the_tables_catch_up_to_a_rebuild)
 {
     struct random random = random_init(9);
     PACKS_ENABLE(&p, "lionagi", "teams");
     ck_append(&p, "team_t0", "team.created", "{\"name\":\"n\"}");
-    packs_reopen(&p); /* which gives the session back */
+    packs_reopen(&p); /* releases the session */
     for (int i = 0; i < KILLS; i++) {
         uint64_t seed = random_next(&random) % 1000000;
         int status = 0, said[2];
@@ -212,7 +211,7 @@ START_TEST(a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gi
         close(said[0]);
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_msg(WIFSIGNALED(status), "the child failed");
-        packs_reopen(&p); /* which recovers what stands in the log of the dead */
+        packs_reopen(&p); /* recovers the log of the dead process */
         packs_ck_rebuild(&p, "state.db", seed);
     }
     char *events = packs_rows(&p, "SELECT count(*) FROM event_index");
@@ -225,7 +224,7 @@ Suite *suite_random(void)
 {
     Suite *suite = suite_create("random");
     TCase *tests = suite_case(suite, "random", packs_setup, packs_teardown);
-    tcase_add_test(tests, teams_and_sessions_equal_a_rebuild_whatever_the_order);
-    tcase_add_test(tests, a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives);
+    tcase_add_test(tests, tables_of_teams_and_sessions_equal_a_rebuild_in_any_order);
+    tcase_add_test(tests, after_a_kill_at_any_moment_the_tables_catch_up_to_a_rebuild);
     return suite;
 }

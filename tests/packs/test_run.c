@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Another process is faster: it moves the run on while it is told of the one before. */
+/* Another process is faster: it changes a run during the callback for the run before. */
 struct told {
-    struct packs *packs; /* NULL: nobody else is there */
+    struct packs *packs; /* NULL: without another process */
     struct text text;
 };
 
@@ -50,7 +50,7 @@ static void begin_merging(const char *session, const char *created)
               "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}");
 }
 
-START_TEST(a_program_recovers_runs_that_were_cut_off_and_hears_of_each)
+START_TEST(a_program_recovers_interrupted_runs_and_receives_a_callback_for_each)
 {
     struct told told = {.packs = &p};
     const annal_run_recover_options shop = {.project = ANNAL_SLICE("shop")};
@@ -82,6 +82,6 @@ Suite *suite_run(void)
 {
     Suite *suite = suite_create("run");
     TCase *tcase = suite_case(suite, "run", packs_setup, packs_teardown);
-    tcase_add_test(tcase, a_program_recovers_runs_that_were_cut_off_and_hears_of_each);
+    tcase_add_test(tcase, a_program_recovers_interrupted_runs_and_receives_a_callback_for_each);
     return suite;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A team of two in memory. */
+/* Create a team of two in memory. */
 static void memory_team(struct memory *m)
 {
     memory_init(m, "team_t1", "teams", NULL);
@@ -17,7 +17,7 @@ static void memory_team(struct memory *m)
                  "{\"id\":\"t1\",\"name\":\"review-team\",\"members\":[\"alice\",\"bob\"]}");
 }
 
-/* An event that changes nothing, because a guard or a constraint would have refused it. */
+/* Assert that an event changes nothing, as a guard or a constraint would refuse it. */
 static void ck_nothing(struct memory *m, const char *type, const char *data)
 {
     static const char all[] =
@@ -32,7 +32,7 @@ static void ck_nothing(struct memory *m, const char *type, const char *data)
     free(after);
 }
 
-START_TEST(a_team_has_the_printed_columns_and_counts_its_members)
+START_TEST(a_team_has_the_columns_of_the_document_and_counts_its_members)
 {
     struct memory m;
     memory_team(&m);
@@ -51,7 +51,7 @@ START_TEST(a_team_has_the_printed_columns_and_counts_its_members)
 }
 END_TEST
 
-START_TEST(what_is_no_team_is_not_made)
+START_TEST(an_invalid_team_is_not_created)
 {
     static const char *const wrong[] = {
         "{}",
@@ -79,7 +79,7 @@ START_TEST(what_is_no_team_is_not_made)
 }
 END_TEST
 
-START_TEST(a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along)
+START_TEST(an_invalid_status_is_refused_and_a_deleted_team_removes_its_messages)
 {
     struct memory m;
     memory_init(&m, "team_t1", "teams", NULL);
@@ -100,7 +100,7 @@ START_TEST(a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_message
 }
 END_TEST
 
-START_TEST(members_come_and_go_and_the_count_goes_with_them)
+START_TEST(the_member_count_follows_added_and_removed_members)
 {
     struct memory m;
     memory_team(&m);
@@ -118,7 +118,7 @@ START_TEST(members_come_and_go_and_the_count_goes_with_them)
 }
 END_TEST
 
-START_TEST(a_message_goes_to_all_or_to_names)
+START_TEST(a_message_is_addressed_to_all_or_to_names)
 {
     static const struct {
         const char *to;
@@ -158,7 +158,7 @@ START_TEST(a_message_goes_to_all_or_to_names)
 }
 END_TEST
 
-START_TEST(a_message_without_id_sender_or_content_is_none_and_an_id_counts_once)
+START_TEST(a_message_needs_an_id_sender_and_content_and_its_id_counts_once)
 {
     struct memory m;
     memory_team(&m);
@@ -177,7 +177,7 @@ START_TEST(a_message_without_id_sender_or_content_is_none_and_an_id_counts_once)
 }
 END_TEST
 
-START_TEST(a_message_keeps_its_session_only_where_the_sender_knew_of_it)
+START_TEST(a_message_drops_a_session_that_its_sender_did_not_know)
 {
     struct memory m;
     memory_team(&m);
@@ -222,7 +222,7 @@ START_TEST(a_member_reads_a_message_once_and_names_are_sorted)
 }
 END_TEST
 
-START_TEST(an_imported_team_has_these_rows)
+START_TEST(an_imported_team_has_the_rows_of_its_file)
 {
     struct memory m;
     memory_init(&m, "team_abc123", "teams", NULL);
@@ -253,12 +253,12 @@ START_TEST(an_imported_team_has_these_rows)
 }
 END_TEST
 
-/* ---- The printed SQL, by the stock shell ---- */
+/* ---- The SQL of the document in the stock shell ---- */
 
 static const struct {
     const char *id;
     const char *sql;
-    const char *said; /* "": nothing, as the document's own schema gives */
+    const char *said; /* "": no rows, as in the document's own schema */
 } printed[] = {
     {"S-T1",
      "CREATE TABLE IF NOT EXISTS teams (\n"
@@ -306,7 +306,7 @@ static const struct {
     {"S-T11", "SELECT COUNT(*) FROM teams WHERE status = 'active';", "1\n"},
 };
 
-START_TEST(the_printed_sql_runs_by_the_stock_shell)
+START_TEST(the_sql_of_the_document_runs_in_the_stock_shell)
 {
     PACKS_ENABLE(&p, "lionagi", "teams");
     packs_append_past(&p, "s1", "session.created",
@@ -338,7 +338,7 @@ static void end_with_artifacts(const char *session, const char *directory)
     packs_append_past(&p, session, "session.created", data);
 }
 
-START_TEST(a_statement_looks_at_so_many_names_and_no_more)
+START_TEST(a_statement_examines_a_limited_number_of_names)
 {
     enum { NAMES = 1000, SESSIONS = 110 };
     char name[400];
@@ -364,7 +364,7 @@ START_TEST(a_statement_looks_at_so_many_names_and_no_more)
 }
 END_TEST
 
-START_TEST(the_shell_reads_the_views_and_finds_every_key)
+START_TEST(the_shell_reads_the_views_and_reports_no_violated_key)
 {
     static const struct {
         const char *sql, *said;
@@ -406,8 +406,8 @@ END_TEST
 
 /* ---- Staleness ---- */
 
-/* session_activity beside what the document's function says, whatever the moment. */
-START_TEST(a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
+/* session_activity equals the document's function at any moment. */
+START_TEST(a_run_is_stale_only_after_the_threshold_of_its_kind)
 {
     static const struct {
         const char *row; /* id, status, kind, last_message_at, updated_at */
@@ -462,7 +462,7 @@ END_TEST
 
 /* ---- Guards ---- */
 
-START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
+START_TEST(every_refusal_has_the_message_of_the_pack_and_writes_nothing)
 {
     PACKS_ENABLE(&p, "teams");
     static const struct {
@@ -513,7 +513,7 @@ START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
 END_TEST
 
 /* Past the guards: t2 wrote and read before t1 took the id. */
-START_TEST(a_message_id_of_two_teams_is_the_first_ones_whatever_the_order)
+START_TEST(a_message_id_in_two_teams_belongs_to_the_first_team_in_any_order)
 {
     static const char *const teams[] = {"team_t2", "team_t1", "team_t3"};
     PACKS_ENABLE(&p, "teams");
@@ -535,7 +535,7 @@ START_TEST(a_message_id_of_two_teams_is_the_first_ones_whatever_the_order)
 }
 END_TEST
 
-START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
+START_TEST(names_with_a_comma_and_repeated_names_are_refused)
 {
     PACKS_ENABLE(&p, "teams");
     ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
@@ -555,7 +555,7 @@ START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
 }
 END_TEST
 
-START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
+START_TEST(the_summary_of_a_long_message_defaults_to_its_first_200_characters)
 {
     char data[900], body[400];
     PACKS_ENABLE(&p, "teams");
@@ -580,7 +580,7 @@ START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
 }
 END_TEST
 
-START_TEST(a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
+START_TEST(a_stale_session_that_ended_or_became_active_is_not_ended_again)
 {
     static const char stale[] =
         "{\"expected\":[\"running\"],\"to\":\"failed\",\"source\":\"admin\","
@@ -602,7 +602,7 @@ START_TEST(a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
 }
 END_TEST
 
-START_TEST(a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
+START_TEST(a_malformed_reason_code_is_refused_and_changes_no_row)
 {
     static const char *const wrong[] = {
         "stale", "a.b", "a.b.c.d", "Run.failed.x", "run..x", "run.failed.a b", ".a.b", "a.b."};
@@ -624,7 +624,7 @@ START_TEST(a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
 }
 END_TEST
 
-/* Guarded events by chance. */
+/* Append random guarded events. */
 START_TEST(no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason)
 {
     static const char *const words[] = {"running", "completed", "failed",  "timed_out",
@@ -664,30 +664,29 @@ Suite *suite_teams(void)
 {
     Suite *suite = suite_create("teams");
     TCase *tables = suite_case(suite, "tables", NULL, NULL);
-    tcase_add_test(tables, a_team_has_the_printed_columns_and_counts_its_members);
-    tcase_add_test(tables, what_is_no_team_is_not_made);
-    tcase_add_test(tables,
-                   a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_messages_along);
-    tcase_add_test(tables, members_come_and_go_and_the_count_goes_with_them);
-    tcase_add_test(tables, a_message_goes_to_all_or_to_names);
-    tcase_add_test(tables, a_message_without_id_sender_or_content_is_none_and_an_id_counts_once);
-    tcase_add_test(tables, a_message_keeps_its_session_only_where_the_sender_knew_of_it);
+    tcase_add_test(tables, a_team_has_the_columns_of_the_document_and_counts_its_members);
+    tcase_add_test(tables, an_invalid_team_is_not_created);
+    tcase_add_test(tables, an_invalid_status_is_refused_and_a_deleted_team_removes_its_messages);
+    tcase_add_test(tables, the_member_count_follows_added_and_removed_members);
+    tcase_add_test(tables, a_message_is_addressed_to_all_or_to_names);
+    tcase_add_test(tables, a_message_needs_an_id_sender_and_content_and_its_id_counts_once);
+    tcase_add_test(tables, a_message_drops_a_session_that_its_sender_did_not_know);
     tcase_add_test(tables, a_member_reads_a_message_once_and_names_are_sorted);
-    tcase_add_test(tables, an_imported_team_has_these_rows);
+    tcase_add_test(tables, an_imported_team_has_the_rows_of_its_file);
 
     TCase *shell = suite_case(suite, "shell", packs_setup, packs_teardown);
-    tcase_add_test(shell, the_printed_sql_runs_by_the_stock_shell);
-    tcase_add_test(shell, a_statement_looks_at_so_many_names_and_no_more);
-    tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
-    tcase_add_test(shell, a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
+    tcase_add_test(shell, the_sql_of_the_document_runs_in_the_stock_shell);
+    tcase_add_test(shell, a_statement_examines_a_limited_number_of_names);
+    tcase_add_test(shell, the_shell_reads_the_views_and_reports_no_violated_key);
+    tcase_add_test(shell, a_run_is_stale_only_after_the_threshold_of_its_kind);
 
     TCase *guards = suite_case(suite, "guards", packs_setup, packs_teardown);
-    tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
-    tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
-    tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);
-    tcase_add_test(guards, a_long_message_without_a_summary_gets_its_first_200_characters);
-    tcase_add_test(guards, a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again);
-    tcase_add_test(guards, a_reason_code_has_a_form_and_what_is_refused_leaves_the_row);
+    tcase_add_test(guards, every_refusal_has_the_message_of_the_pack_and_writes_nothing);
+    tcase_add_test(guards, a_message_id_in_two_teams_belongs_to_the_first_team_in_any_order);
+    tcase_add_test(guards, names_with_a_comma_and_repeated_names_are_refused);
+    tcase_add_test(guards, the_summary_of_a_long_message_defaults_to_its_first_200_characters);
+    tcase_add_test(guards, a_stale_session_that_ended_or_became_active_is_not_ended_again);
+    tcase_add_test(guards, a_malformed_reason_code_is_refused_and_changes_no_row);
     tcase_add_test(
         guards,
         no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first block of SQL of the page; free() it. */
+/* Read the first block of SQL of the page; free() it. */
 static char *example(void)
 {
     char *page = file_read(SOURCE_DOCS "/packs.md", NULL);
@@ -65,7 +65,7 @@ static const char *pack_path(void)
     return tmpdir_path(&p.dir, "store/packs/tools_per_day.sql");
 }
 
-/* A store with events in it, into which text is dropped. */
+/* Create a store with events and put text into it as a pack. */
 static void init_with_pack(const char *text)
 {
     p.past_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
@@ -77,7 +77,7 @@ static void init_with_pack(const char *text)
     packs_add(&p, "tools_per_day", text);
 }
 
-START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
+START_TEST(the_example_dropped_into_a_store_is_filled_and_updated)
 {
     char *text = example();
     init_with_pack(text);
@@ -89,7 +89,7 @@ START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
 }
 END_TEST
 
-START_TEST(the_rows_of_a_session_that_is_deleted_go)
+START_TEST(the_example_drops_the_rows_of_a_deleted_session)
 {
     char *text = example();
     init_with_pack(text);
@@ -100,7 +100,7 @@ START_TEST(the_rows_of_a_session_that_is_deleted_go)
 }
 END_TEST
 
-START_TEST(when_its_file_changes_its_tables_are_made_anew)
+START_TEST(a_changed_handler_of_the_example_rebuilds_its_tables)
 {
     char *text = example();
     init_with_pack(text);
@@ -114,7 +114,7 @@ START_TEST(when_its_file_changes_its_tables_are_made_anew)
 }
 END_TEST
 
-/* A row that is gone by another hand is there again when the tables were rebuilt. */
+/* Delete a row as another program; a rebuild would restore it. */
 static void delete_row(void)
 {
     sqlite3 *db = NULL;
@@ -124,7 +124,7 @@ static void delete_row(void)
     sqlite3_close(db);
 }
 
-START_TEST(when_its_verbs_change_its_tables_stay_as_they_are)
+START_TEST(a_changed_verb_of_the_example_keeps_its_tables)
 {
     static const char verbs[] = "\n-- noun tool   \"tools\"\n"
                                 "-- verb tool call   appends tool.called   session s   \"call\"\n"
@@ -146,7 +146,7 @@ START_TEST(when_its_verbs_change_its_tables_stay_as_they_are)
 }
 END_TEST
 
-START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
+START_TEST(the_example_is_rebuilt_without_its_database_and_disabled_without_its_file)
 {
     char *text = example();
     init_with_pack(text);
@@ -162,7 +162,7 @@ START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
 }
 END_TEST
 
-START_TEST(a_mistake_in_it_is_named_as_the_page_shows_it)
+START_TEST(a_mistake_in_the_example_has_the_message_on_the_page)
 {
     char *text = example();
     char *calls = strstr(text, "calls + 1");
@@ -181,7 +181,7 @@ START_TEST(a_mistake_in_it_is_named_as_the_page_shows_it)
 }
 END_TEST
 
-START_TEST(a_link_in_the_place_of_its_database_is_refused_and_not_followed)
+START_TEST(a_link_in_place_of_a_pack_database_is_refused)
 {
     char *text = example();
     init_with_pack(text);
@@ -203,7 +203,7 @@ END_TEST
 
 #define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
 
-START_TEST(an_event_whose_handler_does_not_end_is_a_finding)
+START_TEST(an_event_with_an_endless_handler_is_a_finding)
 {
     init_with_pack("-- pack spin   version 1   database spin.db\n"
                    "CREATE TABLE spun (n);\n"
@@ -218,8 +218,8 @@ START_TEST(an_event_whose_handler_does_not_end_is_a_finding)
 }
 END_TEST
 
-/* 900 MB of them, of which SQLite keeps few in memory; and one value of as much. */
-START_TEST(an_event_whose_handler_writes_without_bound_is_a_finding)
+/* Rows of 900 MB, of which SQLite keeps few in memory; then a single value of that size. */
+START_TEST(an_event_whose_handler_writes_without_a_limit_is_a_finding)
 {
     init_with_pack("-- pack fat   version 1   database fat.db\n"
                    "CREATE TABLE fat (n, b);\n"
@@ -238,7 +238,7 @@ START_TEST(an_event_whose_handler_writes_without_bound_is_a_finding)
 }
 END_TEST
 
-START_TEST(tables_whose_making_does_not_end_are_refused)
+START_TEST(an_endless_creation_of_tables_is_refused)
 {
     static const char text[] = "-- pack spin   version 1   database spin.db\n"
                                "CREATE TABLE spun AS\n"
@@ -249,7 +249,7 @@ START_TEST(tables_whose_making_does_not_end_are_refused)
 }
 END_TEST
 
-START_TEST(a_table_or_column_that_somebody_dropped_comes_back_with_its_rows)
+START_TEST(a_dropped_table_or_column_is_rebuilt_with_its_rows)
 {
     static const char *const harm[] = {"ALTER TABLE notes DROP COLUMN text", "DROP TABLE notes"};
     for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
@@ -276,18 +276,19 @@ Suite *suite_user_pack(void)
     Suite *suite = suite_create("user_pack");
     TCase *tcase = suite_case(suite, "user_pack", packs_setup, packs_teardown);
     tcase_add_test(tcase, the_example_of_the_page_is_a_pack_of_30_lines_at_most);
-    tcase_add_test(tcase, a_mistake_in_it_is_named_as_the_page_shows_it);
+    tcase_add_test(tcase, a_mistake_in_the_example_has_the_message_on_the_page);
     tcase_add_test(tcase, the_example_counts_calls_by_tool_and_day);
-    tcase_add_test(tcase, dropped_into_a_store_it_is_filled_and_kept_up_to_date);
-    tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
-    tcase_add_test(tcase, when_its_file_changes_its_tables_are_made_anew);
-    tcase_add_test(tcase, when_its_verbs_change_its_tables_stay_as_they_are);
-    tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
-    tcase_add_test(tcase, a_table_or_column_that_somebody_dropped_comes_back_with_its_rows);
-    tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
+    tcase_add_test(tcase, the_example_dropped_into_a_store_is_filled_and_updated);
+    tcase_add_test(tcase, the_example_drops_the_rows_of_a_deleted_session);
+    tcase_add_test(tcase, a_changed_handler_of_the_example_rebuilds_its_tables);
+    tcase_add_test(tcase, a_changed_verb_of_the_example_keeps_its_tables);
+    tcase_add_test(tcase,
+                   the_example_is_rebuilt_without_its_database_and_disabled_without_its_file);
+    tcase_add_test(tcase, a_dropped_table_or_column_is_rebuilt_with_its_rows);
+    tcase_add_test(tcase, a_link_in_place_of_a_pack_database_is_refused);
     TCase *endless = suite_case(suite, "endless", packs_setup, packs_teardown);
-    tcase_add_test(endless, an_event_whose_handler_does_not_end_is_a_finding);
-    tcase_add_test(endless, an_event_whose_handler_writes_without_bound_is_a_finding);
-    tcase_add_test(endless, tables_whose_making_does_not_end_are_refused);
+    tcase_add_test(endless, an_event_with_an_endless_handler_is_a_finding);
+    tcase_add_test(endless, an_event_whose_handler_writes_without_a_limit_is_a_finding);
+    tcase_add_test(endless, an_endless_creation_of_tables_is_refused);
     return suite;
 }
