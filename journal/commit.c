@@ -565,7 +565,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     do {
         struct group_record *record = &group->records[index];
         record->behind = session->late == LATE_BYTES;
-        record->replaced = record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN;
+        record->replaced = record->behind && session->refusal->status == ANNAL_ERR_UNKNOWN;
         session->pending--;
         index = record->next;
     } while (index != end);

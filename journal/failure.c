@@ -50,10 +50,12 @@ static void take_back(annal_store *store, struct session *session, const struct 
         return;
     annal__session_set_loose(store, session, true);
     if (annal__buf_append_slice(&session->loose, loose) < 0) {
+        annal_error why = {0};
         session->refused = true;
-        annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
+        annal__fail(&why, ANNAL_ERR_CLOSED,
                     "session '%s' takes no more events: no memory; open the store again",
                     session->id);
+        annal__session_set_refusal(session, &why);
     }
 }
 
@@ -195,23 +197,25 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
     bool news = session->late < late;
     if (news)
         session->late = late;
-    int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal.os_errno;
+    annal_error refusal = {0};
+    int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal->os_errno;
     /* After another file took its place, the fate of the events is unknown until this is
      * settled. */
-    bool unknown =
-        why->status == ANNAL_ERR_UNKNOWN || (!news && session->refusal.status == ANNAL_ERR_UNKNOWN);
+    bool unknown = why->status == ANNAL_ERR_UNKNOWN ||
+                   (!news && session->refusal->status == ANNAL_ERR_UNKNOWN);
     annal__fail(
-        &session->refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
+        &refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
         "session '%s': its events are durable in the commit log and %s: %.300s", session->id,
         session->late == LATE_BYTES ? "not all in its journal yet; it takes more when they are"
                                     : "its journal will be written again",
         why->message);
-    session->refusal.os_errno = os_errno;
+    refusal.os_errno = os_errno;
+    annal__session_set_refusal(session, &refusal);
     if (unknown)
         annal__writers_doubt(session);
     if (news) {
         annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
-        annal__say(store, ANNAL_LOG_WARNING, "%s", session->refusal.message);
+        annal__say(store, ANNAL_LOG_WARNING, "%s", session->refusal->message);
         annal__keeper_wake(store);
     }
 }
@@ -234,9 +238,9 @@ static annal_status find_late(void *arg, struct session *session, annal_error *e
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
     if (session->late != LATE_NOT) {
-        status = session->refusal.status;
+        status = session->refusal->status;
         if (err != NULL)
-            *err = session->refusal;
+            *err = *session->refusal;
     }
     pthread_mutex_unlock(&session->lock);
     return status;

@@ -89,19 +89,6 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
     return status;
 }
 
-struct filesystem {
-    uint64_t type; /* statfs f_type; linux/magic.h and statfs(2) */
-    const char *name;
-};
-
-/* Their locks, syncs or shared memory may not work, or not across machines. Others are slow at the
- * most: annal doctor says so. */
-static const struct filesystem filesystems[] = {
-    {0x6969, "NFS"},        {0x517b, "SMB"},      {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"},
-    {0x564c, "NCP"},        {0x73757245, "Coda"}, {0x5346414f, "AFS"},  {0x00c36400, "Ceph"},
-    {0x0bd00bd0, "Lustre"}, {0x01021997, "9P"},   {0x65735546, "FUSE"}, {0x47504653, "GPFS"},
-};
-
 annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err)
 {
     struct io_space space;
@@ -113,14 +100,14 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
     }
     if (store->read_only || store->unsafe_filesystem)
         return ANNAL_OK;
-    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++)
-        if (filesystems[i].type == space.fs_type)
-            return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                               "store %s is on %s, where locks and syncs cannot be trusted: it can "
-                               "be read there. To write, put it on a local disk (for a container: "
-                               "in a named volume), or give --unsafe-filesystem, which promises "
-                               "nothing after a crash or beside another process",
-                               store->path, filesystems[i].name);
+    const char *shared = annal__io_shared_filesystem(space.fs_type);
+    if (shared != NULL)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "store %s is on %s, where locks and syncs cannot be trusted: it can "
+                           "be read there. To write, put it on a local disk (for a container: "
+                           "in a named volume), or give --unsafe-filesystem, which promises "
+                           "nothing after a crash or beside another process",
+                           store->path, shared);
     return ANNAL_OK;
 }
 

@@ -177,9 +177,9 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     sync->missed =
         sync->missed || is_being_synced(session); /* we cannot wait for it while we hold our lock */
     if (loose && session->late != LATE_NOT) {     /* its journal must be written again first */
-        status = session->refusal.status;
+        status = session->refusal->status;
         if (err != NULL)
-            *err = session->refusal;
+            *err = *session->refusal;
     } else if (loose) {
         status = make_room(sync, err);
     }

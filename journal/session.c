@@ -14,6 +14,7 @@
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/sys/inspect.h"
+#include "journal/sys/session_trim.h"
 #include "journal/torn_tail.h"
 
 #include <errno.h>
@@ -37,6 +38,26 @@ annal_slice annal__session_id(const struct session *session)
 
 /* ---- The table ---- */
 
+static const annal_error no_refusal;
+static const annal_error unknown_refusal = {
+    .status = ANNAL_ERR_IO, .message = "no memory for the reason; open the store again"};
+
+static void drop_refusal(struct session *session)
+{
+    if (session->refusal != &no_refusal && session->refusal != &unknown_refusal)
+        annal__free((void *)(uintptr_t)session->refusal);
+    session->refusal = &no_refusal;
+}
+
+void annal__session_set_refusal(struct session *session, const annal_error *why)
+{
+    annal_error *own = annal__zalloc(sizeof *own);
+    if (own != NULL)
+        *own = *why;
+    drop_refusal(session);
+    session->refusal = own != NULL ? own : &unknown_refusal;
+}
+
 static struct session *session_new(const annal_store *store, annal_slice id)
 {
     struct buf path = {0};
@@ -51,6 +72,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     session->id_bytes = id.len;
     session->fd = -1;
     session->codec = annal__codecs[0];
+    session->refusal = &no_refusal;
     session->header.limit = FRAME_ENVELOPE_BYTES;
     session->loose.limit = 2 * (ANNAL_APPEND_BYTES_MAX + SESSION_LOOSE_BYTES_MAX);
     if (session->path == NULL || pthread_mutex_init(&session->lock, NULL) != 0 ||
@@ -62,14 +84,21 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     return session;
 }
 
-struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err)
+/* NULL: not used yet. Lock of the sessions held. */
+static struct session *find_in_bucket(const annal_store *store, size_t bucket, annal_slice id)
 {
-    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
-    pthread_mutex_lock(&store->sessions_lock);
     struct session *session = store->buckets[bucket];
     while (session != NULL &&
            (session->id_bytes != id.len || memcmp(session->id, id.ptr, id.len) != 0))
         session = session->next;
+    return session;
+}
+
+struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err)
+{
+    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
+    pthread_mutex_lock(&store->sessions_lock);
+    struct session *session = find_in_bucket(store, bucket, id);
     if (session == NULL) {
         session = session_new(store, id);
         if (session != NULL) {
@@ -98,6 +127,23 @@ annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, a
     return status < 0 ? status : ANNAL_OK;
 }
 
+void annal__session_trim(annal_store *store, annal_slice id)
+{
+    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
+    pthread_mutex_lock(&store->sessions_lock);
+    struct session *session = find_in_bucket(store, bucket, id);
+    pthread_mutex_unlock(&store->sessions_lock);
+    if (session == NULL || pthread_mutex_trylock(&session->lock) != 0)
+        return;
+    if (session->pending == 0 && session->state != SESSION_BUSY) {
+        annal__ids_done(&session->ids);
+        session->ids_loaded = false;
+        if (session->create_logged && session->exists)
+            annal__buf_done(&session->header);
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
 void annal__sessions_done(annal_store *store)
 {
     for (struct session *session; (session = store->newest) != NULL;) {
@@ -107,6 +153,7 @@ void annal__sessions_done(annal_store *store)
         annal__buf_done(&session->header);
         annal__buf_done(&session->loose);
         annal__ids_done(&session->ids);
+        drop_refusal(session);
         pthread_mutex_destroy(&session->lock);
         pthread_cond_destroy(&session->moved);
         annal__free(session->path);
@@ -474,7 +521,7 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
         return status;
     if (session->refused || session->late != LATE_NOT)
         return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be released: %.300s",
-                           session->id, session->refusal.message);
+                           session->id, session->refusal->message);
     status = annal__session_sync(store, session, err);
     if (status < 0)
         return status;
@@ -604,7 +651,7 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
     wait_unused(session); /* `dirty` is final only then */
-    annal_error failure = session->refusal;
+    annal_error failure = *session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
         annal__store_fdatasync(store, session->fd) < 0) {

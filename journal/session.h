@@ -73,9 +73,9 @@ struct session {
     int64_t yield_until_us; /* another process wants it: do not take it again before */
     bool refused;           /* no more appends until the store is opened again */
     enum session_late late;
-    annal_error refusal;    /* why it is refused or late */
-    int64_t lease_until_us; /* lease.h; INT64_MAX: no lease, 0: not known */
-    bool redone;            /* the catch-up that is running has seen it */
+    const annal_error *refusal; /* why it is refused or late; else of status 0 */
+    int64_t lease_until_us;     /* lease.h; INT64_MAX: no lease, 0: not known */
+    bool redone;                /* the catch-up that is running has seen it */
     /* The last refusal of groups that contained a mark, or events, of this session. */
     uint64_t rolled_marks;
     uint64_t rolled_back;
@@ -110,6 +110,9 @@ struct session {
     uint64_t changed; /* the store's change counter at the last apply */
     int64_t used_us;  /* monotonic, to choose which descriptor to close */
 };
+
+/* Set why a session is refused or late. Session's lock held. */
+void annal__session_set_refusal(struct session *session, const annal_error *why);
 
 /* The struct of a session, created at first use. It lives until the store is closed. */
 struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);

@@ -668,10 +668,12 @@ static annal_status take_back(const struct append *append, annal_status status, 
     if (status != ANNAL_ERR_UNKNOWN && append->count == 1 &&
         (session->fd < 0 || io->ftruncate(io->arg, session->fd, session->end) == 0))
         return status;
+    annal_error why = {0};
     session->refused = true;
-    annal__fail(&session->refusal, ANNAL_ERR_CLOSED,
+    annal__fail(&why, ANNAL_ERR_CLOSED,
                 "session '%s' takes no more events since a write failed; open the store again",
                 session->id);
+    annal__session_set_refusal(session, &why);
     return annal__fail(err, ANNAL_ERR_UNKNOWN,
                        "append to session '%s': the write failed in the middle; reopen the store "
                        "to learn which events were written",
@@ -748,7 +750,7 @@ static annal_status check_health(const struct session *session, annal_error *err
     if (!session->refused && session->late != LATE_BYTES)
         return ANNAL_OK;
     if (err != NULL)
-        *err = session->refusal;
+        *err = *session->refusal;
     /* Refused, not unknown: nothing of this append was written. */
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
@@ -947,7 +949,7 @@ static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_
     annal__commit_find_lost(writer->store, session, &unknown, &refused, why);
     *out = (annal_sync_result){writer->doubt_seq, writer->lost_seq};
     if (out->unknown_seq > 0)
-        *why = session->refusal;
+        *why = *session->refusal;
     else if (writer->batched_seq >= unknown)
         out->unknown_seq = unknown;
     if (out->refused_seq == 0 && writer->batched_seq >= refused)

@@ -137,6 +137,19 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
 
 /* ---- Open and close ---- */
 
+size_t annal__import_memory(const annal_import *import)
+{
+    static const int parts[] = {SQLITE_DBSTATUS_CACHE_USED, SQLITE_DBSTATUS_SCHEMA_USED,
+                                SQLITE_DBSTATUS_STMT_USED};
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int used = 0, most;
+        (void)sqlite3_db_status(import->db, parts[i], &used, &most, 0);
+        bytes += (size_t)used;
+    }
+    return bytes;
+}
+
 static const char ours[] =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;"
     "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT, container TEXT);"

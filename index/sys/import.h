@@ -27,6 +27,9 @@ ANNAL_MUST_CHECK annal_status annal__import_again(annal_import *import,
                                                   const annal_import_source *source,
                                                   annal_error *err);
 
+/* The memory of the importer's tables and statements. */
+size_t annal__import_memory(const annal_import *import);
+
 /*
  * End the log, as far as is known: return what the section "-- end" returns.
  *

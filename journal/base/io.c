@@ -288,6 +288,25 @@ static int sys_flock(void *arg, int fd, int operation)
     return result;
 }
 
+struct filesystem {
+    uint64_t type; /* statfs f_type; linux/magic.h and statfs(2) */
+    const char *name;
+};
+
+static const struct filesystem filesystems[] = {
+    {0x6969, "NFS"},        {0x517b, "SMB"},      {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"},
+    {0x564c, "NCP"},        {0x73757245, "Coda"}, {0x5346414f, "AFS"},  {0x00c36400, "Ceph"},
+    {0x0bd00bd0, "Lustre"}, {0x01021997, "9P"},   {0x65735546, "FUSE"}, {0x47504653, "GPFS"},
+};
+
+const char *annal__io_shared_filesystem(uint64_t fs_type)
+{
+    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++)
+        if (filesystems[i].type == (uint32_t)fs_type)
+            return filesystems[i].name;
+    return NULL;
+}
+
 static int sys_space(void *arg, int fd, struct io_space *out)
 {
     (void)arg;

@@ -23,6 +23,12 @@ struct io_space {
     uint64_t total_bytes; /* of the filesystem; 0: not known */
 };
 
+/*
+ * The name of a filesystem whose locks, syncs or shared memory may not work, or not across
+ * machines; NULL: another one. Others are slow at the most: annal doctor says so.
+ */
+const char *annal__io_shared_filesystem(uint64_t fs_type);
+
 /* One name in a directory; return 0 to continue. "." and ".." are left out. */
 typedef int (*io_list_fn)(void *arg, const char *name);
 

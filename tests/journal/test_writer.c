@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/hash.h"
+#include "journal/session.h"
+#include "journal/sys/session_trim.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
@@ -124,6 +126,29 @@ START_TEST(an_id_with_another_type_cause_or_data_is_a_conflict)
         ck_status(ANNAL_ERR_CONFLICT, append(&f, &others[i], 1, NULL, &seq, err));
     ck_assert_uint_eq(seq, 1);
     ck_nothing_written(&f, &before);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_trimmed_session_keeps_no_ids_in_memory_and_still_knows_them)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    uint64_t seq = 0;
+    const annal_draft a = draft("a", "1"), b = draft("b", "2"), other = draft("a", "3");
+    annal__session_trim(f.store, ANNAL_SLICE("s"));
+    ck_ok(append(&f, &a, 1, NULL, &seq, err));
+    struct session *session = annal__session_get(f.store, ANNAL_SLICE("s"), NULL);
+    ck_assert_ptr_nonnull(session->ids.young.entries);
+    annal__session_trim(f.store, ANNAL_SLICE("s"));
+    ck_assert_ptr_null(session->ids.young.entries);
+    ck_ok(append(&f, &a, 1, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 1);
+    ck_status(ANNAL_ERR_CONFLICT, append(&f, &other, 1, NULL, &seq, err));
+    annal__session_trim(f.store, ANNAL_SLICE("s"));
+    ck_ok(append(&f, &b, 1, NULL, &seq, err));
+    ck_assert_uint_eq(seq, 2);
+    ck_assert_uint_eq(count(&f), 2);
     fixture_done(&f);
 }
 END_TEST
@@ -697,6 +722,7 @@ Suite *suite_writer(void)
     tcase_add_test(once, an_id_with_the_same_bytes_gives_the_first_seq);
     tcase_add_test(once, an_id_with_another_type_cause_or_data_is_a_conflict);
     tcase_add_test(once, several_events_with_ids_are_appended_together_or_not_at_all);
+    tcase_add_test(once, a_trimmed_session_keeps_no_ids_in_memory_and_still_knows_them);
     tcase_add_test(once, many_threads_with_the_same_id_append_one_event);
     tcase_add_test(once, expected_seq_is_compared_with_the_last_seq_of_the_session);
     tcase_add_test(once, an_expected_seq_without_its_kind_of_expectation_is_refused);

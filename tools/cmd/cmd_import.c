@@ -620,6 +620,8 @@ static int import_places(struct work *work)
     bool works = any && !args_has(work->args, "dry-run");
     if (works && work->follows)
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
+    if (work->follows)
+        find_logs_done(&logs); /* it searches itself */
     if (works && exit_status == EXIT_DONE)
         exit_status = work_in_store(work, &logs, signals);
     exit_status = found > exit_status ? found : exit_status;

@@ -232,11 +232,11 @@ static void put_texts_last(struct logs *logs, size_t first)
     annal__free(moved);
 }
 
-int find_logs(struct logs *logs, const char *path)
+static int find_from(struct logs *logs, const char *path, struct place_in_walk at)
 {
     uint64_t left_out = logs->left_out;
     size_t first = logs->count;
-    int exit_status = find_at(logs, path, (struct place_in_walk){0});
+    int exit_status = find_at(logs, path, at);
     /* following may find more links */
     for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++)
         exit_status =
@@ -249,6 +249,16 @@ int find_logs(struct logs *logs, const char *path)
     put_texts_last(logs, first);
     say_others(logs, path);
     return exit_status == EXIT_DONE && logs->left_out > left_out ? EXIT_REFUSED : exit_status;
+}
+
+int find_logs(struct logs *logs, const char *path)
+{
+    return find_from(logs, path, (struct place_in_walk){0});
+}
+
+int find_logs_below(struct logs *logs, const char *path)
+{
+    return find_from(logs, path, (struct place_in_walk){.depth = 1});
 }
 
 void find_logs_all(struct logs *logs)

@@ -50,6 +50,9 @@ struct logs {
  */
 int find_logs(struct logs *logs, const char *path);
 
+/* The same for a path below a directory that was searched: a file needs the name of a log. */
+int find_logs_below(struct logs *logs, const char *path);
+
 /* Free the state that only finding needs, once all paths were read. */
 void find_logs_all(struct logs *logs);
 

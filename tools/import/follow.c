@@ -5,11 +5,13 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/hash.h"
+#include "journal/base/slice.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/places.h"
+#include "tools/import/runs.h"
 #include "tools/import/unchanged.h"
 #include "tools/import/watch.h"
 
@@ -17,6 +19,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,16 +29,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIVE_MAX  32
-#define POLL_US   ((int64_t)2000000)
-#define QUIET_US  ((int64_t)5000000)
-#define RETRY_US  ((int64_t)1000000)
-#define GAP_US    ((int64_t)10000)    /* between two checks of one log */
-#define LINGER_US ((int64_t)10000000) /* how long a moved file may still be written */
+#define LIVE_MAX 32
+/* Memory of their importers; less if there are many logs, each of which needs LOG_BYTES. */
+#define LIVE_BYTES       ((size_t)20 << 20)
+#define LIVE_BYTES_LEAST ((size_t)4 << 20)
+#define LOG_BYTES        ((size_t)800)
+#define POLL_US          ((int64_t)2000000)
+#define QUIET_US         ((int64_t)5000000)
+#define RETRY_US         ((int64_t)1000000)
+#define GAP_US           ((int64_t)10000)    /* between two checks of one log */
+#define LINGER_US        ((int64_t)10000000) /* how long a moved file may still be written */
 /* Interval between checks of a moved file, which may cause no more notifications. */
-#define MOVED_US  ((int64_t)250000)
-#define DEEP_MAX  4 /* depth of directories in a log that is a directory */
-#define PATH_SIZE 4608
+#define MOVED_US ((int64_t)250000)
+#define DEEP_MAX 4 /* depth of directories in a log that is a directory */
+/* Pause after a check of all logs, as a multiple of its duration: rule 5. */
+#define HEARING_PAUSE 1000
+#define DEAF_PAUSE    20
+#define APPEARED_MAX  64 /* more paths cause a search of all places */
+#define PATH_SIZE     4608
 
 /* A file in the state of the last read. */
 struct reading {
@@ -79,11 +90,16 @@ struct follow {
     struct places places; /* index of logs by path */
     size_t live_max;      /* rule 1 */
     size_t left;          /* logs that the first pass has not read yet */
+    bool has_passed;      /* the first pass is over */
+    int64_t due_us;       /* no log must be read before; 0: unknown */
     bool search;          /* new logs may exist */
     int64_t search_us;    /* earliest time of the search */
-    int64_t polled_us;    /* time of the last check of all logs */
-    bool ended;           /* a signal was received */
-    bool said_no_watch;   /* polling as the only way was reported */
+    char **appeared;      /* paths that may be new logs, or have some below */
+    size_t appeared_count;
+    int64_t found_us;   /* time of the next search for places of agents */
+    int64_t check_us;   /* time of the next check of all logs */
+    bool ended;         /* a signal was received */
+    bool said_no_watch; /* polling as the only way was reported */
     int exit_status;
 };
 
@@ -178,33 +194,46 @@ static uint64_t stamp_of(const char *path)
     return stamp | 1;
 }
 
-static void note_change(struct followed *log)
+static void note_change(struct follow *follow, struct followed *log)
 {
     log->is_changed = true;
     log->changed_us = annal__clock_monotonic_us();
+    follow->due_us = 0;
 }
 
 /* ---- The logs ---- */
 
-static bool is_followed(const struct follow *follow, const char *path, uint64_t hash)
+/* Remove "./", because inotify reports files in the working directory as "./x", and slashes at the
+ * end. */
+static annal_slice plain(const char *path)
 {
+    annal_slice name = annal_slice_of(strncmp(path, "./", 2) == 0 ? path + 2 : path);
+    while (name.len > 1 && name.ptr[name.len - 1] == '/')
+        name.len--;
+    return name;
+}
+
+static struct followed *find_followed(const struct follow *follow, annal_slice name)
+{
+    uint64_t hash = annal__hash(name.ptr, name.len, 0);
     size_t at = 0, index;
     while ((index = places_next(&follow->places, hash, &at)) != SIZE_MAX)
-        if (strcmp(follow->logs[index].path, path) == 0)
-            return true;
-    return false;
+        if (annal__slice_same(plain(follow->logs[index].path), name))
+            return &follow->logs[index];
+    return NULL;
 }
 
 static annal_status add_followed(struct follow *follow, const struct log *found)
 {
     const char *path = found->path;
-    uint64_t hash = annal__hash(path, strlen(path), 0);
-    if (is_followed(follow, path, hash))
+    annal_slice name = plain(path);
+    if (find_followed(follow, name) != NULL)
         return ANNAL_OK;
     char *copy = annal__strndup(path, strlen(path));
     struct followed *log =
         copy == NULL ? NULL : annal__array_add(&follow->logs, &follow->count, sizeof *log);
-    if (log == NULL || !places_add(&follow->places, hash, follow->count - 1)) {
+    if (log == NULL ||
+        !places_add(&follow->places, annal__hash(name.ptr, name.len, 0), follow->count - 1)) {
         annal__free(copy);
         follow->count -= log != NULL;
         return ANNAL_ERR_NOMEM;
@@ -213,7 +242,7 @@ static annal_status add_followed(struct follow *follow, const struct log *found)
                              .importer = found->importer,
                              .is_chosen = found->importer.kind != NULL,
                              .named = found->named};
-    note_change(log);
+    note_change(follow, log);
     return ANNAL_OK;
 }
 
@@ -262,6 +291,19 @@ static void watch_operand(struct follow *follow, const char *path)
         watch_file(follow, path);
 }
 
+static annal_status follow_found(struct follow *follow, const struct logs *found)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < found->count && status >= 0; i++) {
+        struct stat st;
+        status = add_followed(follow, &found->all[i]);
+        if (status >= 0 && stat(found->all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
+            watch_below(follow, found->all[i].path, 0);
+    }
+    return status;
+}
+
+/* Search all places. */
 static annal_status search(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -282,12 +324,8 @@ static annal_status search(struct follow *follow)
         if (find_logs(&found, place->path) > EXIT_REFUSED)
             status = ANNAL_ERR_NOMEM;
     }
-    for (size_t i = 0; i < found.count && status >= 0; i++) {
-        struct stat st;
-        status = add_followed(follow, &found.all[i]);
-        if (status >= 0 && stat(found.all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
-            watch_below(follow, found.all[i].path, 0);
-    }
+    if (status >= 0)
+        status = follow_found(follow, &found);
     find_logs_done(&found);
     if (follow->watch.refused != 0 && !follow->said_no_watch) {
         follow->said_no_watch = true;
@@ -299,52 +337,150 @@ static annal_status search(struct follow *follow)
     return status;
 }
 
-/* ---- Notifications ---- */
-
-static bool is_of(const char *log, const char *path)
+/* Return whether a file can make the directory around it a log of this kind. */
+static bool has_directories(const struct importer *importer)
 {
-    size_t len = strlen(log);
-    while (len > 1 && log[len - 1] == '/')
-        len--;
-    if (strncmp(log, path, len) != 0)
-        return false;
-    return path[len] == '\0' || path[len] == '/' || strcmp(path + len, "-wal") == 0 ||
-           strcmp(path + len, "-journal") == 0;
+    size_t at = 0;
+    return importer->kind == NULL || runs_is_importer(importer) ||
+           importer_word(importer, "directory", &at).len > 0;
 }
 
-/* Remove "./": inotify reports files in the working directory as "./x". */
-static const char *plain(const char *path)
+static bool is_below(const char *path, annal_slice directory)
 {
-    return strncmp(path, "./", 2) == 0 ? path + 2 : path;
+    annal_slice name = plain(path);
+    return name.len > directory.len && name.ptr[directory.len] == '/' &&
+           memcmp(name.ptr, directory.ptr, directory.len) == 0;
+}
+
+/* Search the paths that appeared, which is faster than a search of all places. */
+static annal_status search_appeared(struct follow *follow)
+{
+    const struct follow_options *options = follow->options;
+    annal_status status = ANNAL_OK;
+    struct stat st;
+    for (size_t i = 0; i < follow->appeared_count; i++) {
+        struct logs found = {
+            .store = options->store_path, .quiet = true, .looked = watch_directory, .arg = follow};
+        const char *path = follow->appeared[i];
+        bool inside = options->finds;
+        for (size_t j = 0; j < options->places->count && status >= 0 && lstat(path, &st) == 0;
+             j++) {
+            const struct log_place *place = &options->places->all[j];
+            if (!is_below(path, plain(place->path)))
+                continue;
+            inside = true;
+            found.importer = &place->importer;
+            follow->search =
+                follow->search || has_directories(&place->importer) || S_ISLNK(st.st_mode);
+            if (find_logs_below(&found, path) > EXIT_REFUSED)
+                status = ANNAL_ERR_NOMEM;
+        }
+        follow->search = follow->search || !inside;
+        if (status >= 0)
+            status = follow_found(follow, &found);
+        find_logs_done(&found);
+        annal__free(follow->appeared[i]);
+    }
+    annal__free(follow->appeared);
+    follow->appeared = NULL;
+    follow->appeared_count = 0;
+    return status;
+}
+
+/* ---- Notifications ---- */
+
+/* Note a change of the log with this name. */
+static bool hear_of(struct follow *follow, annal_slice name)
+{
+    struct followed *log = find_followed(follow, name);
+    if (log != NULL)
+        note_change(follow, log);
+    return log != NULL;
+}
+
+/* Note a change of the file, of a database to which it belongs, or of a directory around it. */
+static bool hear_path(struct follow *follow, const char *path)
+{
+    static const char *const beside[] = {"-wal", "-journal"};
+    annal_slice name = plain(path);
+    bool known = hear_of(follow, name);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        size_t len = strlen(beside[i]);
+        if (name.len > len && memcmp(name.ptr + name.len - len, beside[i], len) == 0)
+            known = hear_of(follow, (annal_slice){name.ptr, name.len - len}) || known;
+    }
+    for (size_t len = name.len; len-- > 1;)
+        if (name.ptr[len] == '/')
+            known = hear_of(follow, (annal_slice){name.ptr, len}) || known;
+    return known;
+}
+
+static void note_appeared(struct follow *follow, const char *path)
+{
+    char *copy = path == NULL || follow->appeared_count >= APPEARED_MAX
+                     ? NULL
+                     : annal__strndup(path, strlen(path));
+    char **appeared = copy == NULL ? NULL
+                                   : annal__array_add(&follow->appeared, &follow->appeared_count,
+                                                      sizeof *appeared);
+    if (appeared != NULL) {
+        *appeared = copy;
+    } else {
+        annal__free(copy);
+        follow->search = true;
+    }
 }
 
 static void hear(void *arg, const char *path, bool appeared)
 {
     struct follow *follow = arg;
-    bool known = false;
-    for (size_t i = 0; i < follow->count; i++) {
-        struct followed *log = &follow->logs[i];
-        if (path == NULL || is_of(plain(log->path), plain(path))) {
-            note_change(log);
-            known = true;
-        }
-    }
-    if (appeared && (path == NULL || !known))
-        follow->search = true;
+    bool known = path != NULL && hear_path(follow, path);
+    for (size_t i = 0; path == NULL && i < follow->count; i++)
+        note_change(follow, &follow->logs[i]);
+    if (appeared && !known)
+        note_appeared(follow, path);
     struct stat st;
-    if (appeared && known && path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (appeared && known && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
         follow->search = true; /* inside a log: must be watched */
 }
 
-static void look_at_all(struct follow *follow)
+/* Check all logs, and search for new ones: rule 5. */
+static annal_status check_all(struct follow *follow)
 {
+    int64_t begun_us = annal__clock_monotonic_us();
     for (size_t i = 0; i < follow->count; i++) {
         struct followed *log = &follow->logs[i];
-        if (stamp_of(log->path) != log->stamp && !log->is_changed)
-            note_change(log);
+        if (!log->is_changed && stamp_of(log->path) != log->stamp)
+            note_change(follow, log);
     }
-    follow->search = true;
-    follow->polled_us = annal__clock_monotonic_us();
+    annal_status status = search(follow);
+    unchanged_write(follow->unchanged);
+    (void)malloc_trim(0); /* the list of all files was large */
+    int64_t done_us = annal__clock_monotonic_us();
+    int64_t pause_us =
+        (done_us - begun_us) * (watch_is_sure(&follow->watch) ? HEARING_PAUSE : DEAF_PAUSE);
+    follow->check_us = done_us + (pause_us > POLL_US ? pause_us : POLL_US);
+    return status;
+}
+
+/* Search for new logs if some may exist. */
+static annal_status search_due(struct follow *follow)
+{
+    const struct follow_options *options = follow->options;
+    annal_status status = search_appeared(follow);
+    int64_t now_us = annal__clock_monotonic_us();
+    if (status < 0)
+        return status;
+    if (follow->check_us <= now_us)
+        return check_all(follow);
+    if (options->finds && follow->found_us <= now_us) {
+        size_t before = options->places->count;
+        if (!log_places_find(options->places, options->all_users))
+            return ANNAL_ERR_NOMEM;
+        follow->search = follow->search || options->places->count > before;
+        follow->found_us = now_us + POLL_US;
+    }
+    return follow->search && follow->search_us <= now_us ? search(follow) : ANNAL_OK;
 }
 
 /* ---- Reading ---- */
@@ -417,7 +553,7 @@ static annal_status refuse(struct follow *follow, struct followed *log, bool of_
         return status;
     }
     if (status == ANNAL_ERR_BUSY) {
-        note_change(log);
+        note_change(follow, log);
         log->due_us = annal__clock_monotonic_us() + RETRY_US;
         return ANNAL_OK;
     }
@@ -477,18 +613,32 @@ static annal_status finish_live(struct follow *follow, struct followed *log)
     return status;
 }
 
-/* Close the log that has been quiet longest, before another is opened: rule 1. */
-static annal_status make_room(struct follow *follow)
+/* Find the log that has been quiet longest, if no other may be opened: rule 1. */
+static struct followed *find_oldest(const struct follow *follow)
 {
     struct followed *oldest = NULL;
-    size_t live = 0;
+    size_t live = 0, bytes = 0, room = LIVE_BYTES_LEAST;
+    if (follow->count * LOG_BYTES < LIVE_BYTES - LIVE_BYTES_LEAST)
+        room = LIVE_BYTES - follow->count * LOG_BYTES;
     for (size_t i = 0; i < follow->count; i++) {
         struct followed *log = &follow->logs[i];
-        live += log->now.job != NULL;
-        if (log->now.job != NULL && (oldest == NULL || log->changed_us < oldest->changed_us))
+        if (log->now.job == NULL)
+            continue;
+        live++;
+        bytes += import_memory(log->now.job);
+        if (oldest == NULL || log->changed_us < oldest->changed_us)
             oldest = log;
     }
-    return live >= follow->live_max ? finish_live(follow, oldest) : ANNAL_OK;
+    return live >= follow->live_max || bytes >= room ? oldest : NULL;
+}
+
+/* Close quiet logs, before another is opened: rule 1. */
+static annal_status make_room(struct follow *follow)
+{
+    annal_status status = ANNAL_OK;
+    for (struct followed *log; status >= 0 && (log = find_oldest(follow)) != NULL;)
+        status = finish_live(follow, log);
+    return status;
 }
 
 /* Limit the importers as well, because each holds a temporary file. */
@@ -574,7 +724,7 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
 static bool take_over(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     struct import_report report = {0};
-    if (log->was_read ||
+    if (log->was_read || follow->has_passed ||
         !unchanged_find(follow->unchanged, mark, &follow->import, &log->importer, &report))
         return false;
     log->now.totals = totals_of(&report);
@@ -684,18 +834,39 @@ static annal_status tell_rest(struct follow *follow, struct followed *log)
     return log->now.job != NULL ? take(follow, log, &log->now, IMPORT_PAUSE) : ANNAL_OK;
 }
 
+/* Read a log if it is due; lower *out_due_us to the time when it must be read next. */
+static annal_status read_if_due(struct follow *follow, struct followed *log, int64_t *out_due_us)
+{
+    annal_status status = ANNAL_OK;
+    int64_t now_us = annal__clock_monotonic_us();
+    bool moved = log->moved.job != NULL && log->moved_due_us <= now_us;
+    if ((moved || read_us(log) <= now_us) && wants_to_stop(follow))
+        return ANNAL_OK;
+    if (moved)
+        status = read_moved(follow, log);
+    if (status >= 0 && read_us(log) <= now_us)
+        status =
+            log->is_changed || log->is_half ? read_log(follow, log, false) : tell_rest(follow, log);
+    if (log->moved.job != NULL && log->moved_due_us < *out_due_us)
+        *out_due_us = log->moved_due_us;
+    if (read_us(log) < *out_due_us)
+        *out_due_us = read_us(log);
+    return status;
+}
+
 static annal_status read_due(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < follow->count && status >= 0 && !wants_to_stop(follow); i++) {
-        struct followed *log = &follow->logs[i];
+    int64_t due_us = INT64_MAX;
+    if (follow->due_us > annal__clock_monotonic_us())
+        return status;
+    follow->due_us = INT64_MAX;
+    for (size_t i = 0; i < follow->count && status >= 0 && !follow->ended; i++) {
         follow->left -= follow->left > 0;
-        if (log->moved.job != NULL)
-            status = read_moved(follow, log);
-        if (status >= 0 && read_us(log) <= annal__clock_monotonic_us())
-            status = log->is_changed || log->is_half ? read_log(follow, log, false)
-                                                     : tell_rest(follow, log);
+        status = read_if_due(follow, &follow->logs[i], &due_us);
     }
+    if (due_us < follow->due_us)
+        follow->due_us = due_us;
     return status;
 }
 
@@ -703,17 +874,10 @@ static annal_status read_due(struct follow *follow)
 
 static int64_t next_look(const struct follow *follow)
 {
-    int64_t next_us = follow->polled_us + POLL_US;
+    int64_t next_us = follow->check_us < follow->due_us ? follow->check_us : follow->due_us;
     if (follow->search && follow->search_us < next_us)
         next_us = follow->search_us;
-    for (size_t i = 0; i < follow->count; i++) {
-        const struct followed *log = &follow->logs[i];
-        if (read_us(log) < next_us)
-            next_us = read_us(log);
-        if (log->moved.job != NULL && log->moved_due_us < next_us)
-            next_us = log->moved_due_us;
-    }
-    return next_us;
+    return follow->options->finds && follow->found_us < next_us ? follow->found_us : next_us;
 }
 
 static void wait_for_word(struct follow *follow)
@@ -722,10 +886,9 @@ static void wait_for_word(struct follow *follow)
                            {.fd = follow->watch.fd, .events = POLLIN},
                            {.fd = STDOUT_FILENO}};
     int64_t wait_us = next_look(follow) - annal__clock_monotonic_us();
-    (void)poll(fds, 3, wait_us <= 0 ? 0 : (int)((wait_us + 999) / 1000));
+    int64_t wait_ms = wait_us <= 0 ? 0 : (wait_us + 999) / 1000;
+    (void)poll(fds, 3, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
     watch_read(&follow->watch, hear, follow);
-    if (annal__clock_monotonic_us() - follow->polled_us >= POLL_US)
-        look_at_all(follow);
     if ((fds[2].revents & (POLLERR | POLLHUP)) != 0 || !out_wanted())
         follow->ended = true;
 }
@@ -772,21 +935,15 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
         close_reading(&log->now);
         annal__free(log->path);
     }
+    for (size_t i = 0; i < follow->appeared_count; i++)
+        annal__free(follow->appeared[i]);
+    annal__free(follow->appeared);
     annal__free(follow->logs);
     places_done(&follow->places);
     unchanged_close(follow->unchanged);
     import_spares_done(&follow->spares);
     annal_import_close(follow->detector);
     watch_done(&follow->watch);
-}
-
-/* Write the notes of the first pass, so that a later kill does not lose them. */
-static void save_unchanged(struct follow *follow)
-{
-    if (follow->unchanged == NULL)
-        return;
-    unchanged_close(follow->unchanged);
-    follow->unchanged = unchanged_open(follow->options->store);
 }
 
 int follow_logs(const struct follow_options *options, struct follow_totals *out_totals)
@@ -803,20 +960,21 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
                                             .limits = options->limits,
                                             .deleted = options->deleted};
     watch_init(&follow.watch);
-    annal_status status = search(&follow);
-    follow.polled_us = annal__clock_monotonic_us();
+    annal_status status = check_all(&follow);
     follow.left = follow.count;
     if (status >= 0)
         status = read_due(&follow);
     bool all_read = status >= 0 && !follow.ended;
+    follow.has_passed = true;
     if (all_read) {
-        save_unchanged(&follow);
+        unchanged_write(follow.unchanged); /* a later kill does not lose the notes */
+        unchanged_forget(follow.unchanged);
+        (void)malloc_trim(0);
         options->all_read(options->arg, follow.count);
     }
     while (status >= 0 && !wants_to_stop(&follow)) {
         wait_for_word(&follow);
-        if (follow.search && follow.search_us <= annal__clock_monotonic_us())
-            status = search(&follow);
+        status = search_due(&follow);
         if (status >= 0)
             status = read_due(&follow);
     }

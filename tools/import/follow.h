@@ -4,8 +4,9 @@
  *
  * (1) A log of lines stays open, and complete lines are imported when they appear; a line without
  *     its line break waits. At most LIVE_MAX logs stay open, fewer if the process may open only few
- *     files; the others are read again from their beginning when they grow. A log without writes
- *     for QUIET_US is imported to its end and closed.
+ *     files, or if their importers need LIVE_BYTES of memory; the others are read again from their
+ *     beginning when they grow. A log without writes for QUIET_US is imported to its end, and
+ *     closed.
  * (2) Every other log is read again when it has changed. A half-written document, or file of a
  *     directory, waits until it is complete, or until it was not changed for a while (QUIET_US):
  *     then it is imported in its current state. So does a file that is still empty.
@@ -14,7 +15,9 @@
  *     (LINGER_US).
  * (4) Nothing is appended twice: every import promises that (import.h, rule 2). So no state is
  *     needed: after a follow was killed, the same command starts again.
- * (5) inotify reports changes. In addition all logs are checked every POLL_US.
+ * (5) inotify reports changes. In addition all logs are checked every POLL_US, or less often if
+ *     there are many: a check takes a thousandth of the time, or a twentieth where inotify does not
+ *     report every change. New places of agents are looked for every POLL_US.
  * (6) At the end each log is imported as by an import.
  * (7) Events that only the end of a log shows are added when it had no writes for QUIET_US.
  * (8) The cost depends on what is new: a log that did not change since its last import is not read

@@ -29,6 +29,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
+#include "journal/sys/session_trim.h"
 #include "tools/import/detect.h"
 #include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
@@ -305,6 +306,11 @@ void import_report_done(struct import_report *report)
     *report = (struct import_report){0};
 }
 
+size_t import_memory(const struct import_job *job)
+{
+    return annal__import_memory(job->import);
+}
+
 struct import_report *import_report(struct import_job *job)
 {
     return &job->report;
@@ -479,6 +485,8 @@ void import_close(struct import_job *job)
 {
     if (job == NULL)
         return;
+    for (size_t i = 0; i < job->report.session_count; i++)
+        annal__session_trim(job->store, annal_slice_of(job->report.sessions[i].id));
     if (job->fd >= 0)
         close(job->fd);
     leave_spare(job);

@@ -126,6 +126,9 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
 /* Return the result so far; valid as long as the job. */
 struct import_report *import_report(struct import_job *job);
 
+/* Return the memory of its importer. */
+size_t import_memory(const struct import_job *job);
+
 /* Return whether the lines are read from the log itself, and not from a file made from it. */
 bool import_is_log(const struct import_job *job);
 

@@ -6,6 +6,7 @@
 
 #include <glob.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,17 +70,27 @@ static annal_status append_plain(struct buf *pattern, const char *text)
     return status;
 }
 
+/* Write the name of the variable with which a place begins; false: it begins with none. */
+static bool variable_of(annal_slice place, char name[64])
+{
+    const char *slash = memchr(place.ptr, '/', place.len);
+    size_t len = slash != NULL ? (size_t)(slash - place.ptr) : place.len;
+    if (place.ptr[0] != '$' || len > 64)
+        return false;
+    memcpy(name, place.ptr + 1, len - 1);
+    name[len - 1] = '\0';
+    return true;
+}
+
 /* Write the pattern of a place; empty if it is not set. variables: expand $VAR, too. */
 static annal_status expand(annal_slice place, const char *home, bool variables, struct buf *out)
 {
-    char name[64] = "";
+    char name[64];
     const char *slash = memchr(place.ptr, '/', place.len), *base = home;
     size_t len = slash != NULL ? (size_t)(slash - place.ptr) : place.len;
     annal__buf_clear(out);
-    if (place.ptr[0] == '$' && len < sizeof name) {
-        memcpy(name, place.ptr + 1, len - 1);
+    if (variable_of(place, name))
         base = variables ? getenv(name) : NULL;
-    }
     if (base == NULL || base[0] != '/') /* agents do not use relative directories either */
         return ANNAL_OK;
     annal_status status = append_plain(out, base);
@@ -131,4 +142,24 @@ bool log_places_find(struct log_places *places, bool all_users)
         endpwent();
     }
     return added;
+}
+
+void log_places_variables(log_variable_fn fn, void *arg)
+{
+    char name[64], seen[1024] = " ";
+    for (const struct importer_text *text = importer_texts; text->kind != NULL; text++) {
+        const struct importer importer = {text->kind, annal_slice_of(text->sql)};
+        size_t at = 0;
+        for (annal_slice word; (word = importer_word(&importer, "places", &at)).len > 0;) {
+            char key[66];
+            size_t used = strlen(seen);
+            if (!variable_of(word, name) || getenv(name) == NULL)
+                continue;
+            snprintf(key, sizeof key, " %s ", name);
+            if (strstr(seen, key) != NULL)
+                continue;
+            snprintf(seen + used, sizeof seen - used, "%s ", name);
+            fn(arg, name, getenv(name));
+        }
+    }
 }

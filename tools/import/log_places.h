@@ -36,6 +36,10 @@ bool log_places_add(struct log_places *places, const struct importer *importer, 
  */
 bool log_places_find(struct log_places *places, bool all_users);
 
+/* Call fn for each environment variable that a place names and that is set, once for each. */
+typedef void (*log_variable_fn)(void *arg, const char *name, const char *value);
+void log_places_variables(log_variable_fn fn, void *arg);
+
 void log_places_done(struct log_places *places);
 
 #endif

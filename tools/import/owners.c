@@ -8,7 +8,8 @@
  *     bits represents a record.
  * (3) The index is caught up once in a run, and only if an importer asks. It is not read at all if
  *     the store had no session then: in that case this run imported every record.
- * (4) Many texts may belong to one session. Its events are read once in a run, not for each text.
+ * (4) More than RECORDS_MAX records of a run are not kept: the index is caught up, and has them.
+ * (5) Many texts may belong to one session. Its events are read once in a run, not for each text.
  */
 #include "tools/import/owners.h"
 
@@ -20,6 +21,8 @@
 #include "tools/import/places.h"
 
 #include <string.h>
+
+#define RECORDS_MAX ((size_t)1 << 18)
 
 /* A name and a record have different seeds. */
 enum { OF_RECORD, OF_NAME, OF_EVENT };
@@ -73,6 +76,22 @@ static annal_status open_records(struct owners *owners)
     return status < 0 || owners->alone
                ? status
                : annal__record_owner_open(owners->index, &owners->known, &owners->err);
+}
+
+/* Leave the records to the index: rule 4. */
+static void forget_records(struct owners *owners)
+{
+    places_done(&owners->records);
+    places_done(&owners->by_name);
+    for (size_t i = 0; i < owners->name_count; i++)
+        annal__free(owners->names[i]);
+    annal__free(owners->names);
+    owners->names = NULL;
+    owners->name_count = 0;
+    owners->alone = false;
+    const annal_catch_up_options all = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    if (annal_index_catch_up(owners->index, (annal_slice){0}, &all, &owners->err) < 0)
+        owners->failed = true;
 }
 
 /* Empty: no session in the store. */
@@ -176,6 +195,8 @@ void owners_pause(struct owners *owners)
         return;
     annal__record_owner_close(owners->known);
     owners->known = NULL;
+    if (owners->records.used >= RECORDS_MAX)
+        forget_records(owners);
 }
 
 const annal_error *owners_failure(const struct owners *owners)
@@ -187,7 +208,7 @@ void owners_free(struct owners *owners)
 {
     if (owners == NULL)
         return;
-    owners_pause(owners);
+    annal__record_owner_close(owners->known);
     places_done(&owners->records);
     places_done(&owners->by_name);
     places_done(&owners->events);

@@ -24,11 +24,12 @@
 #define SESSIONS_MAX   64                 /* a log with more is always read again */
 #define RECENT_US      100000             /* times of files are no finer than a tick of the clock */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
+#define FRESH_BYTES    ((size_t)1 << 20) /* of notes that are written at once */
 
 struct noted {
     uint64_t key; /* a hash of the path */
+    size_t order; /* position in the file: a later line replaces an earlier line of its log */
     annal_slice line;
-    bool replaced;
 };
 
 struct unchanged {
@@ -36,6 +37,7 @@ struct unchanged {
     struct buf path, read, fresh;
     struct noted *noted; /* lines that were read, by key */
     size_t count;
+    bool is_read; /* the file was read */
 };
 
 /* ---- The current state of a log ---- */
@@ -154,7 +156,15 @@ static int by_key(const void *a, const void *b)
     return one->key < other->key ? -1 : one->key > other->key;
 }
 
-/* Read all valid lines; the logs of torn lines, or of lines of another version, are read again. */
+static int by_key_and_order(const void *a, const void *b)
+{
+    const struct noted *one = a, *other = b;
+    int order = one->order < other->order ? -1 : one->order > other->order;
+    int key = by_key(a, b);
+    return key != 0 ? key : order;
+}
+
+/* Take all valid lines; the logs of torn lines, or of lines of another version, are read again. */
 static void take_lines(struct unchanged *unchanged)
 {
     annal_slice rest = annal__buf_slice(&unchanged->read);
@@ -166,10 +176,61 @@ static void take_lines(struct unchanged *unchanged)
         struct noted *noted = annal__array_add(&unchanged->noted, &unchanged->count, sizeof *noted);
         if (noted == NULL)
             break;
-        *noted = (struct noted){.key = number_of(line, "key"), .line = line};
+        *noted = (struct noted){number_of(line, "key"), unchanged->count, line};
     }
     if (unchanged->count > 0)
-        qsort(unchanged->noted, unchanged->count, sizeof *unchanged->noted, by_key);
+        qsort(unchanged->noted, unchanged->count, sizeof *unchanged->noted, by_key_and_order);
+}
+
+/* Replace the file by one without the lines that later lines replace. */
+static void rewrite(struct unchanged *unchanged)
+{
+    struct aside aside = {0};
+    FILE *file = NULL;
+    int fd = -1;
+    bool written = target_aside_begin(&aside, unchanged->path.ptr, &fd) == 0;
+    written = written && (file = fdopen(fd, "w")) != NULL;
+    if (fd >= 0 && file == NULL)
+        close(fd);
+    for (size_t i = 0; written && i < unchanged->count; i++) {
+        annal_slice line = unchanged->noted[i].line;
+        written = fwrite(line.ptr, line.len, 1, file) == 1 && fputc('\n', file) != EOF;
+    }
+    if (file != NULL)
+        written = fclose(file) == 0 && written;
+    if (written && target_aside_finish(&aside) == 0)
+        (void)chmod(unchanged->path.ptr, 0600);
+    target_aside_done(&aside);
+}
+
+/* Keep the last line of each log. */
+static size_t drop_replaced(struct noted *noted, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 == count || noted[i + 1].key != noted[i].key)
+            noted[kept++] = noted[i];
+    return kept;
+}
+
+static void read_file(struct unchanged *unchanged)
+{
+    struct stat file;
+    int fd = open(unchanged->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    size_t chunk = fd >= 0 && fstat(fd, &file) == 0 ? (size_t)file.st_size + 1 : 0;
+    unchanged->is_read = true;
+    while (chunk > 0 && annal__buf_reserve(&unchanged->read, chunk) >= 0) {
+        ssize_t got = read(fd, unchanged->read.ptr + unchanged->read.len, chunk);
+        unchanged->read.len += got > 0 ? (size_t)got : 0;
+        chunk = got > 0 ? 1 << 16 : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    take_lines(unchanged);
+    size_t lines = unchanged->count;
+    unchanged->count = drop_replaced(unchanged->noted, lines);
+    if (unchanged->count < lines / 2)
+        rewrite(unchanged);
 }
 
 struct unchanged *unchanged_open(annal_store *store)
@@ -179,24 +240,23 @@ struct unchanged *unchanged_open(annal_store *store)
         return NULL;
     unchanged->store = store;
     unchanged->read.limit = unchanged->fresh.limit = FILE_BYTES_MAX;
-    if (annal__buf_printf(&unchanged->path, "%s/imports.jsonl", annal_store_path(store)) < 0)
-        return unchanged;
-    int fd = open(unchanged->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t got = fd >= 0 ? 1 : 0;
-    while (got > 0 && annal__buf_reserve(&unchanged->read, 1 << 16) >= 0) {
-        got = read(fd, unchanged->read.ptr + unchanged->read.len, 1 << 16);
-        unchanged->read.len += got > 0 ? (size_t)got : 0;
+    if (annal__buf_printf(&unchanged->path, "%s/imports.jsonl", annal_store_path(store)) < 0 ||
+        annal__buf_cstr(&unchanged->path) == NULL) {
+        annal__buf_done(&unchanged->path);
+        annal__free(unchanged);
+        return NULL;
     }
-    if (fd >= 0)
-        close(fd);
-    take_lines(unchanged);
     return unchanged;
 }
 
 static struct noted *find_line(struct unchanged *unchanged, const struct log_mark *mark)
 {
     struct buf scratch = {0};
-    if (unchanged == NULL || mark->path == NULL || unchanged->count == 0)
+    if (unchanged == NULL || mark->path == NULL)
+        return NULL;
+    if (!unchanged->is_read)
+        read_file(unchanged);
+    if (unchanged->count == 0)
         return NULL;
     const struct noted wanted = {.key = annal__hash(mark->path, strlen(mark->path), 0)};
     struct noted *found =
@@ -356,56 +416,51 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
     unchanged_mark_take(mark->path, &now);
     if (now.path != NULL && same_mark(mark, &now) && wall_us - now.ctime_ns / 1000 > RECENT_US &&
         put_line(&line, unchanged, mark, options, importer, report) >= 0) {
-        struct noted *old = find_line(unchanged, mark);
         size_t before = unchanged->fresh.len;
         if (annal__buf_printf(&unchanged->fresh, "{\"h\":\"%016" PRIx64 "\",%.*s\n",
                               annal__hash(line.ptr, line.len, 0), (int)line.len, line.ptr) < 0)
             unchanged->fresh.len = before;
-        else if (old != NULL)
-            old->replaced = true;
+        if (unchanged->fresh.len >= FRESH_BYTES)
+            unchanged_write(unchanged);
     }
     annal__buf_done(&line);
     unchanged_mark_done(&now);
 }
 
-static bool write_all(int fd, annal_slice bytes)
+void unchanged_forget(struct unchanged *unchanged)
 {
-    while (bytes.len > 0) {
-        ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR)
-            return false;
-        size_t done = put > 0 ? (size_t)put : 0;
-        bytes = (annal_slice){bytes.ptr + done, bytes.len - done};
-    }
-    return true;
+    if (unchanged == NULL)
+        return;
+    annal__buf_done(&unchanged->read);
+    annal__free(unchanged->noted);
+    unchanged->noted = NULL;
+    unchanged->count = 0;
+    unchanged->is_read = false;
 }
 
-/* Ignore a failure: a missing hint does not fail an import. */
-static void write_lines(struct unchanged *unchanged)
+void unchanged_write(struct unchanged *unchanged)
 {
-    struct aside aside = {0};
-    int fd = -1;
-    bool written = target_aside_begin(&aside, unchanged->path.ptr, &fd) == 0;
-    for (size_t i = 0; written && i < unchanged->count; i++)
-        if (!unchanged->noted[i].replaced)
-            written = write_all(fd, unchanged->noted[i].line) && write_all(fd, ANNAL_SLICE("\n"));
-    written = written && write_all(fd, annal__buf_slice(&unchanged->fresh));
+    if (unchanged == NULL)
+        return;
+    int fd = unchanged->fresh.len == 0
+                 ? -1
+                 : open(unchanged->path.ptr, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                        0600);
+    /* Ignore a failure: a missing hint does not fail an import. */
+    if (fd >= 0 && write(fd, unchanged->fresh.ptr, unchanged->fresh.len) >= 0)
+        (void)fchmod(fd, 0600);
     if (fd >= 0)
         close(fd);
-    if (written && target_aside_finish(&aside) == 0)
-        (void)chmod(unchanged->path.ptr, 0600);
-    target_aside_done(&aside);
+    annal__buf_clear(&unchanged->fresh);
 }
 
 void unchanged_close(struct unchanged *unchanged)
 {
     if (unchanged == NULL)
         return;
-    if (unchanged->fresh.len > 0)
-        write_lines(unchanged);
+    unchanged_write(unchanged);
+    unchanged_forget(unchanged);
     annal__buf_done(&unchanged->path);
-    annal__buf_done(&unchanged->read);
     annal__buf_done(&unchanged->fresh);
-    annal__free(unchanged->noted);
     annal__free(unchanged);
 }

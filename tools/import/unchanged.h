@@ -2,16 +2,18 @@
 /*
  * Find logs that did not change since they were imported.
  *
- * (1) STORE/imports.jsonl has a line for each: its path, its size and times, a hash of its
- *     beginning and its end, the importer with its options, the result, and the sessions that
- *     received events from it. The file may be deleted at any moment: then every log is read again.
+ * (1) STORE/imports.jsonl has a line for each, the last of several for one log: its path, its size
+ *     and times, a hash of its beginning and its end, the importer with its options, the result,
+ *     and the sessions that received events from it. The file may be deleted at any moment: then
+ *     every log is read again.
  * (2) A log is unchanged if all of that is the same, and its sessions still have the events: the
  *     same journals, at least as long. So a session that was deleted is imported again.
  * (3) This does not prove that no byte in the middle changed, only that the file system recorded no
  *     write. --recheck reads everything.
  * (4) An incomplete import is not noted: a damaged log, a log with an unfinished last line, a log
  *     that was written while it was read or less than RECENT_US before.
- * (5) Two imports at once may each write the file; the last write wins, and the other's logs are
+ * (5) New lines are appended. When most lines are replaced by later ones, the next import rewrites
+ *     the file; lines that another import appends at that moment are lost, and its logs are
  *     read again.
  */
 #ifndef TOOLS_IMPORT_UNCHANGED_H
@@ -21,8 +23,8 @@
 
 struct unchanged;
 
-/* Read the notes. NULL without memory: then nothing is noted or found. An unreadable file is
- * ignored. */
+/* Begin; the file is read when it is needed. NULL without memory: then nothing is noted or found.
+ * An unreadable file is ignored. */
 struct unchanged *unchanged_open(annal_store *store);
 
 /*
@@ -51,7 +53,13 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, const struct importer *importer,
                     const struct import_report *report);
 
-/* Write the notes. Accepts NULL. */
+/* Write the notes so far. Accepts NULL. */
+void unchanged_write(struct unchanged *unchanged);
+
+/* Free what was read of the file; the next unchanged_find() reads it again. Accepts NULL. */
+void unchanged_forget(struct unchanged *unchanged);
+
+/* Write the notes, and close. Accepts NULL. */
 void unchanged_close(struct unchanged *unchanged);
 
 #endif

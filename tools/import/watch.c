@@ -2,12 +2,14 @@
 #include "tools/import/watch.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/io.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4608
@@ -29,12 +31,24 @@ void watch_done(struct watch *watch)
     *watch = (struct watch){.fd = -1};
 }
 
+/* Find the position of wd, or of the first one after it. */
+static size_t place_of(const struct watch *watch, int wd)
+{
+    size_t low = 0, high = watch->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (watch->all[middle].wd < wd)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct watched *find(const struct watch *watch, int wd)
 {
-    for (size_t i = 0; i < watch->count; i++)
-        if (watch->all[i].wd == wd)
-            return &watch->all[i];
-    return NULL;
+    size_t place = place_of(watch, wd);
+    return place < watch->count && watch->all[place].wd == wd ? &watch->all[place] : NULL;
 }
 
 static void forget(struct watch *watch, int wd)
@@ -43,7 +57,8 @@ static void forget(struct watch *watch, int wd)
     if (gone == NULL)
         return;
     annal__free(gone->path);
-    *gone = watch->all[--watch->count];
+    watch->count--;
+    memmove(gone, gone + 1, (size_t)(watch->all + watch->count - gone) * sizeof *gone);
 }
 
 static void remember(struct watch *watch, int wd, const char *path)
@@ -57,14 +72,26 @@ static void remember(struct watch *watch, int wd, const char *path)
         known->path = copy;
         return;
     }
-    struct watched *added =
-        copy == NULL ? NULL : annal__array_add(&watch->all, &watch->count, sizeof *added);
-    if (added == NULL) {
+    size_t place = place_of(watch, wd), behind = watch->count - place;
+    if (copy == NULL || annal__array_add(&watch->all, &watch->count, sizeof *watch->all) == NULL) {
         annal__free(copy);
         watch->refused = ENOMEM;
         return;
     }
-    *added = (struct watched){wd, copy};
+    memmove(watch->all + place + 1, watch->all + place, behind * sizeof *watch->all);
+    watch->all[place] = (struct watched){wd, copy};
+}
+
+/* inotify reports only the changes that this machine makes. */
+static bool is_remote(const char *path)
+{
+    struct statfs fs;
+    return statfs(path, &fs) == 0 && annal__io_shared_filesystem((uint64_t)fs.f_type) != NULL;
+}
+
+bool watch_is_sure(const struct watch *watch)
+{
+    return watch->fd >= 0 && watch->refused == 0 && !watch->is_remote;
 }
 
 void watch_add(struct watch *watch, const char *path)
@@ -74,10 +101,12 @@ void watch_add(struct watch *watch, const char *path)
     if (watch->fd < 0)
         return;
     int wd = inotify_add_watch(watch->fd, path, wanted);
-    if (wd >= 0)
+    if (wd >= 0) {
         remember(watch, wd, path);
-    else if (errno != ENOENT)
+        watch->is_remote = watch->is_remote || is_remote(path);
+    } else if (errno != ENOENT) {
         watch->refused = errno;
+    }
 }
 
 static void tell(struct watch *watch, const struct inotify_event *event, watch_fn fn, void *arg)

@@ -15,9 +15,9 @@ struct watch {
         int wd;
         char *path;
     } * all;
-    size_t count;
-    size_t capacity;
-    int refused; /* errno, if a directory is not watched */
+    size_t count;   /* sorted by wd */
+    int refused;    /* errno, if a directory is not watched */
+    bool is_remote; /* a directory is on a filesystem that other machines may write */
 };
 
 void watch_init(struct watch *watch);
@@ -25,6 +25,9 @@ void watch_done(struct watch *watch);
 
 /* Watch a directory, or a file. Watching it twice is harmless. */
 void watch_add(struct watch *watch, const char *path);
+
+/* Return whether every change of what is watched is reported. */
+bool watch_is_sure(const struct watch *watch);
 
 /*
  * Read the pending notifications. path names a file that changed; NULL: any file may have.

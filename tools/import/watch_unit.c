@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/import/log_places.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -46,18 +47,31 @@ static int find_unit(struct buf *path)
     return EXIT_DONE;
 }
 
-/* Print one word of ExecStart: systemd.service(5), "Command lines". */
-static void print_word(FILE *unit, const char *word)
+/* Print one word, with these characters doubled: systemd.service(5), "Command lines". */
+static void print_word(FILE *unit, const char *word, const char *doubled)
 {
     fputc('"', unit);
     for (; *word != '\0'; word++) {
         if (strchr("\"\\", *word) != NULL)
             fputc('\\', unit);
-        else if (strchr("%$", *word) != NULL)
+        else if (strchr(doubled, *word) != NULL)
             fputc(*word, unit);
         fputc(*word, unit);
     }
     fputc('"', unit);
+}
+
+/* Pass on a variable that names the place of logs; a unit cannot have a line break in it. */
+static void print_variable(void *unit, const char *name, const char *value)
+{
+    struct buf text = {0};
+    if (strchr(value, '\n') == NULL && annal__buf_printf(&text, "%s=%s", name, value) >= 0 &&
+        annal__buf_cstr(&text) != NULL) {
+        fputs("Environment=", unit);
+        print_word(unit, text.ptr, "%"); /* no variable is expanded in it */
+        fputc('\n', unit);
+    }
+    annal__buf_done(&text);
 }
 
 static bool write_unit(const char *path, const char *program, const char *store)
@@ -70,12 +84,13 @@ static bool write_unit(const char *path, const char *program, const char *store)
           "Description=Annal: keep the sessions of agents\n"
           "Documentation=man:annal(1)\n"
           "\n"
-          "[Service]\n"
-          "ExecStart=",
+          "[Service]\n",
           unit);
-    print_word(unit, program);
+    log_places_variables(print_variable, unit);
+    fputs("ExecStart=", unit);
+    print_word(unit, program, "%$");
     fputs(" watch --store ", unit);
-    print_word(unit, store);
+    print_word(unit, store, "%$");
     fputs("\n"
           "Restart=on-failure\n"
           "RestartSec=5\n"

@@ -188,6 +188,31 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
 }
 END_TEST
 
+START_TEST(a_log_that_changes_often_has_few_lines_of_notes)
+{
+    const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
+    const char *noted = tmpdir_path(&cli.dir, "store/imports.jsonl");
+    size_t lines = 0;
+    for (int i = 0; i < 8; i++) {
+        FILE *file = fopen(log, "a");
+        ck_assert_ptr_nonnull(file);
+        fprintf(file,
+                "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u%d\",\"message\":"
+                "{\"role\":\"user\",\"content\":\"one\"}}\n",
+                i);
+        ck_assert_int_eq(fclose(file), 0);
+        let_it_age();
+        ck_unchanged(log, false, "\"kind\":\"claude-code\"");
+    }
+    ck_unchanged(log, true, "\"lines\":8,");
+    char *bytes = file_read(noted, NULL);
+    for (const char *at = bytes; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    free(bytes);
+    ck_assert_uint_le(lines, 4);
+}
+END_TEST
+
 START_TEST(each_log_has_its_report)
 {
     DONE(&cli, "import", "claude-code", MAIN_LOG, "--json");
@@ -800,6 +825,7 @@ Suite *suite_import(void)
     tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
     tcase_add_test(import, an_event_without_a_time_gets_the_nearest_time_and_names_its_source);
     tcase_add_test(import, a_log_that_did_not_change_is_not_read_again);
+    tcase_add_test(import, a_log_that_changes_often_has_few_lines_of_notes);
     tcase_add_test(import, each_log_has_its_report);
     tcase_add_test(import, an_import_into_msgpack_journals_gives_the_same_events_tables_and_states);
     tcase_add_test(import, a_file_imported_while_it_grows_gives_the_events_of_the_whole_file);

@@ -180,9 +180,12 @@ START_TEST(install_writes_a_unit_for_this_store_and_uninstall_removes_it)
     ck_assert_int_eq(chmod(at_home("bin/systemctl"), 0755), 0);
     snprintf(path, sizeof path, "%s/home/bin:%s", cli.dir.path, getenv("PATH"));
     setenv("PATH", path, 1);
+    setenv("CODEX_HOME", "/srv/$100 % \"codex\"", 1);
     DONE(&cli, "watch", "--install", "--store", at_home("a \"store\" of 100 %"));
     char *text = file_read(at_home(unit), NULL);
     ck_assert_msg(strstr(text, "/home/a \\\"store\\\" of 100 %%\"\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "Environment=\"CODEX_HOME=/srv/$100 %% \\\"codex\\\"\"\n") != NULL,
+                  "%s", text);
     free(text);
     DONE(&cli, "watch", "--uninstall");
     ck_assert(!is_there(unit));
