@@ -35,9 +35,8 @@ struct text {
     size_t len;
 };
 void text_add(struct text *text, const char *bytes, size_t len);
-int text_row(void *arg,
-             const annal_row *row); /* columns separated by |, a newline at the end; arg is a
-                                                  struct text */
+/* arg: a struct text. Adds columns separated by |, and a newline. */
+int text_row(void *arg, const annal_row *row);
 
 /* ---- Packs in memory, for handlers alone: no store, no guards ---- */
 

@@ -8,9 +8,9 @@
  *
  *     static const struct field fields[] = {
  *         OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
- *         OPTION("since", "T", FIELD_TIME, NULL, "from this time on"),
- *         OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "how many at once", .least = 1, .most = 64),
- *         FLAG("all", NULL, "every one"), FIELDS_END};
+ *         OPTION("since", "T", FIELD_TIME, NULL, "start of the range"),
+ *         OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "sessions at once", .least = 1, .most = 64),
+ *         FLAG("all", NULL, "all sessions"), FIELDS_END};
  */
 #ifndef TOOLS_CLI_FIELDS_H
 #define TOOLS_CLI_FIELDS_H

@@ -23,7 +23,7 @@
  * Nouns of the command itself (pack, snapshot, artifact, cursor) are tables in C:
  *
  *     static const struct field cursor_fields[] = {
- *         OPERAND("CURSOR", FIELD_TEXT, NULL, "its name"), FIELDS_END};
+ *         OPERAND("CURSOR", FIELD_TEXT, NULL, "name of the cursor"), FIELDS_END};
  *
  *     static const struct command verbs[] = {
  *         {.name = "drop", .summary = "forget a cursor", .about = "…",

@@ -214,7 +214,7 @@ static const struct field fields[] = {
     OPERAND("SESSION", FIELD_ID, NULL, "the session"),
 
     OPTION("type", "T", FIELD_TEXT, NULL, "type of the events; every line is then only data"),
-    OPTION_WITH("level", "LEVEL", FIELD_CHOICE, NULL, "when an event is acknowledged (sync)",
+    OPTION_WITH("level", "LEVEL", FIELD_CHOICE, NULL, "durability of an acknowledged event (sync)",
                 .choices = "sync|batch|os"),
     OPTION("expect-seq", "N", FIELD_COUNT, NULL, "expected last seq (0: the session is empty)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of a new journal (jsonl)",

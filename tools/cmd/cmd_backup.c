@@ -122,7 +122,7 @@ static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "
 
 const struct command cmd_restore = {
     .name = "restore",
-    .summary = "make a store from a backup",
+    .summary = "create a store from a backup",
     .about = "Creates the store (--store, or the default store) from the backup in DIR. The\n"
              "store must not exist: restore never overwrites one. Every file is compared with\n"
              "the manifest. The store is built beside its final path and renamed when it is\n"

@@ -99,8 +99,9 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPTION("from", "N", FIELD_COUNT, NULL, "begin with event N"),
-    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "only the last N events", .without = "from"),
+    OPTION("from", "N", FIELD_COUNT, NULL, "first event to print"),
+    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "number of last events to print",
+                .without = "from"),
     FLAG("all", NULL, "include import.record on a terminal"),
     RAW_OPTION,
     FIELDS_END};

@@ -55,7 +55,7 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, NULL,
-                                                  "of PRAGMA wal_checkpoint (TRUNCATE)",
+                                                  "mode of PRAGMA wal_checkpoint (TRUNCATE)",
                                                   .choices = "TRUNCATE|PASSIVE|FULL|RESTART"),
                                       FIELDS_END};
 

@@ -624,7 +624,7 @@ static const struct field fields[] = {
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .summary = "check the health of the store, and say what to do",
+    .summary = "check the health of the store, and suggest actions",
     .about = "Checks the file system of the store, the space left, the commit logs and their\n"
              "owners, the ends of the journals, journals that were copied or renamed, the\n"
              "databases and their schemas, overdue snapshots, leftover files, and the failures\n"

@@ -424,7 +424,7 @@ static const struct command verbs[] = {
      .fields = enable_fields,
      .run = enable},
     {.name = "disable",
-     .summary = "stop running a pack",
+     .summary = "disable a pack",
      .about = "Its tables stay unchanged, and queries do not read them; once the pack is\n"
               "enabled again they catch up.",
      .examples = "  annal pack disable teams\n",

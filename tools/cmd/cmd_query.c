@@ -445,7 +445,7 @@ static const struct field fields[] = {
                 .choices = "time|commit"),
     FLAG("desc", NULL, "last event first"),
     FLAG("count", NULL, "print only the number of events"),
-    OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print the number of events of each",
+    OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print the number of events per group",
                 .choices = "type|session|day|hour|tool|model|agent|week|month"),
     LIMIT_OPTIONS,
     RAW_OPTION,

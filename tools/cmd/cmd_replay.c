@@ -302,7 +302,7 @@ static const struct field fields[] = {
                 .with = "events", .without = "json"),
     OPTION_WITH("cast", "FILE", FIELD_TEXT, NULL, "--events: file for asciinema, nothing is played",
                 .with = "events", .without = "json"),
-    OPTION_WITH("hash", NULL, FIELD_FLAG, NULL, "SHA-256 of the state; equal states have the same",
+    OPTION_WITH("hash", NULL, FIELD_FLAG, NULL, "SHA-256 of the state; equal for equal states",
                 .without = "sql|events"),
     OPTION_WITH("verify", NULL, FIELD_FLAG, NULL,
                 "fold from the first event, compare with every snapshot",

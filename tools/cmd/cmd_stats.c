@@ -346,7 +346,7 @@ static const struct field fields[] = {
 
 const struct command cmd_stats = {
     .name = "stats",
-    .summary = "count what is in the store, and how it was written",
+    .summary = "count the contents of the store, and its writes",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
              "whose index lags. For sessions.db and each database of packs it prints its size\n"

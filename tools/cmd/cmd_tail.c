@@ -254,11 +254,11 @@ static const struct field fields[] = {
 
 const struct command cmd_tail = {
     .name = "tail",
-    .summary = "print events of one, several or all sessions, and follow live",
+    .summary = "print events of some or all sessions, and follow live",
     .about = "Prints the present events: on a terminal the last 10 by default, a line each,\n"
-             "with seq, time, type, who and what, cut to the width; with --json, or into a\n"
-             "file or pipe, all of them, one JSON object a line with session_id, seq,\n"
-             "timestamp, type, id, cause and data. With --follow it then waits, without\n"
+             "with seq, time, type, role or tool, and content, cut to the width; with --json,\n"
+             "or into a file or pipe, all of them, one JSON object a line with session_id,\n"
+             "seq, timestamp, type, id, cause and data. With --follow it then waits, without\n"
              "polling, and prints each new event once it is durable: no gap between history\n"
              "and present, no repeat. It also waits for a session that does not exist yet.\n"
              "Ctrl-C ends it.\n"

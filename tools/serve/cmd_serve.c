@@ -48,8 +48,8 @@ const struct command cmd_serve = {
              "\n"
              "Every request needs a token, Authorization: Bearer TOKEN, also on this host,\n"
              "because otherwise its other users could read the store. The token file is\n"
-             "created at the first start, and only you can read it. It has one token per line,\n"
-             "after the word read or write. --open passes a token to the browser; over a Unix\n"
+             "created at the first start, and only you can read it. Each line is the word read\n"
+             "or write, then a token. --open passes a token to the browser; over a Unix\n"
              "socket no token is needed. The server answers only requests for names that it\n"
              "knows.",
     .examples = "  annal serve --open\n"

@@ -473,12 +473,12 @@ static const struct field status_fields[] = {HOME_OPERAND, TARGET_OPTIONS, FIELD
 static const struct command verbs[] = {
     {.name = "take",
      .summary = "make this store the home of a session",
-     .about = "A session that moves between hosts has one home at a time. The target is a\n"
-              "PostgreSQL database that 'annal ship' ships to. It grants this store a lease\n"
-              "with an epoch, if no other store has one. Appends succeed here until the lease\n"
-              "ends; after that they are refused. When another store has taken the session,\n"
-              "this store no longer ships it. 'annal home keep' and 'annal ship --follow' renew\n"
-              "the lease.\n"
+     .about = "A session that moves between hosts has a single home at a time. The target is\n"
+              "a PostgreSQL database that 'annal ship' ships to. It grants this store a lease\n"
+              "with an epoch, unless another store holds one. Appends succeed here until the\n"
+              "lease ends; after that they are refused. When another store has taken the\n"
+              "session, this store no longer ships it. 'annal home keep' and 'annal ship\n"
+              "--follow' renew the lease.\n"
               "\n"
               "The local session must continue what the target has. If it does not, because\n"
               "this store appended after its lease was lost, its extra events are saved as a\n"

@@ -80,8 +80,8 @@ const struct command cmd_push = {
     .about =
         "Sends the session, its ancestors and their artifacts to a server (annal serve).\n"
         "The server verifies them and stores them under the same ids, byte for byte. If\n"
-        "the server has one of the sessions with different content, it refuses all of\n"
-        "them; the exit status is then 1.\n"
+        "the content of a session differs on the server, it refuses all of them; the\n"
+        "exit status is then 1.\n"
         "\n"
         "Repeat the command after an interruption: it continues where it stopped. If the\n"
         "server already has the session, nothing is sent. The token needs the right to\n"

@@ -477,13 +477,13 @@ static const struct command verbs[] = {
      .fields = to_fields,
      .run = run_to},
     {.name = "status",
-     .summary = "show how far a target lags behind, session by session",
+     .summary = "show how far a target lags, session by session",
      .about = "Prints for each session its last event in the store and at the target, and a\n"
               "state: equal, behind, new (the target has no event), conflict (the target has a\n"
               "different history), damaged (the next event is unreadable), not here (the store\n"
               "has no such session), not at home (another store is its home) or shared (the\n"
               "target decides about its events; see 'annal help home'). If the rows of sessions\n"
-              "and turns in a database lag behind its events, a line on stderr reports it. The\n"
+              "and turns in a database are older than its events, stderr reports it. The\n"
               "exit status is 1 if a session is in conflict or damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
                  "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
@@ -499,7 +499,7 @@ static const struct command verbs[] = {
               "\n"
               "With --artifacts it also reads all artifacts that these events refer to and\n"
               "compares each with its hash. A missing artifact is an error, unless it cannot be\n"
-              "shipped: it is larger than 16 MiB, or the store does not have it either.",
+              "shipped: it is larger than 16 MiB, or the store does not contain it either.",
      .examples = "  annal ship check postgresql://db.example/fleet\n"
                  "  annal ship check s3://bucket/lake --as host7 --artifacts\n",
      .fields = check_fields,

@@ -68,7 +68,7 @@ int push_where_read(const struct args *args, const char *url, struct remote_wher
 #define REMOTE_OPTIONS                                                                             \
     OPTION("token-file", "FILE", FIELD_TEXT, NULL, "file with the server's token (ANNAL_TOKEN)"),  \
         OPTION("ca", "FILE", FIELD_TEXT, NULL,                                                     \
-               "file with certificates to trust (those of the system)"),                           \
+               "file with certificates to trust (default: the system's)"),                         \
         OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
                     "limit for an answer of the server (30)", .least = 1, .most = 3600)
 
