@@ -105,7 +105,8 @@ run_phase() {
         as_user "$root" 'make install prefix="$HOME/in stall"
             export PKG_CONFIG_PATH="$(dirname "$(find "$HOME/in stall" -name annal.pc)")"
             eval "cc -o user tests/install/user.c $(pkg-config --cflags --libs annal)"
-            LD_LIBRARY_PATH=$(pkg-config --variable=libdir annal) ./user "$HOME/store"
+            eval "export LD_LIBRARY_PATH=$(pkg-config --variable=libdir annal)" # some escape the blank
+            ./user "$HOME/store"
             eval "cc -o user tests/install/user.c $(pkg-config --static --cflags --libs annal | sed s/-lannal/-l:libannal.a/)"
             ./user "$HOME/store 2"'
         ;;
