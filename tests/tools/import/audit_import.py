@@ -14,8 +14,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("autogen claude-code codex gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi "
-         "swe-agent tau-bench").split()
+KINDS = ("autogen claude-code codex copilot-cli gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands "
+         "otel pi swe-agent tau-bench").split()
 
 
 class Number(str):
@@ -140,13 +140,19 @@ def tokens_swe_agent(records):
     return sum(number(s.get("tokens_sent")) for s in stats), sum(number(s.get("tokens_received")) for s in stats)
 
 
+def tokens_copilot_cli(records):
+    usages = [at(m, "usage") or {} for r in records if at(r, "type") == "session.shutdown"
+              for m in (at(r, "data", "modelMetrics") or {}).values()]
+    return sum(number(u.get("inputTokens")) for u in usages), sum(number(u.get("outputTokens")) for u in usages)
+
+
 def tokens_none(records):
     return 0, 0
 
 
-TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "gemini-cli": tokens_gemini_cli, "pi": tokens_pi,
-          "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent, "swe-agent": tokens_swe_agent,
-          "tau-bench": tokens_none}
+TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli,
+          "gemini-cli": tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode,
+          "mini-swe-agent": tokens_mini_swe_agent, "swe-agent": tokens_swe_agent, "tau-bench": tokens_none}
 
 
 # ---- One log ----

@@ -24,6 +24,9 @@ static const struct log {
     {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
      "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.started 2"},
+    {"copilot-cli", "events.jsonl", "lines", 22, 31, 1700, 80, 900,
+     "import.record 6, import.unreadable 1, message.added 7, tool.called 3, tool.failed 2, "
+     "tool.returned 1, turn.cancelled 1, turn.completed 1, turn.rolled_back 1, turn.started 2"},
     {"gemini-cli", "session-2026-03-02.jsonl", "lines", 9, 17, 1851, 21, 600,
      "import.record 3, message.added 6, tool.called 1, tool.returned 1, turn.completed 1, "
      "turn.started 1"},
