@@ -15,7 +15,7 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
 KINDS = ("autogen claude-code codex copilot-cli gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands "
-         "otel pi swe-agent tau-bench").split()
+         "otel pi qwen-code swe-agent tau-bench").split()
 
 
 class Number(str):
@@ -146,13 +146,20 @@ def tokens_copilot_cli(records):
     return sum(number(u.get("inputTokens")) for u in usages), sum(number(u.get("outputTokens")) for u in usages)
 
 
+def tokens_qwen_code(records):
+    usages = [u for u in (at(r, "usageMetadata") for r in records) if u]
+    return (sum(number(u.get("promptTokenCount")) for u in usages),
+            sum(number(u.get("totalTokenCount")) - number(u.get("promptTokenCount")) for u in usages))
+
+
 def tokens_none(records):
     return 0, 0
 
 
 TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli,
           "gemini-cli": tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode,
-          "mini-swe-agent": tokens_mini_swe_agent, "swe-agent": tokens_swe_agent, "tau-bench": tokens_none}
+          "mini-swe-agent": tokens_mini_swe_agent, "swe-agent": tokens_swe_agent, "tau-bench": tokens_none,
+          "qwen-code": tokens_qwen_code}
 
 
 # ---- One log ----

@@ -5,6 +5,7 @@
  *   # what the case shows
  *   log KIND FILE       the lines of this log follow, up to the next log or question; for a FILE
  *                       that ends with .db, the SQL that creates it
+ *   data KIND FILE      a log of tests/data/KIND; for a FILE.sql, the database that it creates
  *   ask SELECT …        a question to annal sql
  *   row …               a row of the answer, as CSV; the rows listed are the whole answer
  *
@@ -84,6 +85,29 @@ static bool import_log_of(struct one_case *one)
     return true;
 }
 
+/* The same for a log of tests/data. */
+static bool import_data_of(struct one_case *one)
+{
+    char *kind = take(one, "data ");
+    if (kind == NULL)
+        return false;
+    char *file = strchr(kind, ' ');
+    ck_assert_ptr_nonnull(file);
+    *file++ = '\0';
+    snprintf(one->kind, sizeof one->kind, "%s", kind);
+    snprintf(one->path, sizeof one->path, "%s/tests/data/%s/%s", ANNAL_SOURCE, kind, file);
+    size_t len = strlen(file);
+    if (strcmp(file + len - 4, ".sql") == 0) {
+        char *sql = file_read(one->path, NULL);
+        file[len - 4] = '\0';
+        snprintf(one->path, sizeof one->path, "%s", tmpdir_path(&cli.dir, file));
+        make_database(one, sql);
+        free(sql);
+    }
+    import_again(one);
+    return true;
+}
+
 static void assert_nothing_is_added(struct one_case *one)
 {
     static const char *const count = "SELECT count(*) FROM events";
@@ -124,7 +148,7 @@ START_TEST(each_case_gives_its_listed_answers)
             continue;
         while (*one.line != '\0') {
             const char *question;
-            if (import_log_of(&one))
+            if (import_log_of(&one) || import_data_of(&one))
                 continue;
             question = take(&one, "ask ");
             ck_assert_msg(question != NULL, "%s: no log and no question: %s", one.name, one.line);

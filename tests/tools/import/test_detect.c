@@ -120,7 +120,7 @@ START_TEST(a_log_of_another_program_with_a_similar_envelope_is_of_unknown_kind)
 {
     logs_seen = 0;
     each_log(NULL, ANNAL_SOURCE "/tests/tools/import/other_programs");
-    ck_assert_int_ge(logs_seen, 4);
+    ck_assert_int_gt(logs_seen, 0);
     annal_import_close(detector);
     detector = NULL;
 }

@@ -63,6 +63,9 @@ static const struct log {
      "message.added 3, tool.called 1, tool.failed 1"},
     {"autogen", "team-state.json", "document", 1, 4, 0, 0, 0, "import.record 1, message.added 2"},
     {"autogen", "who-and-when.json", "document", 4, 5, 0, 0, 0, "import.record 1, message.added 3"},
+    {"qwen-code", "3b1c9a44-5d0e-4c27-8f61-9a2b7c3d4e5f.jsonl", "lines", 13, 25, 3900, 77, 800,
+     "import.record 3, message.added 5, tool.called 3, tool.failed 2, tool.returned 1, "
+     "turn.completed 1, turn.rolled_back 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
@@ -450,7 +453,7 @@ START_TEST(a_log_of_unknown_kind_is_refused_and_nothing_is_written)
     ck_assert_ptr_nonnull(strstr(cli.err, "'annal import jsonl --map ...' reads"));
     ck_assert_int_eq(cli_journals(&cli), 0);
     CLI(&cli, NULL, "import", "nonsense", tmpdir_path(&cli.dir, "x.json"));
-    cli_assert_refused(&cli, 2, "otel, pi, swe-agent, tau-bench, auto, or a file NAME.sql");
+    cli_assert_refused(&cli, 2, "swe-agent, tau-bench, auto, or a file NAME.sql");
 }
 END_TEST
 
