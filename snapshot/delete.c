@@ -5,7 +5,7 @@
  * (1) Its words are removed from search.db first: only the journal shows which words these are.
  * (2) Then the journal is deleted, durably. From here on the session is deleted, whatever fails.
  * (3) Its snapshots and artifacts are deleted next. If that fails, they are deleted automatically
- *     later.
+ *     later. So are the copies of its logs, of which a failure is reported.
  * (4) Databases and commit logs are wiped once, after the last session. The commit logs are last,
  *     because wiping them may have to wait for a stopped process.
  */
@@ -18,6 +18,7 @@
 #include "journal/sys/artifact.h"
 #include "journal/sys/delete.h"
 #include "journal/sys/say.h"
+#include "journal/sys/sources.h"
 
 #include <annal/snapshot.h>
 
@@ -51,6 +52,8 @@ annal_status annal__delete_session(annal_index *index, annal_slice session, anna
         tell(ANNAL_DELETE_SNAPSHOTS, session, &why, fn, arg);
     if (annal__artifact_drop(store, session, &why) < 0)
         tell(ANNAL_DELETE_ARTIFACTS, session, &why, fn, arg);
+    if (annal__sources_drop(store, session, &why) < 0)
+        tell(ANNAL_DELETE_SOURCES, session, &why, fn, arg);
     return ANNAL_OK;
 }
 

@@ -66,7 +66,8 @@ const struct command *command_find(const char *name);
 
 /* A noun without a pack has its own file, too, and is listed in nouns.c. */
 struct noun;
-extern const struct noun noun_artifact, noun_cursor, noun_home, noun_pack, noun_ship, noun_snapshot;
+extern const struct noun noun_artifact, noun_cursor, noun_home, noun_pack, noun_ship, noun_snapshot,
+    noun_source;
 
 /* Read the next option of a verb: begin with *at = 0; NULL at the end. */
 const struct option *command_option(const struct command *command, int *at);

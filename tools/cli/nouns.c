@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct noun *const own[] = {&noun_pack,   &noun_snapshot, &noun_artifact,
-                                         &noun_cursor, &noun_ship,     &noun_home};
+static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artifact, &noun_cursor,
+                                         &noun_ship, &noun_home,     &noun_source};
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 

@@ -17,6 +17,7 @@
 #include "tools/import/map.h"
 #include "tools/import/unchanged.h"
 #include "tools/import/watcher.h"
+#include "tools/source/copies.h"
 
 #include <annal/index.h>
 
@@ -34,6 +35,7 @@ struct work {
     const struct args *args;
     annal_store *store;
     struct log_places places;
+    bool copies;                  /* copy each log as it is, too */
     bool finds;                   /* the places are those of agents, also of later ones */
     bool watches;                 /* as the watcher of the store */
     bool follows;                 /* until Ctrl-C */
@@ -334,6 +336,20 @@ static void print_report(struct work *work, const struct import_report *report)
     count(work, report);
 }
 
+static annal_status copy(struct work *work, const struct log *log, const char *kind,
+                         const struct import_report *report, annal_error *err)
+{
+    bool settled = true;
+    annal_status status =
+        import_copy(work->store, log->path, kind, report,
+                    IMPORT_COPY_WAIT | (report->unchanged ? IMPORT_COPY_NEW : 0), &settled, err);
+    if (!settled)
+        say("import '%s': it is being written, so it was not copied; 'annal watch' copies it when "
+            "it is at rest",
+            log->path);
+    return status;
+}
+
 /* Decide what a failure ends: only this log, or all if the store failed. */
 static int import_log(struct work *work, const struct log *log, bool *out_end)
 {
@@ -363,6 +379,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
             unchanged_note(work->unchanged, &mark, &options, &importer, &report);
     }
     work->kind = importer.kind;
+    if (status >= 0 && importer.kind != NULL && work->copies)
+        status = copy(work, log, importer.kind, &report, &err);
     if (report.container != NULL)
         print_report(work, &report);
     unchanged_mark_done(&mark);
@@ -440,6 +458,7 @@ static int compare_logs(const void *left, const void *right)
 
 static int import_logs(struct work *work, const struct logs *logs)
 {
+    annal_error err = {0};
     int exit_status = begin_table(work);
     bool end = exit_status != EXIT_DONE;
     progress_begin(&work->progress, "import", logs->bytes);
@@ -452,6 +471,8 @@ static int import_logs(struct work *work, const struct logs *logs)
         exit_status = of_log > exit_status ? of_log : exit_status;
     }
     progress_hide(&work->progress);
+    if (work->copies && copies_sync(work->store, &err) < 0)
+        exit_status = fail_error(&err);
     unchanged_close(work->unchanged);
     import_spares_done(&work->spares);
     annal_import_close(work->detector);
@@ -609,6 +630,7 @@ static int import_places(struct work *work)
     size_t *counts = lists ? annal__zalloc((work->places.count + 1) * sizeof *counts) : NULL;
     int signals = -1;
     work->limits = fields_limits(work->args);
+    work->copies = !args_has(work->args, "no-copies");
     overdue_watch(&work->limits);
     int found = find_all(work, &logs, counts);
     work->left_out = logs.left_out;
@@ -757,6 +779,7 @@ static const struct field fields[] = {
     FLAG("follow", NULL, "import new lines as well, until Ctrl-C"),
     FLAG("recheck", NULL, "read unchanged logs too"),
     FLAG("again", NULL, "import deleted sessions too"),
+    FLAG("no-copies", NULL, "keep no copies of the logs (see 'annal source')"),
     FLAG("detect", NULL, "print the kind of each PATH, import nothing"),
     FLAG("dry-run", NULL, "list the places of logs, import nothing"),
     FLAG("all-users", NULL, "without KIND: logs in the home directories of all users"),

@@ -29,6 +29,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     FLAG("all-users", NULL, "logs in the home directories of all users too"),
     FLAG("again", NULL, "import deleted sessions too"),
+    FLAG("no-copies", NULL, "keep no copies of the logs (see 'annal source')"),
     OPTION_WITH("install", NULL, FIELD_FLAG, NULL, "run it now and after each login, with systemd",
                 .without = "uninstall"),
     FLAG("uninstall", NULL, "stop it, and remove its unit"),

@@ -19,6 +19,10 @@ void wipe_say_what_remains(const annal_delete_note *note)
         say("session '%.*s' was deleted, but its artifacts remain until 'annal artifact sweep': %s",
             ANNAL_FMT(note->session), why);
         break;
+    case ANNAL_DELETE_SOURCES:
+        say("session '%.*s' was deleted, but copies of its logs remain (sources/%.*s.*): %s",
+            ANNAL_FMT(note->session), ANNAL_FMT(note->session), why);
+        break;
     case ANNAL_DELETE_DATABASES:
         say("deleted content may remain in %s; 'annal checkpoint' removes it later", why);
         break;

@@ -33,11 +33,14 @@
 #include "tools/import/detect.h"
 #include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
+#include "tools/source/copies.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -514,5 +517,39 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
     *report = job->report;
     job->report = (struct import_report){0};
     import_close(job);
+    return status;
+}
+
+annal_status import_copy(annal_store *store, const char *path, const char *kind,
+                         const struct import_report *report, unsigned flags, bool *out_settled,
+                         annal_error *err)
+{
+    bool is_file = report->container != NULL && strcmp(report->container, "directory") != 0 &&
+                   strcmp(report->container, "sqlite") != 0;
+    annal_status status = ANNAL_OK;
+    *out_settled = true;
+    for (size_t i = 0; i < report->session_count && is_file; i++)
+        is_file = !report->sessions[i].left_out;
+    if (!is_file || report->session_count == 0)
+        return ANNAL_OK;
+    const char **sessions = annal__zalloc(report->session_count * sizeof *sessions);
+    char *place = realpath(path, NULL);
+    if (place == NULL && errno != ENOMEM)
+        status = annal__fail_errno(err, "copy '%s'", path);
+    else if (sessions == NULL || place == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", path);
+    for (size_t i = 0; i < report->session_count && status >= 0; i++)
+        sessions[i] = report->sessions[i].id;
+    if (status >= 0 && ((flags & IMPORT_COPY_NEW) == 0 || !copies_have(store, place, sessions[0])))
+        status = copies_take(store,
+                             &(struct copies_log){.path = place,
+                                                  .kind = kind,
+                                                  .sessions = sessions,
+                                                  .session_count = report->session_count,
+                                                  .sync = (flags & IMPORT_COPY_SYNC) != 0,
+                                                  .waits = (flags & IMPORT_COPY_WAIT) != 0},
+                             out_settled, err);
+    free(place);
+    annal__free(sessions);
     return status;
 }

@@ -78,6 +78,19 @@ struct import_spares {
 
 void import_spares_done(struct import_spares *spares);
 
+/*
+ * Copy the log as it is, so that it can be restored (tools/source/copies.h), if it is a file, not
+ * a directory or a database. It is not copied if a session of it was deleted.
+ */
+enum import_copy {
+    IMPORT_COPY_NEW = 1,  /* only if there is no copy: the log did not change since it was copied */
+    IMPORT_COPY_SYNC = 2, /* it is durable on return */
+    IMPORT_COPY_WAIT = 4, /* wait some milliseconds if the log was just written */
+};
+annal_status import_copy(annal_store *store, const char *path, const char *kind,
+                         const struct import_report *report, unsigned flags, bool *out_settled,
+                         annal_error *err);
+
 struct deleted;
 
 struct import_options {

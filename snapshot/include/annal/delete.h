@@ -17,7 +17,8 @@ typedef enum annal_delete_part {
     ANNAL_DELETE_SNAPSHOTS = 3, /* of it; the next look at the snapshots removes them */
     ANNAL_DELETE_ARTIFACTS = 4, /* of it; annal_artifact_sweep() removes them later */
     ANNAL_DELETE_DATABASES = 5, /* content in databases; annal_index_wal_checkpoint() removes it */
-    ANNAL_DELETE_LOGS = 6       /* content in commit logs; it goes with the process that holds it */
+    ANNAL_DELETE_LOGS = 6,      /* content in commit logs; it goes with the process that holds it */
+    ANNAL_DELETE_SOURCES = 7    /* copies of its logs, in sources/; they must be removed by hand */
 } annal_delete_part;
 
 typedef struct annal_delete_note {
@@ -32,9 +33,9 @@ typedef struct annal_delete_note {
 typedef void (*annal_delete_fn)(void *arg, const annal_delete_note *note);
 
 /*
- * Delete sessions: the journal, the rows in every database, the words in search.db, the snapshots
- * and the artifacts of each. The content cannot be recovered: rows are overwritten, commit logs
- * too. Other processes are requested to overwrite their logs.
+ * Delete sessions: the journal, the rows in every database, the words in search.db, the snapshots,
+ * the artifacts and the copies of imported logs of each. The content cannot be recovered: rows are
+ * overwritten, commit logs too. Other processes are requested to overwrite their logs.
  *
  * fn (may be NULL) is called for each session, and for each part that may remain, which is not a
  * failure; without fn the store's log reports these. A session that cannot be deleted does not stop

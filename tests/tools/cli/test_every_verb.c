@@ -45,6 +45,7 @@ static const char *const story[][8] = {
     {"export", "s1", "--format", "markdown"},
     {"artifact", "ls"},
     {"cursor", "list"},
+    {"source", "ls"},
     {"ship", "schema"},
     {"lionagi", "session", "l1"},
     {"team", "create", "red"},

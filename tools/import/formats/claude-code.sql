@@ -5,6 +5,7 @@
 -- session: sessionId of
 -- beside: journal.jsonl history.jsonl
 -- texts: tool-results/*.txt tool-results/*.json
+-- resume: claude --resume
 -- places: $CLAUDE_CONFIG_DIR/projects ~/.claude/projects ~/.config/claude/projects
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, with

@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
+-- resume: codex resume
 -- places: $CODEX_HOME/sessions $CODEX_HOME/archived_sessions ~/.codex/sessions ~/.codex/archived_sessions
 --
 -- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread

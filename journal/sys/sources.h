@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files in STORE/sources: copies of the logs from which sessions were imported. The command
+ * writes and reads them (tools/source/copies.h); here is only what concerns the whole store: their
+ * names, and that they are deleted with their sessions.
+ *
+ * (1) SESSION.LOG is the newest generation of a log, SESSION.LOG.N an older one. SESSION is the
+ *     first session of the log, LOG has 16 lower-case hex digits, N is 1 to 9 digits, from 1.
+ * (2) A log with events of several sessions has a file OTHER.LOG for each other session, which is a
+ *     line: SOURCES_OTHER and the name of the first session.
+ * (3) A process that changes files there holds the lock of the directory, LOCK_EX of flock(2).
+ */
+#ifndef JOURNAL_SYS_SOURCES_H
+#define JOURNAL_SYS_SOURCES_H
+
+#include <annal/store.h>
+
+#define SOURCES_OTHER      "annal source of "
+#define SOURCES_LOG_DIGITS 16
+#define SOURCES_NAME_BYTES 256
+
+typedef struct annal__source_name {
+    annal_slice session; /* points into the name */
+    annal_slice log;
+    uint32_t generation; /* 0: the newest */
+} annal__source_name;
+
+/* Read the name of a file. false: not a name of rule (1). */
+bool annal__sources_read_name(const char *text, annal__source_name *out);
+
+/*
+ * Open and lock the directory, LOCK_SH or LOCK_EX; LOCK_EX creates it. Close *out_fd to release it.
+ * ANNAL_ERR_NOTFOUND: it does not exist.
+ */
+ANNAL_MUST_CHECK annal_status annal__sources_open(annal_store *store, int operation, int *out_fd,
+                                                  annal_error *err);
+
+/* Return 0 to continue; any other value stops, and is returned. */
+typedef int (*annal__sources_fn)(void *arg, const char *text, const annal__source_name *name);
+
+/*
+ * Call fn for each file of a session, or of every session if it is empty, sorted: the generations
+ * of a log from the oldest to the newest. Does not lock.
+ */
+ANNAL_MUST_CHECK annal_status annal__sources_each(annal_store *store, annal_slice session,
+                                                  annal__sources_fn fn, void *arg,
+                                                  annal_error *err);
+
+/* Remove the copies of all logs with events of a session that was deleted. Any thread. */
+ANNAL_MUST_CHECK annal_status annal__sources_drop(annal_store *store, annal_slice session,
+                                                  annal_error *err);
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* annal source: the copies of imported logs, listed and given back. */
+#include "journal/base/alloc.h"
+#include "journal/base/hash.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/sha256.h"
+#include "journal/base/slice.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
+#include "tools/import/importers.h"
+#include "tools/source/copies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- One copy ---- */
+
+static annal_slice text_of(const struct copy *copy, const char *member, struct buf *text)
+{
+    annal_slice out = {0};
+    annal__buf_clear(text);
+    (void)annal__json_text(annal__json_member(copy->info, member), text, &out);
+    return out;
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
+}
+
+/* Compare the log with its copy. */
+static const char *state_of(const struct copy *copy, annal_slice path)
+{
+    char name[4096];
+    struct stat st;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(path));
+    if (stat(name, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? "deleted" : "unknown";
+    bool same = (uint64_t)st.st_size == copy->bytes && mtime_ns(&st) == copy->mtime_ns;
+    return !copy->newest ? "old" : same ? "kept" : "changed";
+}
+
+/* ---- ls, generations ---- */
+
+struct listing {
+    struct table *table;
+    bool lost;
+    uint64_t shown;
+    int exit_status;
+};
+
+static int list_one(void *arg, const struct copy *copy)
+{
+    struct listing *listing = arg;
+    struct buf path = {0}, kind = {0};
+    char bytes[HUMAN_BYTES], stored[HUMAN_BYTES];
+    annal_slice name = text_of(copy, "path", &path);
+    const char *state = state_of(copy, name);
+    if (!listing->lost || strcmp(state, "deleted") == 0) {
+        struct table *table = listing->table;
+        listing->shown++;
+        table_text(table, name);
+        table_text(table, text_of(copy, "kind", &kind));
+        table_number(table, copy->generation);
+        table_number(table, copy->bytes);
+        table_shown(table, "%s", human_bytes(bytes, copy->bytes));
+        table_number(table, copy->stored);
+        table_shown(table, "%s", human_bytes(stored, copy->stored));
+        table_time(table, copy->mtime_ns / 1000);
+        table_time(table, copy->copied_us);
+        table_text(table, annal_slice_of(state));
+        table_json(table, annal__json_member(copy->info, "sessions"));
+        table_row(table);
+    }
+    annal__buf_done(&path);
+    annal__buf_done(&kind);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static void say_fault(void *arg, const char *name, const annal_error *err)
+{
+    struct listing *listing = arg;
+    (void)name;
+    listing->exit_status = fail_error(err);
+}
+
+static int list(const struct args *args, bool all)
+{
+    static const struct column columns[] = {
+        {.name = "path", .title = "LOG", .flexible = true, .cut_left = true},
+        {.name = "kind", .title = "KIND"},
+        {.name = "generation", .title = "GENERATION", .right = true},
+        {.name = "bytes", .title = "BYTES", .right = true},
+        {.name = "stored_bytes", .title = "STORED", .right = true},
+        {.name = "written_at", .title = "WRITTEN"},
+        {.name = "copied_at", .title = "COPIED"},
+        {.name = "state", .title = "LOG IS"},
+        {.name = "sessions", .title = "SESSIONS", .flexible = true},
+    };
+    annal_store *store = NULL;
+    annal_error err = {0};
+    const char *session = args_get(args, "SESSION");
+    struct listing listing = {.lost = args_has(args, "lost")};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 9);
+    if (listing.table == NULL)
+        exit_status = fail_storage("out of memory");
+    else if (copies_each(store, annal_slice_of(session), all, list_one, say_fault, &listing, &err) <
+             0)
+        exit_status = fail_error(&err);
+    else
+        exit_status = listing.exit_status;
+    table_free(listing.table);
+    if (exit_status == EXIT_DONE && session != NULL && listing.shown == 0)
+        exit_status =
+            fail_refused("source: the store has no copy of a log of session '%s'", session);
+    return store_close(store, out_finish(exit_status));
+}
+
+static int ls(const struct args *args)
+{
+    return list(args, false);
+}
+
+static int generations(const struct args *args)
+{
+    return list(args, true);
+}
+
+/* ---- restore ---- */
+
+struct choice {
+    annal_slice session;
+    const char *path;    /* only this log, or NULL */
+    uint64_t generation; /* 0: the newest */
+    bool found, named;   /* named: the name of the log has the session in it */
+    uint64_t others;     /* logs that have events of the session, too */
+    struct copy copy;
+    char name[SOURCES_NAME_BYTES], log[SOURCES_LOG_DIGITS + 1];
+    struct buf info;
+};
+
+/* Prefer the log that is named after the session, then the log that was copied last. */
+static int choose(void *arg, const struct copy *copy)
+{
+    struct choice *choice = arg;
+    struct buf text = {0};
+    bool fits = choice->generation == 0 ? copy->newest : copy->generation == choice->generation;
+    if (!fits)
+        return 0;
+    annal_slice path = text_of(copy, "path", &text);
+    const char *slash = path.len > 0 ? memrchr(path.ptr, '/', path.len) : NULL;
+    const char *base = slash != NULL ? slash : path.ptr;
+    bool named = memmem(base, (size_t)(path.ptr + path.len - base), choice->session.ptr,
+                        choice->session.len) != NULL;
+    fits = choice->path == NULL || annal__slice_is(path, choice->path);
+    bool better = !choice->found || (named && !choice->named) ||
+                  (named == choice->named && copy->copied_us > choice->copy.copied_us);
+    annal__buf_done(&text);
+    if (!fits)
+        return 0;
+    if (choice->found && !annal__slice_is(copy->log, choice->log))
+        choice->others++;
+    if (!better)
+        return 0;
+    annal__buf_clear(&choice->info);
+    annal_status status = annal__buf_append_slice(&choice->info, copy->info);
+    choice->found = true;
+    choice->named = named;
+    choice->copy = *copy;
+    snprintf(choice->name, sizeof choice->name, "%s", copy->name);
+    snprintf(choice->log, sizeof choice->log, "%.*s", ANNAL_FMT(copy->log));
+    choice->copy.name = choice->name;
+    choice->copy.info = annal__buf_slice(&choice->info);
+    return status;
+}
+
+struct writing {
+    int fd;
+    struct sha256 *sha256;
+};
+
+static int write_bytes(void *arg, annal_slice bytes)
+{
+    struct writing *writing = arg;
+    annal__sha256_add(writing->sha256, bytes.ptr, bytes.len);
+    for (size_t done = 0; done < bytes.len;) {
+        ssize_t put = write(writing->fd, bytes.ptr + done, bytes.len - done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return ANNAL_ERR_IO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+static bool make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}
+
+/* Refuse to replace a file that differs from the copy. */
+static int refuse_other(const struct args *args, const struct copy *copy, const char *path)
+{
+    struct stat st;
+    if (args_has(args, "force") || lstat(path, &st) < 0)
+        return EXIT_DONE;
+    if (!S_ISREG(st.st_mode))
+        return fail_refused("source restore: '%s' is not a file; --to FILE writes to another",
+                            path);
+    if ((uint64_t)st.st_size != copy->bytes || mtime_ns(&st) != copy->mtime_ns)
+        return fail_refused("source restore: '%s' exists, and was written %s than this copy of it; "
+                            "--to FILE writes to another file, --force replaces it",
+                            path, mtime_ns(&st) > copy->mtime_ns ? "later" : "at another time");
+    return EXIT_DONE;
+}
+
+/* Write the log beside its place, and give it its name when it is whole and durable. */
+static int write_log(annal_store *store, const struct copy *copy, char *path,
+                     char sha256[SHA256_TEXT_BYTES])
+{
+    struct buf beside = {0};
+    annal_error err = {0};
+    struct writing writing = {.fd = -1, .sha256 = annal__sha256_begin()};
+    uint8_t digest[SHA256_BYTES] = {0};
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_NOW},
+        {.tv_sec = copy->mtime_ns / 1000000000, .tv_nsec = copy->mtime_ns % 1000000000}};
+    int exit_status = EXIT_DONE;
+    if (writing.sha256 == NULL ||
+        annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
+        annal__buf_cstr(&beside) == NULL)
+        exit_status = fail_storage("out of memory");
+    else if (!make_parents(path) ||
+             (writing.fd =
+                  open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+        exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
+    else if (copies_read(store, copy->name, write_bytes, &writing, &err) < 0)
+        exit_status = err.status == 0 ? fail_storage("source restore: write '%s': %s", beside.ptr,
+                                                     strerror(errno))
+                                      : fail_error(&err);
+    else if (fchmod(writing.fd, copy->mode) < 0 || futimens(writing.fd, times) < 0 ||
+             fsync(writing.fd) < 0 || rename(beside.ptr, path) < 0)
+        exit_status = fail_storage("source restore: write '%s': %s", path, strerror(errno));
+    if (writing.sha256 != NULL)
+        annal__sha256_end(writing.sha256, digest);
+    annal__sha256_text(digest, sha256);
+    if (writing.fd >= 0) {
+        close(writing.fd);
+        if (exit_status != EXIT_DONE)
+            (void)unlink(beside.ptr);
+    }
+    annal__buf_done(&beside);
+    return exit_status;
+}
+
+/* The command that resumes the session in its agent, "-- resume: claude --resume"; empty: none. */
+static void find_resume(const struct copy *copy, annal_slice session, struct buf *out)
+{
+    struct importer importer;
+    struct buf kind = {0};
+    size_t at = 0;
+    annal_slice name = text_of(copy, "kind", &kind);
+    annal_status status =
+        annal__buf_append_slice(&kind, name.ptr == kind.ptr ? (annal_slice){0} : name);
+    if (status >= 0 && annal__buf_cstr(&kind) != NULL && importer_find(kind.ptr, &importer)) {
+        for (annal_slice word; (word = importer_word(&importer, "resume", &at)).len > 0;)
+            (void)!annal__buf_printf(out, "%.*s ", ANNAL_FMT(word));
+        if (out->len > 0)
+            (void)!annal__buf_append_slice(out, session);
+    }
+    annal__buf_done(&kind);
+}
+
+static void print_restored(const struct args *args, const struct choice *choice, const char *path,
+                           const char *sha256)
+{
+    struct buf resume = {0};
+    char bytes[HUMAN_BYTES];
+    const struct copy *copy = &choice->copy;
+    find_resume(copy, choice->session, &resume);
+    if (args->json) {
+        fputs("{\"path\":", stdout);
+        out_json_string(annal_slice_of(path));
+        printf(",\"generation\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\",\"resume\":",
+               copy->generation, copy->bytes, sha256);
+        if (resume.len > 0)
+            out_json_string(annal__buf_slice(&resume));
+        else
+            fputs("null", stdout);
+        fputs("}\n", stdout);
+    } else {
+        printf("restored '%s': %s, generation %" PRIu64 ", SHA-256 %s\n", path,
+               human_bytes(bytes, copy->bytes), copy->generation, sha256);
+        if (resume.len > 0)
+            printf("resume the session with: %.*s\n", (int)resume.len, resume.ptr);
+        if (choice->others > 0)
+            printf(
+                "other logs have events of this session, too: 'annal source ls %.*s' lists them, "
+                "--log PATH restores one\n",
+                ANNAL_FMT(choice->session));
+    }
+    annal__buf_done(&resume);
+}
+
+/* Where the log stood. Its name is a hash of its path, so a path that is not UTF-8 shows here. */
+static int find_place(const struct args *args, const struct choice *choice, struct buf *path)
+{
+    char name[SOURCES_LOG_DIGITS + 1];
+    const char *to = args_get(args, "to");
+    struct buf text = {0};
+    annal_slice place = to != NULL ? annal_slice_of(to) : text_of(&choice->copy, "path", &text);
+    annal_status status = annal__buf_append_slice(path, place);
+    annal__buf_done(&text);
+    if (status < 0 || annal__buf_cstr(path) == NULL)
+        return fail_storage("out of memory");
+    snprintf(name, sizeof name, "%016" PRIx64, annal__hash(path->ptr, path->len, 0));
+    if (to == NULL && strcmp(name, choice->log) != 0)
+        return fail_refused("source restore: the name of the log, '%s', has bytes that are not "
+                            "UTF-8; --to FILE says where to write it",
+                            path->ptr);
+    return EXIT_DONE;
+}
+
+static int restore(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    struct buf path = {0};
+    char sha256[SHA256_TEXT_BYTES];
+    struct choice choice = {.session = annal_slice_of(args_get(args, "SESSION")),
+                            .path = args_get(args, "log"),
+                            .generation = fields_count(args, "generation", 0)};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status != EXIT_DONE)
+        return exit_status;
+    if (copies_each(store, choice.session, true, choose, NULL, &choice, &err) < 0)
+        exit_status = fail_error(&err);
+    else if (!choice.found)
+        exit_status = fail_refused("source restore: the store has no such copy of a log of session "
+                                   "'%.*s'; 'annal source generations' lists them",
+                                   ANNAL_FMT(choice.session));
+    if (exit_status == EXIT_DONE)
+        exit_status = find_place(args, &choice, &path);
+    if (exit_status == EXIT_DONE)
+        exit_status = refuse_other(args, &choice.copy, path.ptr);
+    if (exit_status == EXIT_DONE)
+        exit_status = write_log(store, &choice.copy, path.ptr, sha256);
+    if (exit_status == EXIT_DONE)
+        print_restored(args, &choice, path.ptr, sha256);
+    annal__buf_done(&path);
+    annal__buf_done(&choice.info);
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- The table ---- */
+
+static const struct field ls_fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "the logs of this session only"),
+    FLAG("lost", NULL, "logs that do not exist any more, only"), FIELDS_END};
+
+static const struct field generations_fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session whose logs it lists"), FIELDS_END};
+
+static const struct field restore_fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session whose log it restores"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "another file than the log's own"),
+    OPTION("log", "PATH", FIELD_TEXT, NULL, "the path of the log, if there are several"),
+    OPTION_WITH("generation", "N", FIELD_COUNT, NULL, "an older generation (the newest)",
+                .least = 1),
+    FLAG("force", NULL, "replace a file that differs from the copy"),
+    FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "ls",
+     .summary = "list the logs that the store has copies of",
+     .about = "An import copies each log that is a file, compressed, beside its events. A log\n"
+              "that was cut short, rewritten or replaced begins a new generation. LOG IS prints\n"
+              "kept for an unchanged log, changed, or deleted.",
+     .examples = "  annal source ls\n  annal source ls --lost\n",
+     .fields = ls_fields,
+     .run = ls},
+    {.name = "generations",
+     .summary = "list all generations of the logs of a session",
+     .about = "A generation ends when a log is cut short, rewritten or replaced. Each can be\n"
+              "restored.",
+     .examples = "  annal source generations sess_1\n",
+     .fields = generations_fields,
+     .run = generations},
+    {.name = "restore",
+     .summary = "give an agent its log back, byte for byte",
+     .about = "Writes the log of a session to its place, with its mode and time, proves every\n"
+              "byte, and prints the command that resumes the session. Another file in its place\n"
+              "is not replaced without --force.",
+     .examples = "  annal source restore sess_1\n"
+                 "  annal source restore sess_1 --generation 1 --to /tmp/old.jsonl\n",
+     .fields = restore_fields,
+     .run = restore},
+    {0}};
+
+const struct noun noun_source = {
+    .name = "source", .summary = "copies of the logs that were imported", .verbs = verbs};

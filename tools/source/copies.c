@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/source/copies.h"
+
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
+#include "tools/source/copies_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+struct walk {
+    annal_store *store;
+    int directory;
+    annal_slice session, log; /* log empty: all */
+    bool all;
+    copies_fn fn;
+    copies_fault_fn fault;
+    void *arg;
+    annal_error *err;
+};
+
+/* A process that was killed may have left a second name of the newest generation. */
+static bool is_second_name(const struct walk *walk, const char *text, const struct stat *st)
+{
+    char newest[SOURCES_NAME_BYTES];
+    struct stat other;
+    snprintf(newest, sizeof newest, "%.*s", (int)(strrchr(text, '.') - text), text);
+    return fstatat(walk->directory, newest, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+           other.st_ino == st->st_ino && other.st_dev == st->st_dev;
+}
+
+static int call(struct walk *walk, const char *text, const annal__source_name *name,
+                const struct copies_file *file)
+{
+    return walk->fn(walk->arg, &(struct copy){.name = text,
+                                              .session = name->session,
+                                              .log = name->log,
+                                              .generation = file->generation,
+                                              .newest = name->generation == 0,
+                                              .bytes = file->marked_bytes,
+                                              .stored = file->size,
+                                              .mode = (mode_t)file->mark.mode,
+                                              .mtime_ns = file->mark.mtime_ns,
+                                              .copied_us = file->mark.copied_us,
+                                              .torn = file->size - file->marked_end,
+                                              .info = annal__buf_slice(&file->info)});
+}
+
+/* Read the first session of the log from OTHER.LOG: sources.h, rule (2). */
+static bool read_other(int fd, char out[SOURCES_NAME_BYTES])
+{
+    static const size_t mark = sizeof SOURCES_OTHER - 1;
+    char line[SOURCES_NAME_BYTES] = "";
+    ssize_t got = pread(fd, line, sizeof line - 1, 0);
+    if (got <= 0 || strncmp(line, SOURCES_OTHER, mark) != 0)
+        return false;
+    snprintf(out, SOURCES_NAME_BYTES, "%.*s", (int)strcspn(line + mark, "\n"), line + mark);
+    return annal_session_id_check(annal_slice_of(out), NULL) == ANNAL_OK;
+}
+
+static int walk_one(void *arg, const char *text, const annal__source_name *name)
+{
+    struct walk *walk = arg;
+    struct copies_file file = {0};
+    struct stat st;
+    annal_error why = {0};
+    char first[SOURCES_NAME_BYTES];
+    int result = 0;
+    if ((!walk->all && name->generation > 0) ||
+        (walk->log.len > 0 && !annal__slice_same(walk->log, name->log)))
+        return 0;
+    int fd = openat(walk->directory, text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    annal_status status = fd < 0 || fstat(fd, &st) < 0
+                              ? annal__fail_errno(&why, "open sources/%s", text)
+                              : copies_file_read(fd, &file, &why);
+    if (status == ANNAL_OK && file.marked_count > 0) {
+        if (name->generation == 0 || !is_second_name(walk, text, &st))
+            result = call(walk, text, name, &file);
+    } else if (status >= 0 && read_other(fd, first)) {
+        struct walk others = *walk;
+        others.log = name->log;
+        if (walk->session.len > 0 && walk->log.len == 0)
+            result = annal__sources_each(walk->store, annal_slice_of(first), walk_one, &others,
+                                         walk->err);
+    } else if (walk->fault != NULL) {
+        if (status >= 0)
+            annal__fail(&why, ANNAL_ERR_CORRUPT, "sources/%s: it has no complete copy", text);
+        walk->fault(walk->arg, text, &why);
+    }
+    if (fd >= 0)
+        close(fd);
+    copies_file_done(&file);
+    return result;
+}
+
+annal_status copies_each(annal_store *store, annal_slice session, bool all, copies_fn fn,
+                         copies_fault_fn fault, void *arg, annal_error *err)
+{
+    struct walk walk = {.store = store,
+                        .directory = -1,
+                        .session = session,
+                        .all = all,
+                        .fn = fn,
+                        .fault = fault,
+                        .arg = arg,
+                        .err = err};
+    annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status == ANNAL_OK)
+        status = annal__sources_each(store, session, walk_one, &walk, err);
+    if (walk.directory >= 0)
+        close(walk.directory);
+    return status;
+}

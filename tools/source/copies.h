@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of the logs that were imported, byte for byte, so that an agent can get a log back that it
+ * deleted or rewrote.
+ *
+ * (1) The copies are files in STORE/sources; journal/sys/sources.h describes their names. In the
+ *     name, LOG is the XXH3-64 of the log's path as 16 hex digits.
+ * (2) A log that only grows adds records to its file. A log that was cut short, rewritten or
+ *     replaced begins a new generation. The generation before it is renamed to SESSION.LOG.N, where
+ *     N is its number from 1.
+ * (3) A file consists of records. A record has a header of 40 bytes, all numbers little-endian, and
+ *     then its payload:
+ *
+ *       u32 magic "ANS1"   u8 kind   u8[3] zeros   u32 bytes of payload   u64 bytes of the log
+ *       u64 chain          u32 zeros   u64 check
+ *
+ *     COPIES_INFO   payload: JSON with the log's path, its kind, its sessions, and the number of
+ *                   the generation; the first record
+ *     COPIES_BYTES  payload: a zstd frame of bytes of the log, with the COPIES_WINDOW bytes of the
+ *                   log before them as its prefix
+ *     COPIES_SAME   payload: u64 offset of the same bytes in the generation before
+ *     COPIES_MARK   payload: i64 mtime_ns   i64 ctime_ns   u64 inode   i64 copied_us   u32 mode
+ *                   u32 synced   u8[16] boot: at copied_us the log was the bytes before this record
+ *
+ *     chain is the XXH3-64 of the record's bytes of the log, or of the payload of INFO and MARK,
+ *     with the chain of the record before as seed: it proves everything before it. check is the
+ *     XXH3-64 of the first 32 bytes of the header.
+ * (4) Only the bytes before the last mark count, because only they were the whole log at one
+ *     moment: the log had the same times and size before and after it was read, and no write was so
+ *     recent that its time would not show. The next copy removes what a killed process left after
+ *     them.
+ * (5) A mark of this boot of the system is trusted. After another boot the file is read and proved
+ *     before anything is added to it, because a power cut may have lost a part.
+ * (6) A generation refers to the generation before, and that one to its own, at most COPIES_DEEP
+ *     times, and less often for large logs: then a generation has all of its bytes.
+ */
+#ifndef TOOLS_SOURCE_COPIES_H
+#define TOOLS_SOURCE_COPIES_H
+
+#include "journal/sys/sources.h"
+
+#include <annal/store.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* ---- Writing ---- */
+
+struct copies_log {
+    const char *path; /* absolute, without links */
+    const char *kind;
+    const char *const *sessions; /* sessions with events from it, the first one first */
+    size_t session_count;
+    bool sync;  /* the copy is durable on return */
+    bool waits; /* wait some milliseconds if the log was just written */
+};
+
+/*
+ * Make the newest generation equal to the log. ANNAL_END: nothing was written, because it is
+ * already, or a session of the log was deleted, or the log is being written: *out_settled is false
+ * in the last case.
+ */
+annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
+                         annal_error *err);
+
+/* Return whether there is a copy of the log. */
+bool copies_have(annal_store *store, const char *path, const char *session);
+
+/* Make the copies durable that were taken without sync. */
+annal_status copies_sync(annal_store *store, annal_error *err);
+
+/* ---- Reading ---- */
+
+/* One generation of a log. */
+struct copy {
+    const char *name; /* of its file */
+    annal_slice session, log;
+    uint64_t generation;
+    bool newest;
+    uint64_t bytes;  /* of the log */
+    uint64_t stored; /* of its file */
+    mode_t mode;
+    int64_t mtime_ns;
+    int64_t copied_us; /* when the log was equal to it */
+    uint64_t torn;     /* bytes after the last mark */
+    annal_slice info;  /* JSON: path, kind, sessions */
+};
+
+/* Return 0 to continue; any other value stops, and is returned. */
+typedef int (*copies_fn)(void *arg, const struct copy *copy);
+
+/*
+ * Call fn for the newest generation of each log with events of a session, or of any session if it
+ * is empty; all: for every generation. A file that cannot be read is passed to fault (may be NULL).
+ */
+typedef void (*copies_fault_fn)(void *arg, const char *name, const annal_error *err);
+annal_status copies_each(annal_store *store, annal_slice session, bool all, copies_fn fn,
+                         copies_fault_fn fault, void *arg, annal_error *err);
+
+/* Return 0 to continue; any other value stops, and is returned. */
+typedef int (*copies_sink)(void *arg, annal_slice bytes);
+
+/* Pass the log's bytes to sink, each proved before. ANNAL_ERR_CORRUPT: the copy is damaged. */
+annal_status copies_read(annal_store *store, const char *name, copies_sink sink, void *arg,
+                         annal_error *err);
+
+#endif

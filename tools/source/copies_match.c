@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/source/copies_match.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "tools/source/copies_file.h"
+
+#include <string.h>
+
+#define LINE_BYTES ((size_t)64 << 10) /* a longer line is several pieces */
+#define SAME_LEAST 4096               /* bytes that are worth a record */
+
+/* The lines of `before`, by their hashes. */
+struct table {
+    annal_slice before;
+    struct entry {
+        uint64_t hash;
+        uint64_t from; /* plus 1; 0: empty */
+    } * entries;
+    size_t slots; /* a power of two */
+};
+
+static size_t line_of(const char *at, size_t len)
+{
+    size_t most = len < LINE_BYTES ? len : LINE_BYTES;
+    const char *end = memchr(at, '\n', most);
+    return end != NULL ? (size_t)(end - at) + 1 : most;
+}
+
+static bool build(struct table *table)
+{
+    size_t lines = 1;
+    for (size_t at = 0; at < table->before.len; lines++)
+        at += line_of(table->before.ptr + at, table->before.len - at);
+    for (table->slots = 16; table->slots < 2 * lines;)
+        table->slots *= 2;
+    table->entries = annal__zalloc(table->slots * sizeof *table->entries);
+    if (table->entries == NULL)
+        return false;
+    for (size_t at = 0; at < table->before.len;) {
+        size_t len = line_of(table->before.ptr + at, table->before.len - at);
+        uint64_t hash = annal__hash(table->before.ptr + at, len, 0);
+        size_t slot = hash & (table->slots - 1);
+        while (table->entries[slot].from != 0 && table->entries[slot].hash != hash)
+            slot = (slot + 1) & (table->slots - 1);
+        if (table->entries[slot].from == 0) /* of equal lines the first */
+            table->entries[slot] = (struct entry){hash, at + 1};
+        at += len;
+    }
+    return true;
+}
+
+static bool is_at(const struct table *table, uint64_t from, const char *line, size_t len)
+{
+    return from + len <= table->before.len && memcmp(table->before.ptr + from, line, len) == 0;
+}
+
+static bool find(const struct table *table, const char *line, size_t len, uint64_t *out_from)
+{
+    uint64_t hash = annal__hash(line, len, 0);
+    for (size_t slot = hash & (table->slots - 1); table->entries[slot].from != 0;
+         slot = (slot + 1) & (table->slots - 1))
+        if (table->entries[slot].hash == hash) {
+            *out_from = table->entries[slot].from - 1;
+            return is_at(table, *out_from, line, len);
+        }
+    return false;
+}
+
+/* Extend the last piece, or begin another one. */
+static bool add(const struct table *table, struct copies_pieces *pieces, const char *line,
+                size_t len)
+{
+    struct copies_piece *last = pieces->count > 0 ? &pieces->all[pieces->count - 1] : NULL;
+    uint64_t from = 0;
+    bool continues =
+        last != NULL && last->is_same && is_at(table, last->from + last->bytes, line, len);
+    bool is_same = continues || find(table, line, len, &from);
+    if (!continues && (last == NULL || is_same || last->is_same)) {
+        if (last != NULL && last->is_same && last->bytes < SAME_LEAST) { /* not worth a record */
+            last->is_same = false;
+            if (pieces->count > 1 && !last[-1].is_same) {
+                last[-1].bytes += last->bytes;
+                pieces->count--;
+            }
+            last = &pieces->all[pieces->count - 1];
+        }
+        if (is_same || last == NULL || last->is_same) {
+            last = annal__array_add(&pieces->all, &pieces->count, sizeof *last);
+            if (last == NULL)
+                return false;
+            *last = (struct copies_piece){0, from, is_same};
+        }
+    }
+    last->bytes += len;
+    return true;
+}
+
+static annal_status compare(const struct table *table, int log, uint64_t bytes,
+                            struct copies_pieces *pieces, annal_error *err)
+{
+    char *block = annal__zalloc(COPIES_PIECE);
+    annal_status status = block != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+    for (uint64_t at = 0; at < bytes && status == ANNAL_OK;) {
+        size_t len = bytes - at < COPIES_PIECE ? (size_t)(bytes - at) : COPIES_PIECE, used = 0;
+        status = copies_file_get(log, block, len, at, err);
+        /* a line at the end of the block may be longer */
+        while (status == ANNAL_OK && used < len &&
+               (at + len == bytes || len - used > LINE_BYTES || used == 0)) {
+            size_t line = line_of(block + used, len - used);
+            if (!add(table, pieces, block + used, line))
+                status = ANNAL_ERR_NOMEM;
+            used += line;
+        }
+        at += used;
+    }
+    annal__free(block);
+    return status;
+}
+
+annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct copies_pieces *out,
+                          annal_error *err)
+{
+    struct table table = {.before = before};
+    annal_status status = build(&table) ? compare(&table, log, bytes, out, err) : ANNAL_ERR_NOMEM;
+    if (status == ANNAL_ERR_NOMEM)
+        annal__fail(err, status, "copy a log: out of memory");
+    if (out->count > 0 && out->all[out->count - 1].is_same &&
+        out->all[out->count - 1].bytes < SAME_LEAST)
+        out->all[out->count - 1].is_same = false;
+    annal__free(table.entries);
+    return status;
+}
+
+void copies_match_done(struct copies_pieces *pieces)
+{
+    annal__free(pieces->all);
+    *pieces = (struct copies_pieces){0};
+}

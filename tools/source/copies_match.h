@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Find the pieces of a log that the generation before it has, too: whole lines, in any order. */
+#ifndef TOOLS_SOURCE_COPIES_MATCH_H
+#define TOOLS_SOURCE_COPIES_MATCH_H
+
+#include <annal/base.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct copies_piece {
+    uint64_t bytes;
+    uint64_t from; /* position in the generation before */
+    bool is_same;  /* false: the bytes are new */
+};
+
+struct copies_pieces {
+    struct copies_piece *all; /* in the order of the log */
+    size_t count;
+};
+
+/* Read the first bytes of a log, and compare them with `before`. */
+annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct copies_pieces *out,
+                          annal_error *err);
+void copies_match_done(struct copies_pieces *pieces);
+
+#endif

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/source/copies.h"
+
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+#include "journal/base/slice.h"
+#include "journal/sys/seam.h"
+#include "tools/source/copies_file.h"
+#include "tools/source/copies_match.h"
+#include "tools/source/copies_read.h"
+#include "tools/source/copies_zstd.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The clock of a file system may stand still for 10 ms. */
+#define QUIET_NS ((int64_t)20000000)
+#define TRIES    20
+#define NEW_NAME "new" /* of a generation that is being written */
+
+struct taking {
+    annal_store *store;
+    const struct copies_log *log;
+    int directory, fd; /* fd: the log */
+    struct stat st;    /* of the log, before it is read */
+    char name[SOURCES_NAME_BYTES];
+    struct buf block, frame, info;
+    struct copies_zstd *zstd;
+    bool quiet; /* what was read is the whole log at one moment */
+};
+
+static void name_of(const char *path, const char *session, char out[SOURCES_NAME_BYTES])
+{
+    snprintf(out, SOURCES_NAME_BYTES, "%s.%016" PRIx64, session,
+             annal__hash(path, strlen(path), 0));
+}
+
+/* ---- The log ---- */
+
+static int64_t ns_of(struct timespec time)
+{
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* Return how long ago the log was changed; a clock that differs is not waited for. */
+static bool is_quiet(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age_ns = ns_of(now) - ns_of(st->st_ctim);
+    return age_ns >= QUIET_NS || age_ns <= -QUIET_NS;
+}
+
+static bool is_unchanged(const struct taking *taking)
+{
+    struct stat st;
+    return fstat(taking->fd, &st) == 0 && st.st_size == taking->st.st_size &&
+           ns_of(st.st_mtim) == ns_of(taking->st.st_mtim) &&
+           ns_of(st.st_ctim) == ns_of(taking->st.st_ctim);
+}
+
+/* ---- Records ---- */
+
+static annal_status append_bytes(struct taking *taking, int fd, struct copies_file *to,
+                                 uint64_t until, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && to->bytes < until) {
+        size_t now = until - to->bytes < COPIES_PIECE ? (size_t)(until - to->bytes) : COPIES_PIECE;
+        size_t before = to->bytes < COPIES_WINDOW ? (size_t)to->bytes : COPIES_WINDOW;
+        annal__buf_clear(&taking->block);
+        if (annal__buf_reserve(&taking->block, before + now) < 0)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        const annal_slice window = {taking->block.ptr, before};
+        const annal_slice piece = {taking->block.ptr + before, now};
+        status =
+            copies_file_get(taking->fd, taking->block.ptr, before + now, to->bytes - before, err);
+        if (status >= 0)
+            status = copies_zstd_pack(taking->zstd, window, piece, &taking->frame, err);
+        if (status >= 0)
+            status = copies_file_append(fd, to, COPIES_BYTES, taking->frame.ptr, taking->frame.len,
+                                        now, annal__hash(piece.ptr, now, to->chain), err);
+    }
+    return status;
+}
+
+static annal_status write_info(struct taking *taking, uint64_t generation, uint64_t depth,
+                               annal_error *err)
+{
+    const struct copies_log *log = taking->log;
+    struct buf *info = &taking->info;
+    annal__buf_clear(info);
+    annal_status status = annal__buf_printf(info, "{\"path\":");
+    if (status >= 0)
+        status = annal__json_quote(info, annal_slice_of(log->path));
+    if (status >= 0)
+        status = annal__buf_printf(info,
+                                   ",\"kind\":\"%s\",\"generation\":%" PRIu64 ",\"depth\":%" PRIu64
+                                   ",\"sessions\":[",
+                                   log->kind, generation, depth);
+    for (size_t i = 0; i < log->session_count && status >= 0 &&
+                       info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
+         i++)
+        status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i]);
+    if (status >= 0)
+        status = annal__buf_printf(info, "]}");
+    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+}
+
+static annal_status append_info(struct taking *taking, int fd, struct copies_file *to,
+                                annal_error *err)
+{
+    return copies_file_append(fd, to, COPIES_INFO, taking->info.ptr, taking->info.len, 0,
+                              annal__hash(taking->info.ptr, taking->info.len, to->chain), err);
+}
+
+/* Rule (4). ANNAL_END: the log was written in the meantime. */
+static annal_status append_mark(struct taking *taking, int fd, struct copies_file *to,
+                                annal_error *err)
+{
+    const struct clock *clock = annal__store_clock(taking->store);
+    struct copies_mark mark = {.mtime_ns = ns_of(taking->st.st_mtim),
+                               .ctime_ns = ns_of(taking->st.st_ctim),
+                               .inode = taking->st.st_ino,
+                               .copied_us = clock->wall_us(clock->arg),
+                               .mode = (uint32_t)taking->st.st_mode & 07777};
+    memcpy(mark.boot, annal__store_boot(taking->store), sizeof mark.boot);
+    taking->quiet = is_unchanged(taking);
+    if (!taking->quiet)
+        return ANNAL_END;
+    annal_status status = copies_file_append_mark(fd, to, &mark, err);
+    if (status >= 0 && taking->log->sync && fdatasync(fd) < 0)
+        status = annal__fail_errno(err, "sync sources/%s", taking->name);
+    return status;
+}
+
+/* Leave as much of the disk free as an append does. */
+static annal_status check_space(const struct taking *taking, uint64_t more, annal_error *err)
+{
+    const struct io *io = annal__store_io(taking->store);
+    struct io_space space;
+    if (io->space(io->arg, taking->directory, &space) < 0)
+        return annal__fail_errno(err, "look at the free space of the disk");
+    errno = ENOSPC;
+    return space.free_bytes >= annal__store_keep_free(taking->store) + more
+               ? ANNAL_OK
+               : annal__fail_errno(err, "%" PRIu64 " bytes of the disk are kept free",
+                                   annal__store_keep_free(taking->store));
+}
+
+/* ---- Extending the newest generation ---- */
+
+static bool is_marked(const struct taking *taking, const struct copies_file *file)
+{
+    return file->marked_bytes == (uint64_t)taking->st.st_size &&
+           file->mark.mtime_ns == ns_of(taking->st.st_mtim) &&
+           file->mark.ctime_ns == ns_of(taking->st.st_ctim) &&
+           file->mark.inode == taking->st.st_ino &&
+           file->mark.mode == ((uint32_t)taking->st.st_mode & 07777);
+}
+
+/* Hash a part of the log. */
+static annal_status hash_log(struct taking *taking, uint64_t at, uint64_t len,
+                             uint64_t *inout_chain, annal_error *err)
+{
+    struct hash_stream *hash = annal__hash_begin(*inout_chain);
+    annal__buf_clear(&taking->block);
+    annal_status status = hash != NULL && annal__buf_reserve(&taking->block, COPIES_PIECE) >= 0
+                              ? ANNAL_OK
+                              : annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    while (status >= 0 && len > 0) {
+        size_t now = len < COPIES_PIECE ? (size_t)len : COPIES_PIECE;
+        status = copies_file_get(taking->fd, taking->block.ptr, now, at, err);
+        if (status >= 0)
+            annal__hash_add(hash, taking->block.ptr, now);
+        at += now;
+        len -= now;
+    }
+    if (hash != NULL)
+        *inout_chain = annal__hash_end(hash);
+    return status;
+}
+
+/* Find whether the log begins with the marked bytes. */
+static annal_status begins_alike(struct taking *taking, const struct copies_file *file,
+                                 bool *out_alike, annal_error *err)
+{
+    uint64_t at = 0, chain = 0;
+    annal_status status = ANNAL_OK;
+    bool alike = (uint64_t)taking->st.st_size >= file->marked_bytes;
+    for (size_t i = 0; i < file->marked_count && alike && status >= 0; i++) {
+        const struct copies_record *record = &file->records[i];
+        if (record->bytes > 0) {
+            status = hash_log(taking, at, record->bytes, &chain, err);
+            alike = chain == record->chain;
+        }
+        at += record->bytes;
+        chain = record->chain;
+    }
+    *out_alike = alike;
+    return status;
+}
+
+static annal_status extend(struct taking *taking, int fd, struct copies_file *file,
+                           annal_error *err)
+{
+    annal_status status = write_info(taking, file->generation, file->depth, err);
+    if (status < 0)
+        return status;
+    copies_file_cut(file);
+    if (file->size > file->end && ftruncate(fd, (off_t)file->end) < 0)
+        return annal__fail_errno(err, "cut sources/%s", taking->name);
+    status = check_space(taking, (uint64_t)taking->st.st_size - file->bytes, err);
+    if (status >= 0 &&
+        !annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)))
+        status = append_info(taking, fd, file, err);
+    if (status >= 0)
+        status = append_bytes(taking, fd, file, (uint64_t)taking->st.st_size, err);
+    return status < 0 ? status : append_mark(taking, fd, file, err);
+}
+
+/* ---- Another generation ---- */
+
+struct before {
+    struct copies_file file; /* generation 0: it does not exist */
+    annal_slice bytes;       /* empty: they are not used */
+};
+
+/* Rule (6). */
+static void map_before(struct taking *taking, struct before *before)
+{
+    const struct copies_file *file = &before->file;
+    annal_error ignored = {0};
+    if (file->marked_bytes == 0 || file->depth + 1 > COPIES_DEEP ||
+        file->marked_bytes > COPIES_DEEP_BYTES / (file->depth + 2))
+        return;
+    int fd = copies_read_unpack(taking->directory, taking->name, COPIES_DEEP, &ignored);
+    void *map =
+        fd < 0 ? MAP_FAILED : mmap(NULL, (size_t)file->marked_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map != MAP_FAILED)
+        before->bytes = (annal_slice){map, (size_t)file->marked_bytes};
+    if (fd >= 0)
+        close(fd);
+}
+
+static void before_done(struct before *before)
+{
+    if (before->bytes.len > 0)
+        munmap((void *)(uintptr_t)before->bytes.ptr, before->bytes.len);
+    copies_file_done(&before->file);
+}
+
+static annal_status append_pieces(struct taking *taking, int fd, struct copies_file *to,
+                                  annal_slice before, const struct copies_pieces *pieces,
+                                  annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < pieces->count && status >= 0; i++) {
+        const struct copies_piece *piece = &pieces->all[i];
+        uint64_t from = htole64(piece->from);
+        if (piece->is_same)
+            status = copies_file_append(
+                fd, to, COPIES_SAME, &from, sizeof from, piece->bytes,
+                annal__hash(before.ptr + piece->from, (size_t)piece->bytes, to->chain), err);
+        else
+            status = append_bytes(taking, fd, to, to->bytes + piece->bytes, err);
+    }
+    return status;
+}
+
+static annal_status write_generation(struct taking *taking, int fd, uint64_t generation,
+                                     const struct before *before, annal_error *err)
+{
+    struct copies_file to = {0};
+    struct copies_pieces pieces = {0};
+    bool shares = false;
+    annal_status status = check_space(taking, (uint64_t)taking->st.st_size, err);
+    if (status >= 0 && before->bytes.len > 0)
+        status =
+            copies_match(before->bytes, taking->fd, (uint64_t)taking->st.st_size, &pieces, err);
+    for (size_t i = 0; i < pieces.count; i++)
+        shares = shares || pieces.all[i].is_same;
+    if (status >= 0)
+        status = write_info(taking, generation, shares ? before->file.depth + 1 : 0, err);
+    if (status >= 0)
+        status = append_info(taking, fd, &to, err);
+    if (status >= 0)
+        status = append_pieces(taking, fd, &to, before->bytes, &pieces, err);
+    if (status >= 0)
+        status = append_bytes(taking, fd, &to, (uint64_t)taking->st.st_size, err);
+    if (status >= 0)
+        status = append_mark(taking, fd, &to, err);
+    copies_match_done(&pieces);
+    return status;
+}
+
+/* Rule (2): the old generation is renamed first. A process that is killed in between leaves it with
+ * two names. */
+static annal_status put_in_place(struct taking *taking, uint64_t old, annal_error *err)
+{
+    char former[SOURCES_NAME_BYTES];
+    copies_read_name(taking->name, old, former);
+    if (old > 0 && linkat(taking->directory, taking->name, taking->directory, former, 0) < 0 &&
+        errno != EEXIST)
+        return annal__fail_errno(err, "rename sources/%s to %s", taking->name, former);
+    if (renameat(taking->directory, NEW_NAME, taking->directory, taking->name) < 0)
+        return annal__fail_errno(err, "rename sources/" NEW_NAME " to %s", taking->name);
+    if (taking->log->sync && fsync(taking->directory) < 0)
+        return annal__fail_errno(err, "sync sources/");
+    return ANNAL_OK;
+}
+
+/* old: number of the file that has the name now; 0: none that is kept. */
+static annal_status begin(struct taking *taking, uint64_t old, uint64_t generation,
+                          const struct before *before, annal_error *err)
+{
+    const struct io *io = annal__store_io(taking->store);
+    struct buf path = {0};
+    annal_status status =
+        annal__buf_printf(&path, "%s/sources/" NEW_NAME, annal_store_path(taking->store));
+    if (status < 0 || annal__buf_cstr(&path) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    int fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
+    if (fd < 0 || ftruncate(fd, 0) < 0)
+        status = annal__fail_errno(err, "create %s", path.ptr);
+    else if ((status = write_generation(taking, fd, generation, before, err)) == ANNAL_OK)
+        status = put_in_place(taking, old, err);
+    if (fd >= 0)
+        close(fd);
+    if (status != ANNAL_OK)
+        (void)unlinkat(taking->directory, NEW_NAME, 0);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Names ---- */
+
+struct highest {
+    annal_slice log;
+    uint64_t generation;
+};
+
+static int find_highest(void *arg, const char *text, const annal__source_name *name)
+{
+    struct highest *highest = arg;
+    (void)text;
+    if (annal__slice_same(name->log, highest->log) && name->generation > highest->generation)
+        highest->generation = name->generation;
+    return 0;
+}
+
+/* Return whether a file is only a line that names another session: sources.h, rule (2). */
+static bool is_other(int fd)
+{
+    char bytes[sizeof SOURCES_OTHER - 1];
+    return fd >= 0 && copies_file_get(fd, bytes, sizeof bytes, 0, NULL) >= 0 &&
+           memcmp(bytes, SOURCES_OTHER, sizeof bytes) == 0;
+}
+
+/* Write OTHER.LOG. A copy with this name is from a time when that session was the first. */
+static annal_status write_other(struct taking *taking, const char *session, annal_error *err)
+{
+    char name[SOURCES_NAME_BYTES], former[SOURCES_NAME_BYTES], line[SOURCES_NAME_BYTES];
+    annal__source_name parts;
+    name_of(taking->log->path, session, name);
+    int len = snprintf(line, sizeof line, SOURCES_OTHER "%s\n", taking->log->sessions[0]);
+    int fd = openat(taking->directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && !is_other(fd) && annal__sources_read_name(name, &parts)) {
+        struct highest highest = {.log = parts.log};
+        close(fd);
+        annal_status status =
+            annal__sources_each(taking->store, parts.session, find_highest, &highest, err);
+        copies_read_name(name, highest.generation + 1, former);
+        if (status < 0 || renameat(taking->directory, name, taking->directory, former) < 0)
+            return status < 0 ? status : annal__fail_errno(err, "rename sources/%s", name);
+        fd = -1;
+    }
+    if (fd < 0)
+        fd = openat(taking->directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0660);
+    if (fd < 0)
+        return annal__fail_errno(err, "create sources/%s", name);
+    annal_status status = copies_file_put(fd, line, (size_t)len, 0, err);
+    if (status >= 0 && (ftruncate(fd, len) < 0 || (taking->log->sync && fsync(fd) < 0)))
+        status = annal__fail_errno(err, "write sources/%s", name);
+    close(fd);
+    return status;
+}
+
+/* Write them before the copy, so that the copy is never without them. */
+static annal_status write_others(struct taking *taking, const struct copies_file *file,
+                                 annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (taking->log->session_count < 2)
+        return status;
+    status = write_info(taking, file->generation, file->depth, err);
+    if (file->generation > 0 &&
+        annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)))
+        return status;
+    for (size_t i = 1; i < taking->log->session_count && status >= 0; i++)
+        status = write_other(taking, taking->log->sessions[i], err);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static int ignore_bytes(void *arg, annal_slice bytes)
+{
+    (void)arg;
+    (void)bytes;
+    return 0;
+}
+
+/* Rule (5). */
+static bool is_sound(const struct taking *taking, const struct copies_file *file)
+{
+    annal_error ignored = {0};
+    return memcmp(file->mark.boot, annal__store_boot(taking->store), COPIES_BOOT_BYTES) == 0 ||
+           copies_read_file(taking->directory, taking->name, COPIES_DEEP, ignore_bytes, NULL,
+                            &ignored) == ANNAL_OK;
+}
+
+static annal_status begin_after(struct taking *taking, int fd, struct before *before, bool sound,
+                                annal_error *err)
+{
+    annal__source_name parts;
+    if (sound) {
+        map_before(taking, before);
+        return begin(taking, before->file.generation, before->file.generation + 1, before, err);
+    }
+    /* a damaged file keeps its bytes, under the next number */
+    if (!annal__sources_read_name(taking->name, &parts))
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a name of a copy", taking->name);
+    struct highest highest = {.log = parts.log};
+    annal_status status =
+        annal__sources_each(taking->store, parts.session, find_highest, &highest, err);
+    uint64_t old = fd < 0 || is_other(fd) ? 0 : highest.generation + 1;
+    return status < 0 ? status
+                      : begin(taking, old, highest.generation + 1 + (old > 0), before, err);
+}
+
+static annal_status take(struct taking *taking, annal_error *err)
+{
+    struct before before = {0};
+    struct copies_file *file = &before.file;
+    bool alike = false;
+    int fd = openat(taking->directory, taking->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return annal__fail_errno(err, "open sources/%s", taking->name);
+    annal_status status = fd < 0 ? ANNAL_END : copies_file_read(fd, file, err);
+    bool sound = status == ANNAL_OK && file->marked_count > 0 && is_sound(taking, file);
+    if (!sound && status >= 0) {
+        copies_file_done(file);
+        status = ANNAL_OK;
+    }
+    if (status >= 0)
+        status = write_others(taking, file, err);
+    if (status >= 0 && sound && is_marked(taking, file)) {
+        status = ANNAL_END;
+    } else if (status >= 0) {
+        if (sound)
+            status = begins_alike(taking, file, &alike, err);
+        if (status >= 0)
+            status = alike ? extend(taking, fd, file, err)
+                           : begin_after(taking, fd, &before, sound, err);
+    }
+    if (fd >= 0)
+        close(fd);
+    before_done(&before);
+    return status;
+}
+
+/* ANNAL_END: a session of the log was deleted. */
+static annal_status check_sessions(const struct taking *taking, annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < taking->log->session_count && status >= 0; i++)
+        status = annal_session_info_get(taking->store, annal_slice_of(taking->log->sessions[i]),
+                                        &info, err);
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
+}
+
+static annal_status take_locked(struct taking *taking, annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = annal__sources_open(taking->store, LOCK_EX, &taking->directory, err);
+    if (status == ANNAL_OK)
+        status = check_sessions(taking, err);
+    if (status == ANNAL_OK && (fstat(taking->fd, &taking->st) < 0 || !is_quiet(&taking->st))) {
+        taking->quiet = false;
+        status = ANNAL_END;
+    } else if (status == ANNAL_OK) {
+        status = take(taking, &why);
+        if (status < 0 && !is_unchanged(taking)) { /* it was cut short while it was read */
+            taking->quiet = false;
+            status = ANNAL_END;
+        } else if (status < 0 && err != NULL) {
+            *err = why;
+        }
+    }
+    if (taking->directory >= 0)
+        close(taking->directory);
+    taking->directory = -1;
+    return status;
+}
+
+static annal_status take_quiet(struct taking *taking, annal_error *err)
+{
+    const struct timespec pause = {.tv_nsec = QUIET_NS + QUIET_NS / 4};
+    annal_status status = ANNAL_END;
+    for (int i = 0; i < TRIES; i++) {
+        taking->quiet = true;
+        status = take_locked(taking, err);
+        if (taking->quiet || !taking->log->waits)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
+                         annal_error *err)
+{
+    struct taking taking = {.store = store,
+                            .log = log,
+                            .directory = -1,
+                            .fd = open(log->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+                            .quiet = true,
+                            .zstd = copies_zstd_new()};
+    annal_status status = ANNAL_END;
+    name_of(log->path, log->sessions[0], taking.name);
+    if (taking.fd < 0 || fstat(taking.fd, &taking.st) < 0)
+        status = annal__fail_errno(err, "open it");
+    else if (taking.zstd == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    else if (S_ISREG(taking.st.st_mode))
+        status = take_quiet(&taking, err);
+    if (status < 0)
+        annal__error_context(err, "copy '%s'", log->path);
+    if (taking.fd >= 0)
+        close(taking.fd);
+    copies_zstd_free(taking.zstd);
+    annal__buf_done(&taking.block);
+    annal__buf_done(&taking.frame);
+    annal__buf_done(&taking.info);
+    *out_settled = taking.quiet;
+    return status;
+}
+
+annal_status copies_sync(annal_store *store, annal_error *err)
+{
+    int directory = -1;
+    annal_status status = annal__sources_open(store, LOCK_SH, &directory, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status == ANNAL_OK && syncfs(directory) < 0)
+        status = annal__fail_errno(err, "sync the copies of logs");
+    if (directory >= 0)
+        close(directory);
+    return status;
+}
+
+bool copies_have(annal_store *store, const char *path, const char *session)
+{
+    char name[SOURCES_NAME_BYTES];
+    struct buf place = {0};
+    struct stat st;
+    const struct io *io = annal__store_io(store);
+    name_of(path, session, name);
+    bool have = annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
+                annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0;
+    annal__buf_done(&place);
+    return have;
+}
