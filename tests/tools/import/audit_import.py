@@ -14,7 +14,7 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("autogen claude-code codex copilot-cli gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands "
+KINDS = ("autogen claude-code cline codex copilot-cli gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands "
          "otel pi qwen-code swe-agent tau-bench").split()
 
 

@@ -24,6 +24,12 @@ static const struct log {
     {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
      "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.started 2"},
+    {"cline", "1772442846000", "directory", 3, 28, 2025, 43, 1900,
+     "import.record 10, message.added 5, tool.called 3, tool.failed 1, tool.returned 2, "
+     "turn.completed 2, turn.started 2"},
+    {"cline", "1772443200000_ab1cd.messages.json", "document", 5, 13, 1100, 28, 400,
+     "import.record 2, message.added 3, tool.called 1, tool.failed 1, turn.completed 1, "
+     "turn.started 1"},
     {"copilot-cli", "events.jsonl", "lines", 22, 31, 1700, 80, 900,
      "import.record 6, import.unreadable 1, message.added 7, tool.called 3, tool.failed 2, "
      "tool.returned 1, turn.cancelled 1, turn.completed 1, turn.rolled_back 1, turn.started 2"},
