@@ -60,7 +60,7 @@ struct annal_index {
     const annal_decider *decider; /* or NULL */
     bool follows;
     uint64_t changed_since; /* for the task; see annal__session_list_changed() */
-    bool behind;            /* whether the task left work; used by tasks only */
+    bool lags;              /* whether the task left work; used by tasks only */
     struct shape shape;     /* of sessions.db */
     struct fallback fallback;
     struct packs packs;

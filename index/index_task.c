@@ -52,7 +52,7 @@ static annal_status work_off(struct round *round, struct follower *follower, str
         over =
             annal__deadline_passed(round->stop_us) || annal__keeper_is_needed(round->index->store);
     }
-    round->left = round->left || plan->next < plan->count || follower->began_anew;
+    round->left = round->left || plan->next < plan->count || follower->was_emptied;
     return status;
 }
 
@@ -63,16 +63,16 @@ static annal_status meet(struct round *round, struct pack_fill *fill, annal_erro
     annal_status status = annal__plan_make(&fill->follower, NULL, 0, NULL, 0, &all, err);
     if (status >= 0)
         status = work_off(round, &fill->follower, &all, err);
-    fill->met = status >= 0 && all.next == all.count && !fill->follower.began_anew;
+    fill->met = status >= 0 && all.next == all.count && !fill->follower.was_emptied;
     if (!fill->met)
         round->left = true;
-    fill->follower.began_anew = false;
+    fill->follower.was_emptied = false;
     annal__plan_done(&all);
     return status;
 }
 
 /* Follow the sessions that changed, if they belong to it. */
-static annal_status go_on(struct round *round, struct follower *follower, annal_error *err)
+static annal_status follow_changed(struct round *round, struct follower *follower, annal_error *err)
 {
     struct plan fed = {0};
     annal_status status = ANNAL_OK;
@@ -100,10 +100,10 @@ static void follow_database(struct round *round, struct pack_database *database)
         if (database->star == NULL && !fill->met)
             status = meet(round, fill, &why);
         else
-            status = go_on(round, &fill->follower, &why);
-        if (status < 0 || fill->follower.began_anew) /* the next round follows all sessions */
+            status = follow_changed(round, &fill->follower, &why);
+        if (status < 0 || fill->follower.was_emptied) /* the next round follows all sessions */
             fill->met = false;
-        fill->follower.began_anew = false;
+        fill->follower.was_emptied = false;
         round->left = round->left || status == ANNAL_ERR_BUSY;
     }
 }
@@ -137,13 +137,13 @@ static void follow_search(struct round *round)
     struct search *search = &round->index->search;
     if (round->changed.count == 0 || !annal__search_is_kept(search))
         return;
-    if (go_on(round, &search->follower, NULL) == ANNAL_ERR_BUSY)
+    if (follow_changed(round, &search->follower, NULL) == ANNAL_ERR_BUSY)
         round->left = true;
 }
 
-bool annal__index_is_behind(const annal_index *index)
+bool annal__index_lags(const annal_index *index)
 {
-    return index->behind;
+    return index->lags;
 }
 
 annal_status annal__index_follow(void *arg, annal_error *err)
@@ -165,7 +165,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)
         status = ANNAL_END; /* work is left */
-    index->behind = status == ANNAL_END;
+    index->lags = status == ANNAL_END;
     annal__plan_done(&round.changed);
     return status;
 }

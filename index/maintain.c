@@ -418,7 +418,7 @@ annal_status annal_index_wal_checkpoint(annal_index *index, annal_wal_mode mode,
         "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)",
         "PRAGMA wal_checkpoint(FULL)", "PRAGMA wal_checkpoint(RESTART)"};
     if ((size_t)mode >= sizeof pragmas / sizeof *pragmas)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%d is no mode of a checkpoint", (int)mode);
+        return annal__fail(err, ANNAL_ERR_INVALID, "invalid checkpoint mode %d", (int)mode);
     return each_database(index, work_on, &(struct work){fn, arg, pragmas[mode]}, err);
 }
 

@@ -51,8 +51,8 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
         return status;
     if (++folding->folded % PUT_AWAY_EVENTS != 0)
         return ANNAL_OK;
-    return annal__state_put_away(folding->state, annal_store_path(folding->store), PUT_AWAY_BYTES,
-                                 err);
+    return annal__state_spill(folding->state, annal_store_path(folding->store), PUT_AWAY_BYTES,
+                              err);
 }
 
 annal_status annal__fold_to(struct folding *folding, uint64_t seq, annal_error *err)

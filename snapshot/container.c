@@ -145,9 +145,9 @@ const char *annal__container_header_read(annal_slice row, struct snapshot_header
 {
     const char *in = row.ptr;
     if (row.len < 12 || memcmp(in, MAGIC, 8) != 0)
-        return "it does not begin as a snapshot does";
+        return "it does not begin as a snapshot";
     if (get(in + 8, 4) != VERSION)
-        return "it is of another version";
+        return "it belongs to another version";
     if (row.len < SNAPSHOT_HEADER_BYTES ||
         get(in + HEADER_HASHED, 8) != annal__hash(in, HEADER_HASHED, 0))
         return "its header is damaged";
@@ -170,7 +170,7 @@ const char *annal__container_header_read(annal_slice row, struct snapshot_header
     if (annal__container_pages(&header) > SNAPSHOT_PAGES_MAX ||
         header.body_bytes > SNAPSHOT_BODY_BYTES_MAX || header.directory_bytes > header.body_bytes ||
         row.len != SNAPSHOT_HEADER_BYTES + (header.in_file ? 0 : header.body_bytes))
-        return "it has another length than it says";
+        return "its length differs from the length in its header";
     *out_header = header;
     return NULL;
 }

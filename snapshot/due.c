@@ -174,7 +174,7 @@ struct overdue_call {
  * Report a session that is overdue: an annal_session_fn. A journal that cannot be read is reported
  * elsewhere.
  */
-static int tell_overdue(void *arg, annal_slice session, uint64_t bytes)
+static int report_overdue(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
     const struct overdue_call *call = arg;
@@ -193,5 +193,5 @@ annal_status annal__snapshot_each_overdue(annal_index *index, const annal_snapsh
                                           annal_error *err)
 {
     struct overdue_call call = {index, annal__policy_fill(policy), fn, arg};
-    return annal__session_list_read(annal__index_store(index), tell_overdue, &call, err);
+    return annal__session_list_read(annal__index_store(index), report_overdue, &call, err);
 }

@@ -46,7 +46,7 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
     }
     if (annal_state_seq(state) != annal__chain_header(chain, 0)->seq) {
         annal_state_free(state);
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "a snapshot holds the state of another seq");
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "a snapshot contains the state of another seq");
     }
     *out_state = state;
     return ANNAL_OK;
@@ -277,9 +277,9 @@ static annal_snapshot_info info_of(const struct shelf_item *item)
 }
 
 /* Report the rows of one session, with its storage; found says whether the session exists. */
-static annal_status tell_session(const struct storage *shelf, annal_status found,
-                                 struct shelf_item *items, size_t count, annal_snapshot_fn fn,
-                                 void *arg, annal_error *err)
+static annal_status report_session(const struct storage *shelf, annal_status found,
+                                   struct shelf_item *items, size_t count, annal_snapshot_fn fn,
+                                   void *arg, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < count; i++) {
@@ -322,7 +322,7 @@ annal_status annal_snapshot_each(annal_index *index, annal_slice session, annal_
         annal_status found = annal__storage_init(&shelf, index, name, NULL, 0, err);
         status = found < 0 && found != ANNAL_ERR_NOTFOUND
                      ? found
-                     : tell_session(&shelf, found, list.items + i, count, fn, arg, err);
+                     : report_session(&shelf, found, list.items + i, count, fn, arg, err);
     }
     annal__storage_list_done(&list);
     return status;

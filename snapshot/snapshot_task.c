@@ -261,7 +261,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
 }
 
 /* Return whether closing may take longer. */
-static bool may_go_on(const annal_snapshots *snapshots)
+static bool may_continue(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);
     return annal__clock_monotonic_us() < snapshots->patient_until_us ||
@@ -280,7 +280,7 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
                          annal_error *err)
 {
     while (status == ANNAL_OK && !is_over(snapshots, stop_us) &&
-           (!snapshots->closing || may_go_on(snapshots)))
+           (!snapshots->closing || may_continue(snapshots)))
         status = annal__snapshot_write_step(snapshots->writer, err);
     snapshots->is_busy = status == ANNAL_ERR_BUSY;
     if (status == ANNAL_OK)
@@ -360,7 +360,7 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
 static bool is_put_off(annal_snapshots *snapshots)
 {
     int64_t now_us = annal__clock_monotonic_us();
-    if (snapshots->closing || !annal__index_is_behind(snapshots->index)) {
+    if (snapshots->closing || !annal__index_lags(snapshots->index)) {
         snapshots->behind_since_us = 0;
         return false;
     }
@@ -471,12 +471,12 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
 }
 
 /* Do what the last round left, as long as this process may work for it. */
-static void go_on(annal_snapshots *snapshots)
+static void continue_work(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};
     int64_t last_us = annal__clock_monotonic_us() + CLOSING_MAX_US;
     while (snapshots->is_ending && snapshots->is_due && annal__clock_monotonic_us() < last_us &&
-           may_go_on(snapshots)) {
+           may_continue(snapshots)) {
         annal_error err = {0};
         if (snapshots->is_busy)
             nanosleep(&pause, NULL);
@@ -500,6 +500,6 @@ void annal_snapshots_close(annal_snapshots *snapshots)
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
     annal__keeper_task_remove(snapshots->store, snapshots);
-    go_on(snapshots);
+    continue_work(snapshots);
     free_snapshots(snapshots);
 }

@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-#define STEP_EVENTS    256
-#define STEP_BYTES     ((uint64_t)1 << 18) /* of the journal */
-#define PATIENCE_MAX   ((uint64_t)1 << 20)
-#define PUT_AWAY_BYTES ((size_t)16 << 20) /* of pages that changed since the last snapshot */
+#define STEP_EVENTS  256
+#define STEP_BYTES   ((uint64_t)1 << 18) /* of the journal */
+#define PATIENCE_MAX ((uint64_t)1 << 20)
+#define SPILL_BYTES  ((size_t)16 << 20) /* of pages that changed since the last snapshot */
 
 /* ---- Beginning ---- */
 
@@ -263,8 +263,9 @@ static annal_status is_taken(const struct snapshot_writer *writer, bool *out_tak
 }
 
 /* Continue the state over the snapshot that was just stored. */
-static annal_status go_on_over(struct snapshot_writer *writer, const struct snapshot_header *header,
-                               struct buf *body, size_t base, annal_error *err)
+static annal_status continue_over(struct snapshot_writer *writer,
+                                  const struct snapshot_header *header, struct buf *body,
+                                  size_t base, annal_error *err)
 {
     annal_status status = annal__chain_push(writer->chain, &writer->shelf, header, body, base, err);
     if (status < 0)
@@ -335,7 +336,7 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
     }
     if (status >= 0 && fits) {
         note_taken(writer, &header);
-        status = go_on_over(writer, &header, &body, base, err);
+        status = continue_over(writer, &header, &body, base, err);
     }
     annal__buf_done(&body);
     return status;
@@ -376,11 +377,11 @@ static annal_status take_if_due(struct snapshot_writer *writer, annal_error *err
     const annal_snapshot_policy policy =
         annal__policy_stretch(&writer->policy, writer->stride * writer->patience);
     bool due = annal__policy_is_due(&policy, writer->due, writer->here);
-    bool behind = writer->here.seq > writer->last.seq;
+    bool has_new = writer->here.seq > writer->last.seq;
     bool take = writer->at_end && writer->here.seq >= writer->end.seq;
-    if (status >= 0 && behind && due && !take)
+    if (status >= 0 && has_new && due && !take)
         status = is_worth_it(writer, &policy, &take, err);
-    if (status >= 0 && take && behind)
+    if (status >= 0 && take && has_new)
         status = take_here(writer, err);
     if (status >= 0)
         status = remove_leftovers(writer, err);
@@ -412,8 +413,8 @@ annal_status annal__snapshot_write_step(struct snapshot_writer *writer, annal_er
         writer->here = (struct snapshot_mark){event.seq, event.offset + event.length};
         writer->here_h = event.h;
     }
-    return annal__state_put_away(writer->state, annal_store_path(writer->shelf.store),
-                                 PUT_AWAY_BYTES, err);
+    return annal__state_spill(writer->state, annal_store_path(writer->shelf.store), SPILL_BYTES,
+                              err);
 }
 
 /* ---- By hand ---- */

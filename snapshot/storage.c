@@ -16,7 +16,7 @@
 
 #define PATH_LIMIT 8192
 #define SUFFIX     ".zst"
-#define OTHER_SEQ  "it is of another seq than its row"
+#define OTHER_SEQ  "its seq differs from the seq of its row"
 
 /* Note the root: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
@@ -79,7 +79,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     /* A missing file is damage; a file that cannot be opened at the moment is not. */
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
-                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is gone", path.ptr)
+                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it does not exist", path.ptr)
                      : annal__fail_errno(err, "read %s", path.ptr);
     annal__buf_done(&path);
     if (status >= 0)
@@ -140,7 +140,7 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
     annal_cursor *cursor = NULL;
     *out_why = NULL;
     if (strcmp(header->file, shelf->info.file) != 0) {
-        *out_why = "it is of another journal";
+        *out_why = "it belongs to another journal";
         return ANNAL_OK;
     }
     annal_status status = annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1,

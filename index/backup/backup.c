@@ -138,8 +138,8 @@ static annal_status copy_session(struct backup *backup, struct backup_session *e
     for (int i = 0; i < TRIES && again && status == ANNAL_OK; i++)
         status = copy_journal(backup, entry, &again);
     if (status == ANNAL_OK && again)
-        status = annal__fail(backup->err, ANNAL_ERR_BUSY,
-                             "session '%s' is replaced again and again", entry->session);
+        status = annal__fail(backup->err, ANNAL_ERR_BUSY, "session '%s' is replaced repeatedly",
+                             entry->session);
     return status;
 }
 
@@ -364,7 +364,8 @@ static annal_status restore_file(struct copying *copying, const char *directory,
     if (status == ANNAL_ERR_NOTFOUND)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
     else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is not what was written", directory,
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "%s: the content of %s has changed since the backup", directory,
                              file->path);
     result->files++;
     result->bytes += file->bytes;
@@ -394,7 +395,8 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     if (status < 0)
         return status;
     if (result->files != manifest->files || result->bytes != manifest->bytes)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its manifest does not add up", directory);
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the sums in its manifest are wrong",
+                           directory);
     return ANNAL_OK;
 }
 

@@ -45,8 +45,8 @@ static annal_status read_manifest(struct manifest *manifest, const struct io *io
     annal_status status = ANNAL_OK;
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "there is no %s: no backup, or one that broke off", path);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s is missing: this is not a complete backup",
+                           path);
     if (fd < 0)
         return annal__fail_errno(err, "open %s", path);
     if (io->fstat(io->arg, fd, &file) < 0) {
@@ -90,7 +90,8 @@ annal_status annal__backup_manifest_open(struct manifest *manifest, const struct
                &manifest->files, &manifest->bytes, &h, &length) != 3 ||
         length == 0 || strcmp(last + length, "\n") != 0 ||
         h != annal__hash(text, (size_t)(last - text), 0)) {
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s is not what was written", path.ptr);
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "the content of %s has changed since the backup", path.ptr);
         goto done;
     }
     manifest->at = strchr(text, '\n') + 1;
@@ -119,7 +120,7 @@ annal_status annal__backup_manifest_next(struct manifest *manifest, struct backu
                "{\"path\":\"%511[^\"]\",\"bytes\":%" SCNu64 ",\"h\":\"%16" SCNx64 "\"}%n",
                out->path, &out->bytes, &out->h, &length) != 3 ||
         length == 0 || manifest->at[length] != '\n' || !is_path(out->path))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "a line of the manifest is no file: %.100s",
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "invalid line in the manifest: %.100s",
                            manifest->at);
     manifest->at += length + 1;
     return ANNAL_OK;
@@ -174,7 +175,7 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
     if (!*out_there)
         return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "look at %s", path);
     if (!S_ISDIR(file.st_mode))
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "%s is no directory", path);
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not a directory", path);
     if (io->list(io->arg, path, count_name, &some) < 0)
         return annal__fail_errno(err, "list %s", path);
     return some ? annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not empty", path) : ANNAL_OK;
@@ -233,7 +234,7 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
     annal_status status = ANNAL_OK;
     int source = io->open(io->arg, from, O_RDONLY, 0);
     if (source < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no %s", from);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s does not exist", from);
     if (source < 0)
         return annal__fail_errno(err, "open %s", from);
     if (to != NULL)

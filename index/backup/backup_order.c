@@ -90,7 +90,7 @@ annal_status annal__backup_check_parents(struct backup_order *order, annal_error
         if (parent == NULL || strcmp(parent->file, fork->parent_file) != 0)
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "session '%s' was deleted or replaced after its fork '%s' was "
-                               "copied: begin the backup again",
+                               "copied: start the backup again",
                                fork->parent, fork->session);
     }
     return ANNAL_OK;

@@ -118,7 +118,7 @@ annal_status annal__bound_fail(const struct bound *bound, int rc, const char *wh
                            (double)limits->run_ms / 1000, bound->each_row ? " for one row" : "");
     bool memory = strcmp(bound->what, "memory") == 0;
     return annal__fail(
-        err, ANNAL_ERR_LIMIT, "%s: it was stopped with more than %llu MB of %s", what,
+        err, ANNAL_ERR_LIMIT, "%s: it was stopped because it used more than %llu MB of %s", what,
         (unsigned long long)(memory ? limits->memory_bytes : limits->temp_bytes) >> 20,
         memory ? "memory" : "temporary files");
 }

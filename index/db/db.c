@@ -65,9 +65,9 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
 
     annal_status status = status_of(rc);
     if (status == ANNAL_ERR_BUSY)
-        return annal__fail(err, status, "%s: another program keeps the database to itself", what);
+        return annal__fail(err, status, "%s: the database is locked by another program", what);
     annal__fail(err, status, "%s: %s%s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db),
-                status == ANNAL_ERR_CORRUPT ? "; ask again: it is made again from the journals"
+                status == ANNAL_ERR_CORRUPT ? "; try again: it will be rebuilt from the journals"
                                             : "");
     if (err != NULL && status == ANNAL_ERR_IO)
         err->os_errno = errno_of(db, rc);
@@ -83,13 +83,13 @@ void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room)
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
     case SQLITE_CONSTRAINT_ROWID:
-        snprintf(out, room, "there is a row with this %.150s already", column);
+        snprintf(out, room, "a row with this %.150s already exists", column);
         return;
     case SQLITE_CONSTRAINT_NOTNULL:
         snprintf(out, room, "%.150s is missing", column);
         return;
     case SQLITE_CONSTRAINT_FOREIGNKEY:
-        snprintf(out, room, "what it refers to is not there");
+        snprintf(out, room, "the row that it refers to does not exist");
         return;
     case SQLITE_CONSTRAINT_TRIGGER:
         snprintf(out, room, "%.300s", said);
@@ -106,7 +106,7 @@ void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room)
         snprintf(out, room, "a value is of the wrong type");
         break;
     case SQLITE_TOOBIG:
-        snprintf(out, room, "a value takes more than %d MiB",
+        snprintf(out, room, "a value is larger than %d MiB",
                  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1) >> 20);
         break;
     default:
@@ -281,7 +281,7 @@ static annal_status refuse(const struct allowed *allowed, annal_error *err)
         return annal__fail(err, ANNAL_ERR_SQL, "%s is not allowed here", allowed->what);
     return annal__fail(err, ANNAL_ERR_SQL,
                        "only reading is possible here (SELECT, WITH, VALUES, EXPLAIN QUERY PLAN): "
-                       "the tables are made from the journals; append an event instead");
+                       "the tables are built from the journals; append an event instead");
 }
 
 /* Return whether the statement only reads, and is not a plain EXPLAIN: see allowed.c, rule 5. */
@@ -306,7 +306,7 @@ annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allow
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, db, rc, "SQL");
     else if (stmt == NULL)
-        status = annal__fail(err, ANNAL_ERR_SQL, "there is no SQL statement");
+        status = annal__fail(err, ANNAL_ERR_SQL, "the text contains no SQL statement");
     else if (!only_space(tail, sql.ptr + sql.len))
         status = annal__fail(err, ANNAL_ERR_SQL, "more than one SQL statement");
     if (status < 0) {

@@ -109,7 +109,7 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
  * Delete a file that cannot be used. If other programs write to it, it contains their data: move it
  * aside instead.
  */
-static annal_status take_away(const struct derived *derived, annal_error *err)
+static annal_status remove_unusable(const struct derived *derived, annal_error *err)
 {
     return derived->rollback ? annal__files_move_aside(derived_io(derived), derived->path, err)
                              : annal__files_remove(derived_io(derived), derived->path, err);
@@ -136,7 +136,7 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
     if (*out_whose == ALTERED)
         annal__say(derived->store, ANNAL_LOG_WARNING, "%s; it is rebuilt from the journals",
                    why.message);
-    return *out_whose != FOREIGN ? take_away(derived, err)
+    return *out_whose != FOREIGN ? remove_unusable(derived, err)
                                  : annal__files_move_aside(derived_io(derived), derived->path, err);
 }
 
@@ -330,7 +330,8 @@ static annal_status begin_transaction(struct derived *derived, annal_error *err)
     status = try_transaction(derived, &current, err);
     if (status >= 0 && !current)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "the tables of '%s' do not stay as they are made", derived->path);
+                             "the tables of '%s' were changed again right after they were rebuilt",
+                             derived->path);
     return status;
 }
 
@@ -344,7 +345,7 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
     status = begin_transaction(derived, err);
     if (status == ANNAL_ERR_CORRUPT) { /* a derived file: try once more, from the beginning */
         close_writer(derived);
-        status = take_away(derived, err);
+        status = remove_unusable(derived, err);
         if (status >= 0)
             status = begin_transaction(derived, err);
     }
@@ -360,7 +361,7 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
 {
     if (derived->frozen)
         return annal__fail(err, ANNAL_ERR_IO,
-                           "the store is open for reading only, so its index stays as it is");
+                           "the store is open for reading only, so its index is not updated");
     for (unsigned attempt = 0;; attempt++) {
         annal_error why = {0};
         annal_status status = begin_once(derived, deadline_us, &why);
@@ -420,7 +421,7 @@ annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, a
     if (status < 0)
         return status;
     if (!annal__file_is_there(derived_io(derived), derived->path))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' is not there", derived->path);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' does not exist", derived->path);
     if (status >= 0)
         status = ensure_writer(derived, err);
     if (status >= 0)
@@ -454,7 +455,7 @@ annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us
     if (status < 0)
         return status;
     close_writer(derived);
-    status = derived->private ? open_keep(derived, err) : take_away(derived, err);
+    status = derived->private ? open_keep(derived, err) : remove_unusable(derived, err);
     annal__index_lock_give(&derived->lock);
     return status;
 }

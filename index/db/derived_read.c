@@ -73,7 +73,7 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
     if (status >= 0 && !derived->frozen)
         status = annal__derived_is_current(derived, db, &current, err);
     if (status >= 0 && !current)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' are of another version",
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' belong to another version",
                              derived->path);
     if (status == ANNAL_ERR_BUSY)
         status = annal__derived_fail_locked(derived, err);
@@ -209,8 +209,9 @@ static annal_status check(const struct derived *derived, sqlite3 *db, annal_erro
     sqlite3_finalize(stmt);
     if (status >= 0 && maybe_null)
         status = holds_null(db, &null, err);
-    return status >= 0 && null ? annal__fail(err, ANNAL_ERR_CORRUPT, "a column NOT NULL holds NULL")
-                               : status;
+    return status >= 0 && null
+               ? annal__fail(err, ANNAL_ERR_CORRUPT, "a NOT NULL column contains NULL")
+               : status;
 }
 
 bool annal__derived_heal_if_corrupt(struct derived *derived)
@@ -270,7 +271,7 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
         status = check(derived, db, &why);
     annal__db_close(db);
     if (status != ANNAL_ERR_CORRUPT && annal__derived_is_marked(derived))
-        status = annal__fail(&why, ANNAL_ERR_CORRUPT, "a page of it does not match its hash");
+        status = annal__fail(&why, ANNAL_ERR_CORRUPT, "the hash of a page is wrong");
     if (status == ANNAL_ERR_CORRUPT) {
         *out_damage = why;
         return ANNAL_DAMAGE;

@@ -54,11 +54,11 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
         return ANNAL_OK;
     if (S_ISDIR(file.st_mode)) {
         errno = EISDIR;
-        return annal__fail_errno(err, "there is a directory in the place of '%s'", path);
+        return annal__fail_errno(err, "'%s' is a directory", path);
     }
     if (!S_ISREG(file.st_mode)) { /* its target is not ours to write */
         errno = ELOOP;
-        return annal__fail_errno(err, "there is a link or a device in the place of '%s'", path);
+        return annal__fail_errno(err, "'%s' is a link or a device", path);
     }
     return ANNAL_OK;
 }
@@ -109,7 +109,8 @@ static annal_status find_free_name(const struct io *io, const char *database, st
         if (status < 0 || !annal__file_is_there(io, out->ptr))
             return status;
     }
-    return annal__fail(err, ANNAL_ERR_IO, "move '%s' aside: '%s' is taken too", database, out->ptr);
+    return annal__fail(err, ANNAL_ERR_IO, "cannot move '%s' aside: '%s' exists, too", database,
+                       out->ptr);
 }
 
 static annal_status move_file(const struct io *io, const char *database, const char *to,

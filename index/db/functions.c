@@ -158,7 +158,7 @@ static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **
     if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
         sqlite3_result_value(context, sqlite3_column_value(stmt, 0));
         if (sqlite3_column_int(stmt, 1) == 0)
-            sqlite3_result_error(context, "session_id(): several sessions begin with that", -1);
+            sqlite3_result_error(context, "session_id(): the beginning of the id is ambiguous", -1);
     }
     if (sqlite3_finalize(stmt) != SQLITE_OK || rc != SQLITE_OK)
         sqlite3_result_error_code(context, rc != SQLITE_OK ? rc : SQLITE_ERROR);

@@ -133,7 +133,7 @@ bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us
             us >= since_us && us <= annal__clock_monotonic_us());
 }
 
-void annal__index_lock_stay_away(void)
+void annal__index_lock_leave_free(void)
 {
     const struct timespec pause = {.tv_nsec = STAY_AWAY_MS * 1000000L};
     nanosleep(&pause, NULL);

@@ -91,7 +91,7 @@ void annal__index_lock_rest(struct index_lock *lock);
  * releasing the lock.
  */
 bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us);
-void annal__index_lock_stay_away(void);
+void annal__index_lock_leave_free(void);
 
 /*
  * Read the note without the lock: the last note, or a note that is being written.

@@ -59,7 +59,7 @@ static bool same_time(struct timespec a, struct timespec b)
 }
 
 /* Rule (1). */
-static bool stands(const struct reader *reader, const struct io *io, const char *path)
+static bool is_current(const struct reader *reader, const struct io *io, const char *path)
 {
     struct stat now;
     const struct stat *was = &reader->file;
@@ -101,7 +101,7 @@ struct reader *annal__readers_take(struct readers *readers, const struct io *io,
     if (is_parents(readers))
         return NULL;
     while ((reader = pick(readers, true)) != NULL) {
-        if (stands(reader, io, path))
+        if (is_current(reader, io, path))
             return reader;
         sqlite3 *db = reader->db;
         put_back(readers, reader, NULL);

@@ -54,7 +54,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **values)
         percent = sqlite3_value_double(values[1]);
         if (sqlite3_value_numeric_type(values[1]) > SQLITE_FLOAT || !(percent >= 0) ||
             percent > 100 || (numbers->count > 0 && percent != numbers->percent)) {
-            fail(context, numbers, "percentile(x, p): p is one number from 0 to 100");
+            fail(context, numbers, "percentile(x, p): p must be one number from 0 to 100");
             return;
         }
     }
@@ -62,7 +62,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **values)
     if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
         add(context, numbers, sqlite3_value_double(values[0]));
     else if (type != SQLITE_NULL)
-        fail(context, numbers, "median(), percentile() and stddev() take numbers");
+        fail(context, numbers, "median(), percentile() and stddev() accept only numbers");
 }
 
 static int by_value(const void *a, const void *b)

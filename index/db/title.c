@@ -41,7 +41,7 @@ static annal_slice skip_space(annal_slice text)
 }
 
 /* Return the text after the first occurrence of `what`; empty if it does not occur. */
-static annal_slice behind(annal_slice text, const char *what)
+static annal_slice following(annal_slice text, const char *what)
 {
     const char *found = text.len > 0 ? memmem(text.ptr, text.len, what, strlen(what)) : NULL;
     if (found == NULL)
@@ -151,11 +151,11 @@ static bool take_tag(annal_slice text, struct tag *out)
 }
 
 /* Return the text after </name>; empty if the block does not end. */
-static annal_slice behind_block(annal_slice text, annal_slice name, annal_slice *out_inside)
+static annal_slice following_block(annal_slice text, annal_slice name, annal_slice *out_inside)
 {
     char end[TAG_BYTES_MAX + 4];
     snprintf(end, sizeof end, "</%.*s>", ANNAL_FMT(name));
-    annal_slice rest = behind(text, end);
+    annal_slice rest = following(text, end);
     *out_inside = text;
     if (rest.ptr != NULL)
         out_inside->len = (size_t)(rest.ptr - text.ptr) - strlen(end);
@@ -171,7 +171,7 @@ static bool take_command(annal_slice *text, const struct tag *tag, annal_slice *
     annal_slice inside;
     if (!annal__slice_begins(tag->name, "command-"))
         return false;
-    annal_slice rest = behind_block(after(*text, tag->len), tag->name, &inside);
+    annal_slice rest = following_block(after(*text, tag->len), tag->name, &inside);
     if (annal__slice_is(tag->name, "command-name"))
         *command = inside;
     else if (annal__slice_is(tag->name, "command-args") && skip_space(inside).len > 0)

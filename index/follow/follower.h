@@ -43,7 +43,7 @@ struct follower {
     const char *pack; /* name of the pack, or NULL for the index */
     void *own;        /* for its ops */
     /* whether its tables were emptied in the meantime, so an existing plan is useless */
-    atomic_bool began_anew;
+    atomic_bool was_emptied;
 
     /* For a guarded append: the next event, whose rows exist already; otherwise NULL. */
     const annal_event *tried;

@@ -333,7 +333,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
             return ANNAL_END;
         if (plan->wanted && plan->next < plan->count)
-            annal__index_lock_stay_away();
+            annal__index_lock_leave_free();
         if (plan->next < plan->count && annal__deadline_passed(deadline_us))
             return annal__fail(
                 err, ANNAL_ERR_BUSY, "time is up: %llu of %llu bytes of new journal are indexed",
@@ -372,12 +372,12 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        follower->began_anew = false; /* this plan is newer than that */
+        follower->was_emptied = false; /* this plan is newer than that */
         status = annal__plan_make(follower, sessions, count, journals, plan_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);
         *out_stamp = plan.stamp;
-        if (status == ANNAL_OK && follower->began_anew) {
+        if (status == ANNAL_OK && follower->was_emptied) {
             annal__plan_done(&plan);
             attempt--;
             continue;
@@ -395,7 +395,8 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
         }
     }
     if (status == ANNAL_ERR_CONFLICT || (status == ANNAL_ERR_BUSY && why.status != ANNAL_ERR_BUSY))
-        status = annal__fail(&why, ANNAL_ERR_BUSY, "somebody keeps deleting the index");
+        status = annal__fail(&why, ANNAL_ERR_BUSY,
+                             "the index was deleted repeatedly while it was being built");
     if (status < 0 && err != NULL)
         *err = why;
     return status;

@@ -323,7 +323,8 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     if (status >= 0 || !call->whole)
         return status;
     annal_status undone = take_back(call, NULL);
-    return undone < 0 ? annal__fail(err, undone, "take back what was tried") : status;
+    return undone < 0 ? annal__fail(err, undone, "undo the rows of events that were tried")
+                      : status;
 }
 
 /* Append, with the tables locked and caught up. */
@@ -340,11 +341,11 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
         if ((status != ANNAL_ERR_CONFLICT && status != ANNAL_ERR_REFUSED) || !is_expected(call))
             break;
         /* Events of this process may not be in the journal yet; a guard must see them. */
-        annal_status brought = annal_sync(call->index->store, err);
-        if (brought >= 0)
-            brought = annal__guard_bring_up(call, err);
-        if (brought < 0)
-            return brought;
+        annal_status synced = annal_sync(call->index->store, err);
+        if (synced >= 0)
+            synced = annal__guard_update(call, err);
+        if (synced < 0)
+            return synced;
         retry = call->head != head;
     }
     bool is_new = call->decision != NULL && (call->decision->overtaken || call->decision->ids_made);
@@ -403,7 +404,7 @@ static void follow_up(struct guard_call *call)
 
 static annal_status through_tables(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
-    annal_status status = annal__guard_bring_up(call, err);
+    annal_status status = annal__guard_update(call, err);
     if (status >= 0)
         status = append_guarded(call, out_seq, err);
     if (status >= 0)
@@ -526,11 +527,10 @@ static annal_status check_bars(const struct guard_call *call, annal_error *err)
     const struct pack_slot *slot = find_bar(call, &type);
     if (slot == NULL)
         return ANNAL_OK;
-    return annal__fail(
-        err, ANNAL_ERR_REFUSED,
-        "pack '%s' has an error, so what it says about '%.*s' cannot be asked, and no such "
-        "event is taken until its file is mended: %s",
-        slot->name, ANNAL_FMT(type), slot->error.message);
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "cannot check the guards of pack '%s', because its file has an error; no "
+                       "event '%.*s' can be appended until it is repaired: %s",
+                       slot->name, ANNAL_FMT(type), slot->error.message);
 }
 
 static annal_status append(const struct guard_call *as, annal_appended *out, annal_error *err)
@@ -555,7 +555,7 @@ static annal_status append(const struct guard_call *as, annal_appended *out, ann
     if (status >= 0)
         status = find_databases(&call, err);
     if (status >= 0)
-        status = annal__guard_bring_reads(&call, err);
+        status = annal__guard_fetch_reads(&call, err);
     if (status < 0)
         goto done;
     status =

@@ -86,7 +86,7 @@ annal_status annal__guard_is_shared(annal_index *index, annal_slice session, boo
                                     annal_error *err);
 
 /* Fetch the other sessions that the guards of a shared session read. */
-annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err);
+annal_status annal__guard_fetch_reads(struct guard_call *call, annal_error *err);
 
 /* Append to a shared session: call append() until no other store was first. */
 typedef annal_status (*guard_append_fn)(const struct guard_call *as, annal_appended *out,
@@ -104,7 +104,7 @@ annal_status annal__guard_named(annal_slice data, const char *item, struct buf *
                                 annal_slice *out_session);
 
 /* Lock the databases, unless that is done, and update them; sets call->head. */
-annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err);
+annal_status annal__guard_update(struct guard_call *call, annal_error *err);
 
 /* Note the session before the append, so that its name is kept if the process dies. */
 annal_status annal__guard_mark(struct guard_call *call, annal_error *err);

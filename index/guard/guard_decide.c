@@ -91,8 +91,8 @@ static annal_status share(const annal_index *index, annal_slice session, annal_e
     const annal_decider *decider = index->decider;
     if (decider == NULL)
         return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "append to session '%.*s': refused, the stores of a cluster share it: "
-                           "it takes a program that asks their database (annal append does)",
+                           "append to session '%.*s': refused, because a cluster shares it: use "
+                           "'annal append', or set annal_index_options.decider",
                            ANNAL_FMT(session));
     if (annal_lease_get(index->store, session, &lease, NULL) == ANNAL_OK && lease.shared)
         return ANNAL_OK;
@@ -118,7 +118,7 @@ static annal_status find_end(const annal_index *index, annal_slice session, anna
     return ANNAL_OK;
 }
 
-static annal_status bring_read(struct guard_call *call, annal_slice session, annal_error *err)
+static annal_status fetch_read(struct guard_call *call, annal_slice session, annal_error *err)
 {
     struct guard_decision *decision = call->decision;
     const annal_decider *decider = call->index->decider;
@@ -144,7 +144,7 @@ static annal_status bring_read(struct guard_call *call, annal_slice session, ann
     return find_end(call->index, session, read, err);
 }
 
-static annal_status bring_section(struct guard_call *call, const struct pack_section *section,
+static annal_status fetch_section(struct guard_call *call, const struct pack_section *section,
                                   annal_slice data, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -155,13 +155,13 @@ static annal_status bring_section(struct guard_call *call, const struct pack_sec
         if (strchr(at, '$') != NULL && annal__guard_named(data, at, &text, &session) < 0)
             session.len = 0;
         if (session.len > 0 && annal_session_id_check(session, NULL) == ANNAL_OK)
-            status = bring_read(call, session, err);
+            status = fetch_read(call, session, err);
         annal__buf_done(&text);
     }
     return status;
 }
 
-annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err)
+annal_status annal__guard_fetch_reads(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (call->decision == NULL)
@@ -175,7 +175,7 @@ annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err)
             for (size_t k = 0; status >= 0 && k < call->count; k++)
                 if (annal__guard_is_of_interest(&pack->sections[j], false) &&
                     annal__section_takes(&pack->sections[j], call->given[k].type))
-                    status = bring_section(call, &pack->sections[j], call->plain[k], err);
+                    status = fetch_section(call, &pack->sections[j], call->plain[k], err);
     }
     return status;
 }
@@ -220,7 +220,7 @@ static annal_status append_first(const struct guard_call *call, const struct dec
     if (status >= 0)
         status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status >= 0 && strcmp(info.file, decided->end.file) != 0)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT, "another journal came");
+        status = annal__fail(err, ANNAL_ERR_CONFLICT, "another journal was fetched");
     *out_seq = 1;
     return status;
 }
@@ -248,8 +248,9 @@ static annal_status append_decided(struct guard_call *call, const struct decided
     if (status >= 0)
         return status;
     return annal__fail(err, ANNAL_ERR_UNKNOWN,
-                       "session '%s': event %" PRIu64 " is decided, and not in the journal yet; "
-                       "the next append brings it: %.300s",
+                       "session '%s': event %" PRIu64
+                       " is committed in the database, but not in the local journal yet; the next "
+                       "append writes it: %.300s",
                        decided->end.session, decided->events[0].seq, why.message);
 }
 
@@ -366,8 +367,8 @@ static annal_status share_again(const struct guard_call *call, annal_error *err)
     annal_status status = annal__guard_is_shared(call->index, call->session, &is_shared, err);
     if (status >= 0 && !is_shared)
         status = annal__fail(err, ANNAL_ERR_REFUSED,
-                             "append to session '%.*s': refused, it is not shared any more: 'annal "
-                             "home status' says where it is",
+                             "append to session '%.*s': refused, it is no longer shared: 'annal "
+                             "home status' shows where its home is",
                              ANNAL_FMT(call->session));
     return status < 0 ? status : share(call->index, call->session, err);
 }
@@ -396,9 +397,10 @@ annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn ap
         status = tries + 1 < TRIES_MAX ? ANNAL_OK : ANNAL_ERR_BUSY;
     }
     if (decision.overtaken && status == ANNAL_ERR_BUSY)
-        annal__fail(err, status,
-                    "append to session '%.*s': other stores were first %d times: try again",
-                    ANNAL_FMT(call.session), TRIES_MAX);
+        annal__fail(
+            err, status,
+            "append to session '%.*s': gave up after %d conflicts with other stores: try again",
+            ANNAL_FMT(call.session), TRIES_MAX);
     annal__free(decision.reads);
     annal__free(drafts);
     annal__free(texts);

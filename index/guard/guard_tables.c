@@ -133,8 +133,8 @@ static annal_status read_all(const struct guard_call *call, const struct guard_d
             continue;
         if (follower->applier == NULL)
             return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                               "append to session '%.*s': pack '%s' guards this event and cannot "
-                               "be asked; annal pack list says why",
+                               "append to session '%.*s': cannot check the guards of pack '%s'; "
+                               "run 'annal pack list' to see why",
                                ANNAL_FMT(call->session), pack->name);
         for (size_t j = 0; status >= 0 && j < pack->section_count; j++)
             for (size_t k = 0; status >= 0 && k < call->count; k++)
@@ -239,8 +239,8 @@ static void find_missing(const struct guard_call *call, const struct guard_datab
 }
 
 /* Return, under the lock, whether journals have more than the tables. */
-static annal_status is_behind(const struct guard_call *call, const struct guard_database *database,
-                              const struct missing *missing, bool *out, annal_error *err)
+static annal_status lags(const struct guard_call *call, const struct guard_database *database,
+                         const struct missing *missing, bool *out, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     struct follower *follower;
@@ -266,8 +266,8 @@ static annal_status is_behind(const struct guard_call *call, const struct guard_
  * Rule 3: time was up. If much is left, report how far the tables are, and what prevents progress
  * if there was none in the meantime; a little is worth waiting for.
  */
-static annal_status refuse_behind(const struct guard_call *call, const struct follower *follower,
-                                  uint64_t left_before, const annal_error *why, annal_error *err)
+static annal_status refuse_lag(const struct guard_call *call, const struct follower *follower,
+                               uint64_t left_before, const annal_error *why, annal_error *err)
 {
     char progress[PLAN_PROGRESS_BYTES];
     uint64_t left = 0;
@@ -276,16 +276,16 @@ static annal_status refuse_behind(const struct guard_call *call, const struct fo
     if (status < 0 || left <= MUCH_BYTES)
         return status;
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "append to session '%.*s': the tables of pack '%s', whose guards are to be "
-                       "asked, %s: try again%s%s",
+                       "append to session '%.*s': cannot check guards yet, because the tables of "
+                       "pack '%s' %s: try again%s%s",
                        ANNAL_FMT(call->session), follower->pack == NULL ? "core" : follower->pack,
                        progress, left < left_before ? "" : "; ",
                        left < left_before ? "" : why->message);
 }
 
 /* Catch up one follower, without the lock, in slices, for a short time. */
-static annal_status run_one_behind(const struct guard_call *call, struct follower *follower,
-                                   const struct missing *missing, annal_error *err)
+static annal_status run_one_lagging(const struct guard_call *call, struct follower *follower,
+                                    const struct missing *missing, annal_error *err)
 {
     const annal_catch_up_options options = {.timeout_ms =
                                                 1 + follower->derived->wait_ms / PATIENCE_PARTS};
@@ -308,16 +308,17 @@ static annal_status run_one_behind(const struct guard_call *call, struct followe
     status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL, &options,
                                  &stamp, &stuck, &why);
     if (status == ANNAL_ERR_BUSY)
-        return refuse_behind(call, follower, left, &why, err);
+        return refuse_lag(call, follower, left, &why, err);
     if (status < 0 && err != NULL)
         *err = why;
     return status;
 }
 
 /* Catch up the followers that lag. *out_unreadable: a journal was skipped. */
-static annal_status run_behind(const struct guard_call *call, const struct guard_database *database,
-                               const struct missing *missing, bool *out_unreadable,
-                               annal_error *err)
+static annal_status run_lagging(const struct guard_call *call,
+                                const struct guard_database *database,
+                                const struct missing *missing, bool *out_unreadable,
+                                annal_error *err)
 {
     annal_status status = ANNAL_OK;
     struct follower *follower;
@@ -326,10 +327,10 @@ static annal_status run_behind(const struct guard_call *call, const struct guard
         annal_error why = {0};
         if (database->packs != NULL && database->packs->fills[i].left_out)
             continue;
-        status = run_one_behind(call, follower, missing, &why);
+        status = run_one_lagging(call, follower, missing, &why);
         if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
             annal__say(call->index->store, ANNAL_LOG_WARNING,
-                       "guards are asked although '%s' lags: %s", database->derived->path,
+                       "guards are checked although '%s' lags: %s", database->derived->path,
                        why.message);
             *out_unreadable = true;
             status = ANNAL_OK;
@@ -362,14 +363,14 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
     bool passed_over = false;
     if (may_lack_much(call, database)) {
         const struct missing all = {.any = true, .all = true};
-        annal_status status = run_behind(call, database, &all, &passed_over, err);
+        annal_status status = run_lagging(call, database, &all, &passed_over, err);
         if (status < 0)
             return status;
         passed_over = false;
     }
     for (unsigned round = 0;; round++) {
         struct missing missing;
-        bool behind = false;
+        bool lagging = false;
         annal_status status = begin(call, database, err);
         if (status < 0)
             return status;
@@ -377,11 +378,11 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
         database->fresh = !missing.any;
         database->marked = false;
         if (missing.any)
-            status = is_behind(call, database, &missing, &behind, err);
-        if (status >= 0 && missing.any && (!behind || passed_over))
+            status = lags(call, database, &missing, &lagging, err);
+        if (status >= 0 && missing.any && (!lagging || passed_over))
             database->fresh =
                 write_note(call, database, database->derived->stamp.commits, (annal_slice){0});
-        if (status < 0 || !behind || passed_over)
+        if (status < 0 || !lagging || passed_over)
             return status;
         if (round == ROUNDS_MAX) { /* others are faster; the note stays until that is committed */
             for (size_t i = 0; status >= 0 && annal__guard_follower(call, database, i) != NULL; i++)
@@ -392,7 +393,7 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
         database->begun = false;
         status = annal__derived_end(database->derived, true, err);
         if (status >= 0)
-            status = run_behind(call, database, &missing, &passed_over, err);
+            status = run_lagging(call, database, &missing, &passed_over, err);
         if (status < 0)
             return status;
     }
@@ -409,12 +410,12 @@ static bool any_wiped(const struct guard_call *call)
     return false;
 }
 
-annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err)
+annal_status annal__guard_update(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     for (unsigned round = 0; status >= 0 && (round == 0 || any_wiped(call)); round++) {
         if (round == ROUNDS_MAX)
-            return annal__fail(err, ANNAL_ERR_BUSY, "tables are rebuilt again and again");
+            return annal__fail(err, ANNAL_ERR_BUSY, "tables are rebuilt repeatedly");
         if (round > 0)
             status = annal__guard_end(call, true, err);
         for (size_t i = 0; status >= 0 && i < call->database_count; i++) {

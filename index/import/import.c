@@ -131,7 +131,8 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
     for (size_t i = 0; i < import->batch_count; i++)
         events = events || sqlite3_column_count(import->statements[i]) >= 7;
     if (status >= 0 && !events)
-        return annal__fail(err, ANNAL_ERR_SQL, "importer: no SELECT of events under '-- batch'");
+        return annal__fail(err, ANNAL_ERR_SQL,
+                           "importer: the section '-- batch' has no SELECT of events");
     return status;
 }
 
@@ -460,7 +461,7 @@ static annal_status check_every_line_gave(const struct batch *batch, annal_error
 {
     for (size_t i = 0; i < batch->count; i++) {
         if (!batch->rows[i].gave)
-            return annal__fail(err, ANNAL_ERR_SQL, "importer: line %" PRIu64 " gave no event",
+            return annal__fail(err, ANNAL_ERR_SQL, "importer: line %" PRIu64 " yielded no event",
                                batch->rows[i].number);
     }
     return ANNAL_OK;
@@ -472,7 +473,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     struct batch batch = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: an earlier step failed");
     if (count == 0)
         return ANNAL_OK;
     annal__import_json_begin(import->json);
@@ -498,7 +499,7 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
     struct batch none = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: an earlier step failed");
     for (size_t i = import->batch_count; i < import->statement_count && status >= 0; i++) {
         status = give_events(import, import->statements[i], &none, fn, arg, err);
         sqlite3_reset(import->statements[i]);

@@ -205,7 +205,7 @@ static annal_status give_line(struct rows *rows, annal_slice line, annal_error *
     rows->bytes += line.len;
     if (rows->bytes_max != 0 && rows->bytes > rows->bytes_max)
         return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "this SQLite database gives more than %llu MB of rows",
+                           "this SQLite database contains more than %llu MB of rows",
                            (unsigned long long)(rows->bytes_max >> 20));
     return rows->fn(rows->arg, line, err);
 }

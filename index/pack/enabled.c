@@ -75,7 +75,7 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     if (status >= 0)
         status = write_lines(change, annal__buf_slice(&old), &fresh, &was_on, err);
     if (status >= 0 && !change->on && !was_on)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not on", change->name);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not enabled", change->name);
     if (status >= 0)
         status =
             annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, err);
@@ -113,14 +113,15 @@ annal_status annal_pack_enable(annal_store *store, const char *name, const char 
     const struct change change = {.store = store, .name = name, .at = at, .on = true};
     if (annal__builtin_pack(name) == NULL)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "no pack '%s' is built in; a pack of your own is a file in '%s/packs'",
+                           "no built-in pack is named '%s'; put a pack of your own into '%s/packs'",
                            name, annal_store_path(store));
     if (at != NULL && (at[0] == '\0' || strpbrk(at, "\n#") != NULL))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' cannot be the directory of a pack", at);
+        return annal__fail(err, ANNAL_ERR_INVALID, "invalid directory for a pack: '%s'", at);
     if (strcmp(name, "core") == 0)
-        return at == NULL ? ANNAL_OK
-                          : annal__fail(err, ANNAL_ERR_INVALID,
-                                        "the database of pack 'core' is always in the store");
+        return at == NULL
+                   ? ANNAL_OK
+                   : annal__fail(err, ANNAL_ERR_INVALID,
+                                 "the database of pack 'core' cannot be moved out of the store");
     return run_change(&change, err);
 }
 
@@ -128,6 +129,6 @@ annal_status annal_pack_disable(annal_store *store, const char *name, annal_erro
 {
     const struct change change = {.store = store, .name = name};
     if (strcmp(name, "core") == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID, "pack 'core' always runs");
+        return annal__fail(err, ANNAL_ERR_INVALID, "pack 'core' is always enabled");
     return run_change(&change, err);
 }

@@ -58,15 +58,15 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
         annal_status status = ANNAL_OK;
         if ((source->kind == PACK_FORGET || source->kind == PACK_SETTLE) &&
             (name == NULL || strcmp(name, ":session") != 0))
-            return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: to %s has no parameter but :session",
-                               pack->file, source->line,
-                               source->kind == PACK_FORGET ? "forget" : "settle");
+            return annal__fail(
+                err, ANNAL_ERR_SQL, "%s:%u: a section '-- %s' has no parameter except :session",
+                pack->file, source->line, source->kind == PACK_FORGET ? "forget" : "settle");
         if (name != NULL && name[0] == '$' && strpbrk(name, "('\"") == NULL) {
             param->source = FIELD;
             param->field = field_place(fields, name + 1, &status);
         } else if (name == NULL || envelope_source(name, &param->source) < 0) {
             return annal__fail(err, ANNAL_ERR_SQL,
-                               "%s:%u: parameter '%s' is neither $field nor one of :session :seq "
+                               "%s:%u: unknown parameter '%s': use $field or one of :session :seq "
                                ":ts :type :id :cause :data",
                                pack->file, source->line, name == NULL ? "?" : name);
         }
@@ -86,24 +86,25 @@ static annal_status check_count(const struct handler *handler, const annal_pack 
     const struct pack_section *section = handler->section;
     unsigned line = section->line - 1;
     if (section->kind == PACK_ARTIFACT)
-        return handler->count == 0
-                   ? ANNAL_OK
-                   : annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: an artifact has no statement",
-                                 pack->file, line);
+        return handler->count == 0 ? ANNAL_OK
+                                   : annal__fail(err, ANNAL_ERR_INVALID,
+                                                 "%s:%u: a section '-- artifact' has no statement",
+                                                 pack->file, line);
     if (handler->count == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section has no statement",
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section needs a statement",
                            pack->file, line);
     sqlite3_stmt *first = handler->statements[0].stmt;
     if (section->kind == PACK_FILL &&
         (handler->count > 1 || sqlite3_column_count(first) == 0 || !sqlite3_stmt_readonly(first)))
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: to fill is one SELECT", pack->file,
-                           line);
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:%u: a section '-- fill' needs exactly one SELECT", pack->file, line);
     for (int i = 0; section->kind == PACK_FILL && i < sqlite3_column_count(first); i++) {
         const char *name = sqlite3_column_name(first, i);
         if (!annal__is_field(annal_slice_of(name)))
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "%s:%u: column '%s' of a fill is no field of data", pack->file, line,
-                               name);
+            return annal__fail(
+                err, ANNAL_ERR_INVALID,
+                "%s:%u: column '%s' of a fill is not a valid name of a field of data", pack->file,
+                line, name);
     }
     return ANNAL_OK;
 }

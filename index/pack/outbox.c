@@ -110,10 +110,10 @@ static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_ta
     add_sql(sql, "  SELECT RAISE(ABORT, 'a row of ");
     for (const char *c = name; *c != '\0'; c++) /* inside a literal */
         add_sql(sql, *c == '\'' ? "''" : "%c", *c);
-    add_sql(sql,
-            " may hold %u MiB: put large values into a file and its path into the row')\n"
-            "  WHERE ",
-            OUTBOX_ROW_BYTES_MAX >> 20);
+    add_sql(
+        sql,
+        " may contain %u MiB: put large values into a file and its path into the row')\n  WHERE ",
+        OUTBOX_ROW_BYTES_MAX >> 20);
     add_bytes(sql, table, "NEW");
     if (updates) { /* for updates the complete old row is kept too */
         add_sql(sql, " + CASE WHEN ");
@@ -643,8 +643,8 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
     /* the journal is corrupt: returning this would rebuild the database */
     if (status == ANNAL_ERR_CORRUPT)
         return annal__fail(err, ANNAL_ERR_CLOSED,
-                           "what users wrote stays in the database, for session '%.*s' takes no "
-                           "events: %s",
+                           "rows written by users were not turned into events, because session "
+                           "'%.*s' accepts none: %s",
                            ANNAL_FMT(drain->target->session), why.message);
     if (status < 0 && err != NULL)
         *err = why;
@@ -690,8 +690,8 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
     annal_status status = annal__outbox_adopt(db, &broken, &left_out, err);
     if (left_out > 0)
         annal__say(target->store, ANNAL_LOG_WARNING,
-                   "%llu rows that users wrote before their table was adopted are larger "
-                   "than %u MiB: session '%.*s' does not get them",
+                   "%llu rows that users wrote before their table was adopted are larger than %u "
+                   "MiB: session '%.*s' does not receive them",
                    (unsigned long long)left_out, OUTBOX_ROW_BYTES_MAX >> 20,
                    ANNAL_FMT(target->session));
     if (status >= 0)

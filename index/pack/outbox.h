@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What users write with the plain sqlite3 shell into the tables of a `writable` pack becomes events
- * of the session that the database belongs to. The rules in outbox.c say how.
+ * The outbox: rows that users write with the plain sqlite3 shell into the tables of a `writable`
+ * pack become events of the session to which the database belongs. See the rules in outbox.c.
  *
  *   outbox.c          the tables and triggers; draining into the journal
  *   outbox_schema.c   tables, columns, indexes that users created
- *   outbox_apply.c    such events back into tables
+ *   outbox_apply.c    applying such events to tables
  */
 #ifndef INDEX_PACK_OUTBOX_H
 #define INDEX_PACK_OUTBOX_H
@@ -44,8 +44,8 @@ struct outbox_target {
 };
 
 struct outbox_drained {
-    uint64_t changes; /* number of changes that became events */
-    bool anew;        /* whether the tables must be rebuilt from the journal: rule 6 */
+    uint64_t changes;  /* number of changes that became events */
+    bool must_rebuild; /* whether the tables must be rebuilt from the journal: rule 6 */
 };
 
 /*

@@ -138,7 +138,7 @@ static int bind_bytes(struct outbox_reader *reader, int at, annal_slice base64, 
 {
     annal__buf_clear(&reader->bytes);
     if (!annal__base64_check(base64))
-        return refuse(reader, "a value is no base64", "");
+        return refuse(reader, "a value is not valid base64", "");
     if (annal__base64_take(&reader->bytes, base64) < 0)
         return SQLITE_NOMEM;
     const char *bytes = reader->bytes.ptr == NULL ? "" : reader->bytes.ptr;
@@ -245,7 +245,8 @@ static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const cha
     int rc = add_members(reader, sql, data, "$.was", "@ IS ?", " AND ", &count);
     if (columns->rowid != NULL)
         sqlite3_str_appendall(sql, " LIMIT 1)");
-    return rc == SQLITE_OK && count == 0 ? refuse(reader, "which row is not said", "") : rc;
+    return rc == SQLITE_OK && count == 0 ? refuse(reader, "the event does not say which row", "")
+                                         : rc;
 }
 
 /* Make reader->table this table; rows of a table are adjacent. */
@@ -262,7 +263,7 @@ static int learn_table(struct outbox_reader *reader, const char *name)
     annal__free(reader->table_name);
     reader->table_name = NULL;
     if (annal__outbox_table(reader->db, name, &reader->table, NULL) < 0)
-        return refuse(reader, "no table that users may write: ", name);
+        return refuse(reader, "users cannot write a table with this name: ", name);
     reader->table_name = annal__strndup(name, strlen(name));
     reader->learned = version;
     return reader->table_name == NULL ? SQLITE_NOMEM : SQLITE_OK;
@@ -419,7 +420,7 @@ static int run_ddl(struct outbox_reader *reader, const char *ddl)
     else if (rc == SQLITE_ERROR && is_there(reader->db))
         rc = SQLITE_DONE;
     if (rc == SQLITE_AUTH)
-        rc = refuse(reader, "more than such an event may do: ", ddl);
+        rc = refuse(reader, "such an event may not do this: ", ddl);
     sqlite3_finalize(stmt);
     sqlite3_set_authorizer(reader->db, NULL, NULL);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;

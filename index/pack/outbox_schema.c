@@ -85,7 +85,7 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
         if (!has_column(&table, rowids[i]))
             table.rowid = rowids[i];
     if (status >= 0 && (table.count == 0 || (table.rowid == NULL && !table.has_key)))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no table '%s'", name);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "table '%s' does not exist", name);
     sqlite3_finalize(stmt);
     if (status < 0)
         annal__outbox_table_done(&table);

@@ -7,41 +7,44 @@
  *             [scope cluster GLOB[, GLOB]...]
  *     FILE ends in .db and is in STORE, or in STORE/DIR, but not in a place of the store itself:
  *     events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
- *     sessions are fed to the pack. A * in FILE is replaced by what the * of GLOB matches: a
- *     database for each. writable: the plain sqlite3 shell may write the tables. scope cluster: in
- *     a store that belongs to a cluster, its stores share these sessions (guard_decide.c).
- * (2) What follows, up to the first section, creates the tables.
- * (3) Sections begin with a line of their own, and reach to the next one:
+ *     sessions are fed to the pack. A * in FILE is replaced by the text that the * of GLOB matches:
+ *     each such session has its own database. writable: the plain sqlite3 shell may write the
+ *     tables. scope cluster: in a store that belongs to a cluster, the stores of the cluster share
+ *     these sessions (guard_decide.c).
+ * (2) The text up to the first section creates the tables.
+ * (3) A section begins with a line of its own, and reaches to the next section:
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
  *             One or more statements, which run in this order for each event of these types, all
  *             or none. guarded: such an event is refused, with this sentence, if the first
  *             statement changes no row or a constraint fails. TYPE may end in a star: `tool.*`
- *             are all that begin so, `*` are all.
+ *             matches all types with this beginning, `*` all types.
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
- *             One SELECT, asked before such an event is appended: its columns (a::b for $.a.b) are
- *             added to data where the caller left them out or null. Not asked again at replay.
+ *             One SELECT, run before such an event is appended: its columns (a::b for $.a.b) are
+ *             added to data where the caller omitted them or passed null. Not run at replay.
  *         -- settle
- *             Statements with no parameter but :session, all or none, once a session's events are
- *             all applied, before anybody looks: for work that would be too much for each event.
- *             Once for a hundred events must make the same rows as a hundred times; sections that
- *             are asked in between (guards, fills, handlers) do not see what it makes.
+ *             Statements with no parameter but :session, all or none, run once when all events of
+ *             a session are applied, before any reader sees the tables: for work that would be too
+ *             much for each event. Running it once for a hundred events must yield the same rows as
+ *             running it a hundred times; sections that run in between (guards, fills, handlers)
+ *             do not see its rows.
  *         -- forget
- *             Statements with no parameter but :session: delete its rows, because its journal is
- *             gone.
+ *             Statements with no parameter but :session, which delete its rows, because its journal
+ *             was deleted.
  *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
- *             No SQL. A $.FIELD of more bytes goes to artifacts/ before the event is appended.
+ *             No SQL. A $.FIELD with more bytes is moved to artifacts/ before the append.
  *         -- noun NOUN   "SENTENCE"
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
  *         -- verb NOUN VERB   selects   "SENTENCE"
- *             What `annal NOUN VERB` does. pack_verbs.c describes the lines that follow.
+ *             Define `annal NOUN VERB`. pack_verbs.c describes the lines that follow.
  *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
- *     that begin so, `$field` or `name$field` for the one that a field of data names.
+ *     sessions with this beginning, `$field` or `name$field` for the session that a field of data
+ *     names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
  *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
- *     :data come from the envelope; id and cause are NULL if the event has none. Nothing else may
- *     be bound.
- * (5) No clocks, no randomness, no tables but its own: permit.c. functions.c describes what we add
- *     to SQLite's functions.
+ *     :data are parts of the envelope; id and cause are NULL if the event has none. Nothing else
+ *     may be bound.
+ * (5) No clocks, no randomness, no tables but its own: permit.c. functions.c describes the
+ *     functions that we add to SQLite's.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
 #include "index/pack/pack.h"
@@ -246,12 +249,13 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
     for (size_t i = 0; !meant && i < sizeof section_words / sizeof *section_words; i++)
         meant = guards || is_misspelt(word, section_words[i]) ||
                 (is_nearly(word, section_words[i]) && has_form((enum pack_section_kind)i, rest));
-    return !meant ? ANNAL_OK
-                  : annal__fail(err, ANNAL_ERR_INVALID,
-                                "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
-                                "'-- settle', '-- forget', '-- artifact TYPE', '-- noun NOUN' and "
-                                "'-- verb NOUN VERB' do (a comment begins with another word)",
-                                pack->file, number, ANNAL_FMT(line));
+    return !meant
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_INVALID,
+                             "%s:%u: '%.*s' does not begin a section: use '-- on TYPE', '-- fill "
+                             "TYPE', '-- settle', '-- forget', '-- artifact TYPE', '-- noun NOUN' "
+                             "or '-- verb NOUN VERB' (a comment must begin with another word)",
+                             pack->file, number, ANNAL_FMT(line));
 }
 
 static annal_status check_comments(const annal_pack *pack, struct text text, annal_error *err)
@@ -322,8 +326,8 @@ static annal_status take_list(const struct place *place, annal_slice *rest, anna
     *out = list;
     for (;; *word = annal__take_word(rest)) {
         if (!is_item(*word))
-            return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: '%.*s' is no %s", place->pack->file,
-                               place->line, ANNAL_FMT(*word), item);
+            return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: '%.*s' is not a valid %s",
+                               place->pack->file, place->line, ANNAL_FMT(*word), item);
         memcpy(list, word->ptr, word->len);
         list += word->len + 1;
         *word = annal__take_word(rest);
@@ -338,7 +342,7 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
     annal_slice word = annal__take_word(rest);
     if (word.len < 3 || word.ptr[0] != '"' || word.ptr[word.len - 1] != '"')
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:%u: a guard is a sentence in quotes: guarded \"why not\"",
+                           "%s:%u: a guard needs a sentence in quotes: guarded \"why not\"",
                            place->pack->file, place->line);
     *out = annal__strndup(word.ptr + 1, word.len - 2);
     return *out == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file)
@@ -360,11 +364,10 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
             status = take_list(place, rest, word, is_reads, "session, name*, $field or name$field",
                                &section->reads, err);
         } else {
-            return annal__fail(
-                err, ANNAL_ERR_INVALID,
-                "%s:%u: '%.*s' does not belong after the types of a section "
-                "(types are separated by commas; a comment begins with another word)",
-                place->pack->file, place->line, ANNAL_FMT(*word));
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "%s:%u: '%.*s' is not allowed after the types of a section "
+                               "(separate types by commas; a comment must begin with another word)",
+                               place->pack->file, place->line, ANNAL_FMT(*word));
         }
     }
     return status;
@@ -378,9 +381,10 @@ static annal_status parse_artifact(const struct place *place, struct pack_sectio
     uint32_t over = 0;
     if (!annal__is_field(field) || !annal__slice_is(annal__take_word(rest), "over") ||
         !annal__parse_number(annal__take_word(rest), &over) || annal__take_word(rest).len > 0)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:%u: an artifact is '-- artifact TYPE[, TYPE]   FIELD   over BYTES'",
-                           place->pack->file, place->line);
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "%s:%u: write an artifact as '-- artifact TYPE[, TYPE]   FIELD   over BYTES'",
+            place->pack->file, place->line);
     section->over_bytes = over;
     section->field = annal__strndup(field.ptr, field.len);
     return section->field == NULL
@@ -557,7 +561,7 @@ static annal_status parse(const char *name, annal_slice text, annal_pack **out_p
         goto done;
     }
     if (text.len == 0 || memchr(text.ptr, '\0', text.len) != NULL) {
-        status = annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack is a text file", name);
+        status = annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack must be a text file", name);
         goto done;
     }
     status = annal__parse_header(pack, take_line(&rest), err);

@@ -97,18 +97,18 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct outbox_drained drained = {0};
-    bool waits = false;
+    bool is_waiting = false;
     annal_status status = ANNAL_OK;
     if (fill->outbox == NULL)
         status = annal__outbox_watch_new(pack_fill_db(fill), &fill->outbox, err);
     if (status >= 0)
-        status = annal__outbox_watch_ask(fill->outbox, &waits, err);
-    if (status < 0 || !waits)
+        status = annal__outbox_watch_ask(fill->outbox, &is_waiting, err);
+    if (status < 0 || !is_waiting)
         return status;
     status = drain(fill, &drained, err);
-    if (status >= 0 && drained.anew)
+    if (status >= 0 && drained.must_rebuild)
         status = annal__pack_schema_remake(fill, err);
-    if (status >= 0 && (drained.anew || drained.changes > 0))
+    if (status >= 0 && (drained.must_rebuild || drained.changes > 0))
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
 }
@@ -124,8 +124,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
         return status;
     if (made.known && made.version > pack->version)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "the tables of pack '%s' were made by its version %lld, this is "
-                           "version %u; they stay as they are",
+                           "the tables of pack '%s' were created by its version %lld, but this is "
+                           "version %u; they stay unchanged",
                            pack->name, (long long)made.version, (unsigned)pack->version);
     if (annal__pack_schema_made_is_same(&made, pack))
         return ANNAL_OK;
@@ -164,10 +164,10 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     annal__pack_follower_close(&fill->follower);
-    annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
-               "tables of pack '%s' were dropped or altered, and are rebuilt from the "
-               "journals: %s",
-               fill->slot->name, why.message);
+    annal__say(
+        fill->follower.derived->store, ANNAL_LOG_WARNING,
+        "tables of pack '%s' were dropped or altered, and are being rebuilt from the journals: %s",
+        fill->slot->name, why.message);
     status = drain(fill, &unused, err);
     if (status >= 0)
         status = annal__pack_schema_remake(fill, err);
@@ -202,7 +202,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     if (status < 0 && fill->why.status == 0) {
-        annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
+        annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING, "pack '%s' is skipped: %s",
                    fill->slot->name, why.message);
         fill->why = why;
     }
@@ -476,15 +476,15 @@ annal_status annal__pack_take_in(struct pack_database *database, const struct pa
 {
     sqlite3 *reader = NULL;
     struct stamp unused;
-    bool waits = false;
+    bool is_waiting = false;
     if (!fill->slot->pack->writable || database->derived.frozen || database->derived.private)
         return ANNAL_OK;
     annal_status status =
         annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &unused, err);
     if (status >= 0)
-        status = annal__outbox_waits(reader, &waits, err);
+        status = annal__outbox_waits(reader, &is_waiting, err);
     annal__db_close(reader);
-    if (status < 0 || !waits)
+    if (status < 0 || !is_waiting)
         return status;
     status = annal__derived_begin(&database->derived, deadline_us, err);
     return status < 0 ? status : annal__derived_end(&database->derived, true, err);

@@ -66,8 +66,8 @@ static annal_status check_guard(struct follower *follower, annal_slice session,
     *out_past = refused != NULL;
     if (status < 0 || refused == NULL)
         return status;
-    snprintf(what, sizeof what, "%.*s is there past its guard: %s", ANNAL_FMT(event->type),
-             refused);
+    snprintf(what, sizeof what, "%.*s was appended although its guard refuses it: %s",
+             ANNAL_FMT(event->type), refused);
     return note(follower, session, event, ANNAL_SLICE("guard"), what, err);
 }
 

@@ -132,12 +132,12 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
     const annal_slice place = folder.len > 0 ? folder : database;
     if (database.len < 4 || memcmp(database.ptr + database.len - 3, ".db", 3) != 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: '%.*s' is no database: its name ends in .db", pack->file,
-                           ANNAL_FMT(database));
+                           "%s:1: '%.*s' is not a valid database: its name must end in .db",
+                           pack->file, ANNAL_FMT(database));
     if (annal__path_is_kept(place, (annal_slice){0}) &&
         !(annal__slice_is(name, "core") && annal__slice_is(place, "sessions.db")))
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' is the store's own", pack->file,
-                           ANNAL_FMT(place));
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' belongs to the store itself",
+                           pack->file, ANNAL_FMT(place));
     return ANNAL_OK;
 }
 
@@ -162,8 +162,8 @@ annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error
     good = good && is_path(database, 1) && parse_clauses(pack, rest, &clauses);
     if (!good)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: a pack begins with '-- pack NAME   version N   database FILE   "
-                           "[in DIR]   [sessions GLOB]   [writable]   [scope cluster GLOB]'",
+                           "%s:1: a pack must begin with '-- pack NAME   version N   database FILE "
+                           "  [in DIR]   [sessions GLOB]   [writable]   [scope cluster GLOB]'",
                            pack->file);
     if (memchr(database.ptr, '*', database.len) != NULL &&
         (clauses.sessions.len == 0 ||

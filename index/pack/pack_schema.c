@@ -120,7 +120,7 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
     uint64_t rest_hash = 0;
     annal_status status = annal__pack_fresh(fill->slot->pack, &fresh, &rest_hash, err);
     annal__db_close(fresh);
-    fill->follower.began_anew = true;
+    fill->follower.was_emptied = true;
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
     if (status >= 0) /* guards must not trust tables that are being filled: index_lock.h, rule 5 */
@@ -170,8 +170,8 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
             true, sqlite3_column_int64(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1),
             (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "what pack '%s' made",
-                                fill->slot->name);
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc,
+                                "the tables that pack '%s' created", fill->slot->name);
     sqlite3_reset(stmt);
     return status;
 }

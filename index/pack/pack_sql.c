@@ -58,8 +58,8 @@ static annal_status find_now(const annal_pack *pack, unsigned line, const char *
         if (token.kind == TOKEN_STRING && text.len == 3 &&
             sqlite3_strnicmp(text.ptr, "now", 3) == 0)
             return annal__fail(err, ANNAL_ERR_SQL,
-                               "%s:%u: a pack has no clock, so not 'now': the time is in the event "
-                               "(:ts)",
+                               "%s:%u: 'now' is not allowed, because packs must be deterministic: "
+                               "use the time of the event (:ts)",
                                pack->file, line + count_lines(from, token.text.ptr));
     }
     return ANNAL_OK;
@@ -90,9 +90,10 @@ static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned 
         return statement_fail(pack, line, statement, &permit, db, rc, err);
     if (makes_tables && sqlite3_bind_parameter_count(stmt) > 0) {
         sqlite3_finalize(stmt);
-        return annal__fail(err, ANNAL_ERR_SQL,
-                           "%s:%u: what makes tables has no parameters: there is no event yet",
-                           pack->file, line_of(statement, line));
+        return annal__fail(
+            err, ANNAL_ERR_SQL,
+            "%s:%u: statements that create tables have no parameters, because no event is applied",
+            pack->file, line_of(statement, line));
     }
     if (!makes_tables || permit.inserts) {
         annal_status status = find_now(pack, line, statement, *at, err);

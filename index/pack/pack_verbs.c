@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs of a pack: what `annal NOUN VERB` does, as the pack's file says it.
+ * The verbs of a pack: the commands `annal NOUN VERB` that its file defines.
  *
- * (1) A noun, and then its verbs:
+ * (1) A noun is followed by its verbs:
  *         -- noun NOUN   "SENTENCE"
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
  *             The verb appends one event of this type, through fills and guards. {NAME} in SESSION
- *             is replaced by what was given for NAME: team_{TEAM}.
+ *             is replaced by the value of NAME: team_{TEAM}.
  *         -- verb NOUN VERB   selects   [session SESSION]   "SENTENCE"
  *             The verb prints the rows of the one SELECT that follows; ?1, ?2, … are the values in
  *             the order of their lines. It also sees the databases that packs keep for SESSION.
- *     The command may have code for a verb of a pack that is built in. Such a verb needs no session
- *     here, and says `runs` if it is neither one event nor one SELECT.
- * (2) The lines directly below say what can be given, and what is printed. Each begins with two
- *     dashes and three spaces. A line that is indented deeper continues the line above. NAME KIND
- *     [MEMBER] [= JSON] [(A|B|…)] "HELP" an operand [NAME] … it may be left out --NAME VALUE KIND
- *     [MEMBER] [= JSON] [(A|B|…)] [required] "HELP" --NAME flag [MEMBER] "HELP" MEMBER = JSON is
- *     always in data says TEXT for people, after the event; {NAME} is what was given, {MEMBER} what
- *     is in data, {seq} and {session_id} where the event is about TEXT paragraphs of its help
- *     example TEXT commands KIND is one of enum annal_field_kind (annal/verb.h), in small letters.
- *     MEMBER is the member of data that the value becomes: content, run.id. JSON is used if the
- *     value is not given; A, B, … are the only values.
- * (3) Verbs make no tables: the hashes that decide about a rebuild leave them out.
+ *     The command may have code for a verb of a built-in pack. Such a verb needs no session here,
+ *     and has the word `runs` if it is neither one event nor one SELECT.
+ * (2) The lines directly below define the values and the output. Each begins with two dashes and
+ *     three spaces. A line that is indented deeper continues the line above.
+ *         NAME KIND [MEMBER] [= JSON] [(A|B|…)] "HELP"   an operand
+ *         [NAME] …                                       an optional operand
+ *         --NAME VALUE KIND [MEMBER] [= JSON] [(A|B|…)] [required] "HELP"
+ *         --NAME flag [MEMBER] "HELP"
+ *         MEMBER = JSON   a constant of data
+ *         says TEXT       a line for people, printed after the event; {NAME} is a value, {MEMBER} a
+ *                         member of data, {seq} and {session_id} the place of the event
+ *         about TEXT      paragraphs of its help
+ *         example TEXT    commands
+ *     KIND is one of enum annal_field_kind (annal/verb.h), in small letters. MEMBER is the member
+ *     of data that receives the value: content, run.id. JSON is the default; A, B, … are the only
+ *     allowed values.
+ * (3) Verbs create no tables: the hashes that decide about a rebuild leave them out.
  */
 #include "index/pack/builtin.h"
 #include "index/pack/pack.h"
@@ -242,7 +247,7 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
         if (*at == '"') {
             field->help = take_sentence(&at);
             if (field->help == NULL)
-                return wrong(r, err, "a line ends with its help in quotes, not with %s", word);
+                return wrong(r, err, "a line must end with its help in quotes, not with %s", word);
         } else if (*at == '(' && strchr(at, ')') != NULL && field->choices == NULL) {
             field->choices = at + 1;
             at += strcspn(at, ")");
@@ -250,15 +255,15 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
         } else if (take_if(&at, "=") && field->preset == NULL) {
             field->preset = take_json(&at);
             if (field->preset == NULL)
-                return wrong(r, err, "JSON follows =, such as \"all\", 10 or [\"a\",\"b\"]");
+                return wrong(r, err, "JSON must follow =, such as \"all\", 10 or [\"a\",\"b\"]");
         } else if (take_if(&at, "required") && field->name != NULL) {
             field->required = true;
         } else if (*(word = take(&at)) == '\0') {
-            return wrong(r, err, "a line ends with its help in quotes");
+            return wrong(r, err, "a line must end with its help in quotes");
         } else if (is_member(word) && field->to == NULL) {
             field->to = word;
         } else {
-            return wrong(r, err, "'%s' does not belong after the kind of a value", word);
+            return wrong(r, err, "'%s' is not allowed after the kind of a value", word);
         }
     }
     return ANNAL_OK;
@@ -279,27 +284,26 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
         else
             field->kind = ANNAL_FIELD_FLAG;
         if (!is_name(field->name, false) || (field->value != NULL && !is_name(field->value, true)))
-            return wrong(r, err, "an option is '--name VALUE kind', or '--name flag'");
+            return wrong(r, err, "write an option as '--name VALUE kind', or '--name flag'");
     } else {
         field->required = word[0] != '[';
         if (word[0] == '[' && word[len - 1] == ']')
             word[len - 1] = '\0';
         field->value = field->required ? word : word + 1;
         if (!is_name(field->value, true))
-            return wrong(
-                r, err,
-                "'%s' is not the beginning of a line of a verb: that is NAME, [NAME], --NAME, "
-                "MEMBER =, says, about or example",
-                word);
+            return wrong(r, err,
+                         "'%s' cannot begin a line of a verb: use NAME, [NAME], --NAME, MEMBER =, "
+                         "says, about or example",
+                         word);
     }
     word = field->kind == ANNAL_FIELD_FLAG ? word : take(&at);
     for (size_t i = ANNAL_FIELD_TEXT; i < sizeof kinds / sizeof *kinds; i++)
         if (i != ANNAL_FIELD_FLAG && strcmp(word, kinds[i]) == 0)
             field->kind = (annal_field_kind)i;
     if (field->kind == ANNAL_FIELD_END)
-        return wrong(r, err,
-                     "'%s' is not a kind of value: text, body, file, number, json, list, time",
-                     word);
+        return wrong(
+            r, err, "'%s' is not a kind of value: use text, body, file, number, json, list or time",
+            word);
     return parse_rest(r, field, at, err);
 }
 
@@ -311,7 +315,7 @@ static annal_status parse_constant(const struct reading *r, annal_field *field, 
     field->to = word;
     field->preset = take_json(&at);
     if (!is_member(word) || field->preset == NULL || *skip_space(at) != '\0')
-        return wrong(r, err, "what is always in data is 'MEMBER = JSON'");
+        return wrong(r, err, "write a constant of data as 'MEMBER = JSON'");
     return ANNAL_OK;
 }
 
@@ -337,12 +341,11 @@ static annal_status check_field(const struct reading *r, const annal_verb *verb,
         taken |=
             field->name != NULL && verb->type != NULL && strcmp(field->name, of_events[i]) == 0;
     if (taken)
-        return wrong(r, err, "every verb has an option --%s: give this one another name",
-                     field->name);
+        return wrong(r, err, "every verb has an option --%s: use another name", field->name);
     for (const annal_field *before = verb->fields; before < field; before++) {
         if (called(field) != NULL && called(before) != NULL &&
             strcmp(called(field), called(before)) == 0)
-            return wrong(r, err, "there is another '%s'", called(field));
+            return wrong(r, err, "'%s' occurs twice", called(field));
         if (field->name != NULL || field->value == NULL || before->name != NULL ||
             before->value == NULL)
             continue;
@@ -350,8 +353,8 @@ static annal_status check_field(const struct reading *r, const annal_verb *verb,
             return wrong(r, err, "%s takes all remaining operands: it must be the last",
                          before->value);
         if (field->required && !before->required)
-            return wrong(r, err, "%s may be left out, so %s after it may, too", before->value,
-                         field->value);
+            return wrong(r, err, "%s is optional, so %s after it must be optional, too",
+                         before->value, field->value);
     }
     if (field->choices != NULL && field->kind != ANNAL_FIELD_TEXT &&
         field->kind != ANNAL_FIELD_LIST)
@@ -374,7 +377,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
         if (!take_if(&at, words[i]))
             continue;
         if (*texts[i] != NULL || *skip_space(at) == '\0')
-            return wrong(r, err, "a verb has one '%s', with a text", words[i]);
+            return wrong(r, err, "a verb has only one '%s', with a text", words[i]);
         char *text = take_text(item, skip_space(at), i == 2 ? 2 : 0);
         if (i < 2) /* only commands end with a newline */
             text[strlen(text) - 1] = '\0';
@@ -401,7 +404,7 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
             field++;
         if (field->kind == ANNAL_FIELD_END || at[len + 1] != '}')
             return wrong(r, err,
-                         "session %s: a {NAME} there is an operand or an option of the verb",
+                         "session %s: each {NAME} must be an operand or an option of the verb",
                          verb->session);
     }
     return ANNAL_OK;
@@ -422,7 +425,7 @@ static annal_status cut_select(const struct reading *r, char *sql, const char **
     if (token.kind != TOKEN_END)
         token = annal__token_next(&at);
     if (!good || token.kind != TOKEN_END)
-        return wrong(r, err, "a verb that selects has one SELECT below its lines");
+        return wrong(r, err, "a verb that selects needs one SELECT below its lines");
     *end = '\0';
     *out = begin;
     return ANNAL_OK;
@@ -438,19 +441,19 @@ static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects
     const char *at;
     bool of_user = annal__builtin_pack(r->pack->name) == NULL;
     if (of_user && runs)
-        return wrong(r, err, "only a pack that is built in has verbs that run code");
+        return wrong(r, err, "only verbs of built-in packs can run code");
     if ((verb->type != NULL) + selects + runs != 1)
         return wrong(r, err, "a verb is " VERB_GRAMMAR);
     if (selects && verb->said != NULL)
-        return wrong(r, err, "a verb that selects prints rows, so it says nothing");
+        return wrong(r, err, "a verb that selects prints rows, so it cannot have 'says'");
     for (at = verb->said; at != NULL && (at = strchr(at, '{')) != NULL; at++)
         if (strchr(at, '}') == NULL)
             return wrong(r, err, "says: a { without its }");
     if (of_user && verb->type != NULL && verb->session == NULL)
-        return wrong(r, err, "say in which session the event is: session NAME");
+        return wrong(r, err, "the session of the event is missing: add 'session NAME'");
     for (size_t i = 0; selects && verb->fields[i].kind != ANNAL_FIELD_END; i++)
         if (i == PARAMS_MAX)
-            return wrong(r, err, "a SELECT is asked with at most %d values", PARAMS_MAX);
+            return wrong(r, err, "a SELECT takes at most %d values", PARAMS_MAX);
     annal_status status = check_session(r, verb, err);
     if (status < 0 || selects)
         return status < 0 ? status : cut_select(r, sql, &verb->sql, err);
@@ -497,12 +500,12 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     verb->line = r->line;
     verb->name = take(&line);
     if (strcmp(word, noun->name) != 0)
-        return wrong(r, err, "the verbs of '%s' come after '-- noun %s'", word, word);
+        return wrong(r, err, "the verbs of '%s' must follow '-- noun %s'", word, word);
     if (!is_name(verb->name, false))
         return wrong(r, err, "'%s' cannot be the name of a verb: use a-z, 0-9 and -", verb->name);
     for (const annal_verb *before = noun->verbs; before < verb; before++)
         if (strcmp(before->name, verb->name) == 0)
-            return wrong(r, err, "there is another verb '%s %s'", noun->name, verb->name);
+            return wrong(r, err, "the verb '%s %s' occurs twice", noun->name, verb->name);
     for (const char *c = r->rest; *c != '\0'; c++)
         count += *c == '\n';
     annal_field *fields = annal__zalloc((count + 1) * sizeof *fields);
@@ -516,7 +519,7 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     r->line = r->next;
     if (status >= 0 && strncmp(sql, "--", 2) == 0)
         return wrong(r, err,
-                     "a line of a verb begins with two dashes and three spaces (put an empty "
+                     "a line of a verb must begin with two dashes and three spaces (put an empty "
                      "line before a comment)");
     r->line = verb->line;
     return status < 0 ? status : check_verb(r, verb, selects, runs, sql, err);
@@ -538,10 +541,10 @@ static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, an
     if (noun->verbs == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
     if (!is_name(noun->name, false) || noun->summary == NULL)
-        return wrong(r, err, "a noun is '-- noun NOUN   \"SENTENCE\"'; use a-z, 0-9 and -");
+        return wrong(r, err, "write a noun as '-- noun NOUN   \"SENTENCE\"'; use a-z, 0-9 and -");
     for (const annal_noun *before = r->pack->nouns; before < noun; before++)
         if (strcmp(before->name, noun->name) == 0)
-            return wrong(r, err, "there is another noun '%s'", noun->name);
+            return wrong(r, err, "the noun '%s' occurs twice", noun->name);
     return annal__token_next(&at).kind == TOKEN_END
                ? ANNAL_OK
                : wrong(r, err, "a noun has no SQL below its line");
@@ -584,7 +587,7 @@ annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err)
             status = parse_noun(&r, i, noun, err);
             verb = (annal_verb *)noun->verbs;
         } else if (section->kind == PACK_VERB && noun == NULL) {
-            status = wrong(&r, err, "a verb comes after the line of its noun, '-- noun NOUN'");
+            status = wrong(&r, err, "a verb must follow the line of its noun, '-- noun NOUN'");
         } else if (section->kind == PACK_VERB) {
             status = split(&r, section, &sql, err);
             if (status >= 0)

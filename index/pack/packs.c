@@ -137,13 +137,14 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
     annal__buf_clear(out);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' does not exist", path);
     if (fd < 0)
         return annal__fail_errno(err, "open '%s'", path);
     if (io->fstat(io->arg, fd, &file) < 0)
         status = annal__fail_errno(err, "read '%s'", path);
     else if (!S_ISREG(file.st_mode) || file.st_size > (off_t)PACK_FILE_BYTES_MAX)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no text file of at most 4 MiB", path);
+        status =
+            annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a text file of at most 4 MiB", path);
     if (status >= 0 && annal__buf_reserve(out, (size_t)file.st_size + 1) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s'", path);
     if (status >= 0) {
@@ -184,23 +185,26 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
 {
     const annal_pack *pack = slot->pack;
     if (strlen(pack->name) > PACK_NAME_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "%s:1: the name of a pack has at most %d bytes",
-                           pack->file, PACK_NAME_BYTES_MAX);
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "%s:1: the name of a pack can have at most %d bytes", pack->file,
+                           PACK_NAME_BYTES_MAX);
     const char *sessions = pack->sessions == NULL ? "*" : pack->sessions;
     if (pack->writable && strchr(sessions, '*') != NULL && strchr(pack->database, '*') == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: what users write into a database must belong to one session: "
-                           "name it (sessions NAME), or put the * of its glob into FILE too",
-                           pack->file);
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "%s:1: rows that users write into a database must belong to one session: name it "
+            "(sessions NAME), or put the * of its glob into FILE too",
+            pack->file);
     if (is_taken(set, slot))
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: there is another pack '%s'", pack->file,
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: another pack is named '%s'", pack->file,
                            pack->name);
     if (slot->source != NULL && annal__builtin_pack(pack->name) != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: pack '%s' is one of those built in",
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%s' is the name of a built-in pack",
                            pack->file, pack->name);
     if (slot->at != NULL && annal__path_is_kept(annal_slice_of(slot->at), (annal_slice){0}))
-        return annal__fail(err, ANNAL_ERR_INVALID, "pack '%s' at '%s': that is the store's own",
-                           pack->name, slot->at);
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "pack '%s' at '%s': this path belongs to the store itself", pack->name,
+                           slot->at);
     return ANNAL_OK;
 }
 
@@ -301,16 +305,16 @@ static annal_status add_enabled(const annal_index *index, struct pack_set *set, 
         if (slot->at == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
     } else if (left > 0) {
-        annal__fail(&slot->error, ANNAL_ERR_INVALID, "%s:%u: a line is 'NAME' or 'NAME at DIR'",
-                    path, number);
+        annal__fail(&slot->error, ANNAL_ERR_INVALID,
+                    "%s:%u: a line must be 'NAME' or 'NAME at DIR'", path, number);
         return ANNAL_OK;
     }
     const char *text = annal__builtin_pack(slot->name);
     char file[160];
     snprintf(file, sizeof file, "packs/%.100s.sql", slot->name);
     if (text == NULL) {
-        annal__fail(&slot->error, ANNAL_ERR_NOTFOUND,
-                    "%s:%u: no pack of the name '%.100s' is built in", path, number, slot->name);
+        annal__fail(&slot->error, ANNAL_ERR_NOTFOUND, "%s:%u: no built-in pack is named '%.100s'",
+                    path, number, slot->name);
         return ANNAL_OK;
     }
     return parse_slot(index, set, slot, file, annal_slice_of(text), err);
@@ -337,8 +341,8 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
     if (status >= 0 && text.len > 0 && !is_text(annal__buf_slice(&text)))
         status = annal__fail(&why, ANNAL_ERR_INVALID,
-                             "%s: the list of packs has a byte 0; 'annal pack enable' cannot mend "
-                             "it, so write it with an editor",
+                             "%s: the list of packs contains a byte 0; 'annal pack enable' cannot "
+                             "repair it, so write it with an editor",
                              path);
     if (status < 0) {
         annal__buf_done(&text);
@@ -507,7 +511,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
             status = ANNAL_OK;
         }
         if (slot->pack == NULL)
-            annal__say(index->store, ANNAL_LOG_WARNING, "a pack is left out: %s",
+            annal__say(index->store, ANNAL_LOG_WARNING, "a pack is skipped: %s",
                        slot->error.message);
     }
     annal__buf_done(&path);
@@ -609,7 +613,7 @@ static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, voi
     if (status >= 0)
         status = annal__pack_read(path, annal__buf_slice(&text), &pack, &why);
     if (status >= 0 && annal__builtin_pack(pack->name) != NULL) {
-        status = annal__fail(&why, ANNAL_ERR_INVALID, "%s:1: pack '%s' is one of those built in",
+        status = annal__fail(&why, ANNAL_ERR_INVALID, "%s:1: '%s' is the name of a built-in pack",
                              path, pack->name);
         annal_pack_free(pack);
         pack = NULL;

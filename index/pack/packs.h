@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The packs of a store: which are on, and the databases that they fill. packs.c reads what is on,
- * pack_database.c creates and fills one database.
+ * The packs of a store: which packs are enabled, and the databases that they fill. packs.c reads
+ * the enabled packs, pack_database.c creates and fills one database.
  *
  * struct pack_set *set; annal__packs_get(index, &set, err); … annal__packs_put(index, set);
- * A set never changes; if packs/ does, the next annal__packs_get() returns another one.
+ * A set never changes; if packs/ does, the next annal__packs_get() returns another set.
  */
 #ifndef INDEX_PACK_PACKS_H
 #define INDEX_PACK_PACKS_H

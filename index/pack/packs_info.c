@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A pack that is being examined. */
-struct standing {
+struct examined {
     annal_pack_info info;
     struct buf path;
     annal_error error; /* the error to which info.error points */
@@ -21,14 +21,14 @@ struct standing {
 struct look {
     annal_index *index;
     struct pack_set *set;
-    struct standing *packs; /* core, followed by a pack for each slot */
+    struct examined *packs; /* core, followed by a pack for each slot */
     annal_error *err;
 };
 
 static int add_journal(void *arg, const annal_index_lag *lag)
 {
     struct look *look = arg;
-    struct standing *core = &look->packs[0];
+    struct examined *core = &look->packs[0];
     core->events += lag->journal_seq;
     core->info.sessions++;
     core->info.events_applied += lag->indexed_seq;
@@ -60,7 +60,7 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
 }
 
 static annal_status add_counts(struct pack_database *database, const struct pack_slot *slot,
-                               struct standing *standing, annal_error *err)
+                               struct examined *examined, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
@@ -68,36 +68,36 @@ static annal_status add_counts(struct pack_database *database, const struct pack
         annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _cursor WHERE pack = ?1", slot->name,
-                            &standing->info.sessions, err);
+                            &examined->info.sessions, err);
     if (status >= 0)
         status = add_number(db, "SELECT IFNULL(SUM(seq - 1), 0) FROM _cursor WHERE pack = ?1",
-                            slot->name, &standing->info.events_applied, err);
+                            slot->name, &examined->info.events_applied, err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE pack = ?1", slot->name,
-                            &standing->info.findings, err);
+                            &examined->info.findings, err);
     annal__db_close(db);
     return status;
 }
 
 /* A look does not create a database that does not exist yet. */
 static annal_status add_database(struct look *look, struct pack_database *database,
-                                 const struct pack_slot *slot, struct standing *standing,
+                                 const struct pack_slot *slot, struct examined *examined,
                                  annal_error *err)
 {
     const struct io *io = annal__store_io(look->index->store);
     annal_status status = annal__file_is_there(io, database->derived.path)
-                              ? add_counts(database, slot, standing, err)
+                              ? add_counts(database, slot, examined, err)
                               : ANNAL_OK;
     struct pack_fill *fill = annal__pack_fill(database, slot);
     if (fill->left_out)
-        standing->error = fill->why;
+        examined->error = fill->why;
     return status;
 }
 
 struct add_session {
     struct look *look;
     const struct pack_slot *slot;
-    struct standing *standing;
+    struct examined *examined;
 };
 
 static int add_session(void *arg, annal_slice session, uint64_t bytes)
@@ -112,38 +112,38 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
         annal__packs_database(index, add->look->set, add->slot, session, &database, add->look->err);
     if (status < 0 || database == NULL)
         return status;
-    return add_database(add->look, database, add->slot, add->standing, add->look->err);
+    return add_database(add->look, database, add->slot, add->examined, add->look->err);
 }
 
 static annal_status look_at_slot(struct look *look, const struct pack_slot *slot,
-                                 struct standing *standing)
+                                 struct examined *examined)
 {
     struct pack_database *database = NULL;
-    standing->info.name = slot->name;
-    standing->info.source = slot->source;
-    standing->error = slot->error;
+    examined->info.name = slot->name;
+    examined->info.source = slot->source;
+    examined->error = slot->error;
     if (slot->pack == NULL)
         return ANNAL_OK;
-    standing->info.version = slot->pack->version;
+    examined->info.version = slot->pack->version;
     annal_status status =
-        annal__packs_path(look->index, slot, ANNAL_SLICE("*"), &standing->path, look->err);
+        annal__packs_path(look->index, slot, ANNAL_SLICE("*"), &examined->path, look->err);
     if (status < 0)
         return status;
-    standing->info.database = standing->path.ptr;
+    examined->info.database = examined->path.ptr;
     if (annal__slot_has_star(slot)) {
-        struct add_session add = {look, slot, standing};
+        struct add_session add = {look, slot, examined};
         return annal_store_sessions(look->index->store, add_session, &add, look->err);
     }
     while ((database = annal__packs_next(look->index, look->set, database)) != NULL)
         if (annal__pack_fill(database, slot) != NULL &&
-            add_database(look, database, slot, standing, &standing->error) < 0)
+            add_database(look, database, slot, examined, &examined->error) < 0)
             break;
     return ANNAL_OK;
 }
 
 static annal_status look_at_core(struct look *look)
 {
-    struct standing *core = &look->packs[0];
+    struct examined *core = &look->packs[0];
     sqlite3 *db = NULL;
     core->info.name = annal__pack_name(look->index->core);
     core->info.version = annal__pack_version(look->index->core);
@@ -156,12 +156,12 @@ static annal_status look_at_core(struct look *look)
     return status;
 }
 
-static annal_status tell(struct standing *standing, annal_pack_info_fn fn, void *arg)
+static annal_status report(struct examined *examined, annal_pack_info_fn fn, void *arg)
 {
-    annal_pack_info *info = &standing->info;
-    info->error = standing->error.status < 0 ? standing->error.message : NULL;
+    annal_pack_info *info = &examined->info;
+    info->error = examined->error.status < 0 ? examined->error.message : NULL;
     info->events_behind =
-        standing->events > info->events_applied ? standing->events - info->events_applied : 0;
+        examined->events > info->events_applied ? examined->events - info->events_applied : 0;
     info->state = info->error != NULL        ? ANNAL_PACK_FAILED
                   : info->events_behind == 0 ? ANNAL_PACK_READY
                                              : ANNAL_PACK_BUILDING;
@@ -185,7 +185,7 @@ annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *
     for (size_t i = 1; status >= 0 && i < count; i++)
         status = look_at_slot(&look, &look.set->slots[i - 1], &look.packs[i]);
     for (size_t i = 0; status == ANNAL_OK && i < count; i++)
-        status = tell(&look.packs[i], fn, arg);
+        status = report(&look.packs[i], fn, arg);
     for (size_t i = 0; look.packs != NULL && i < count; i++)
         annal__buf_done(&look.packs[i].path);
     annal__free(look.packs);
@@ -233,7 +233,7 @@ annal_status annal__pack_named(annal_index *index, const char *name, annal_pack 
         if (annal__buf_append_slice(&text, annal_slice_of(annal__builtin_pack(name))) < 0)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
     } else if (status >= 0) {
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no pack '%s'", name);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no pack is named '%s'", name);
     }
     if (status >= 0)
         status = annal_pack_parse(source, annal__buf_slice(&text), out_pack, err);

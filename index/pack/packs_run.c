@@ -93,7 +93,7 @@ struct catch_up {
     int64_t deadline_us;
     bool listed;
     struct plan journals; /* all journals, when listed */
-    annal_error behind;   /* why the last database lags; status 0: it does not */
+    annal_error why_lags; /* why the last database lags; status 0: it does not */
 };
 
 static void note_caught_up(annal_index *index, struct pack_database *database, struct stamp stamp)
@@ -157,8 +157,8 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
     /* of several packs, a waiting caller gets the reason of this one */
-    if (work->behind.status != ANNAL_ERR_BUSY)
-        work->behind = why;
+    if (work->why_lags.status != ANNAL_ERR_BUSY)
+        work->why_lags = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
             *err = why;
@@ -174,7 +174,7 @@ static annal_status catch_up_database(void *arg, struct pack_database *database,
 {
     struct catch_up *work = arg;
     annal_status status = ANNAL_OK, busy = ANNAL_OK;
-    work->behind = (annal_error){0};
+    work->why_lags = (annal_error){0};
     for (size_t i = 0; status == ANNAL_OK && !database->derived.frozen && i < database->fill_count;
          i++) {
         status = catch_up_fill(work, database, &database->fills[i], session, err);
@@ -225,8 +225,8 @@ static annal_status drain_database(void *arg, struct pack_database *database, an
         status = annal__pack_take_in(database, &database->fills[i], *deadline_us, &why);
     if (status < 0)
         annal__say(database->derived.store, ANNAL_LOG_INFO,
-                   "what users wrote into '%s' waits for another look: %s", database->derived.path,
-                   why.message);
+                   "rows written to '%s' were not turned into events yet and will be retried: %s",
+                   database->derived.path, why.message);
     return ANNAL_OK;
 }
 
@@ -272,8 +272,8 @@ void annal__packs_drain_all(annal_index *index)
 
 struct rebuild {
     struct catch_up work;
-    const char *name;   /* NULL: all packs */
-    annal_error behind; /* why the first pack could not be filled; status 0: all could */
+    const char *name;     /* NULL: all packs */
+    annal_error why_lags; /* why the first pack could not be filled; status 0: all could */
 };
 
 static annal_status rebuild_database(void *arg, struct pack_database *database, annal_slice session,
@@ -285,7 +285,7 @@ static annal_status rebuild_database(void *arg, struct pack_database *database, 
         struct pack_fill *fill = &database->fills[i];
         if (rebuild->name != NULL && strcmp(fill->slot->name, rebuild->name) != 0)
             continue;
-        rebuild->work.behind = (annal_error){0};
+        rebuild->work.why_lags = (annal_error){0};
         status = annal__pack_empty(database, fill, rebuild->work.deadline_us, err);
         if (status == ANNAL_OK)
             status = catch_up_fill(&rebuild->work, database, fill, session, err);
@@ -293,8 +293,8 @@ static annal_status rebuild_database(void *arg, struct pack_database *database, 
             status = annal__fail(err, fill->why.status, "%s", fill->why.message);
         else if (status < 0 && fill->left_out && rebuild->name == NULL)
             status = ANNAL_OK; /* rule 1 */
-        if (rebuild->behind.status == 0)
-            rebuild->behind = rebuild->work.behind;
+        if (rebuild->why_lags.status == 0)
+            rebuild->why_lags = rebuild->work.why_lags;
     }
     if (database->star != NULL)
         annal__pack_rest(database);
@@ -325,8 +325,8 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
     if (status >= 0)
         status =
             annal__packs_each(index, set, PACK_EVERYONE, NULL, 0, rebuild_database, &rebuild, err);
-    if (status == ANNAL_OK && name != NULL && rebuild.behind.status < 0)
-        status = annal__fail(err, rebuild.behind.status, "%s", rebuild.behind.message);
+    if (status == ANNAL_OK && name != NULL && rebuild.why_lags.status < 0)
+        status = annal__fail(err, rebuild.why_lags.status, "%s", rebuild.why_lags.message);
     annal__plan_done(&rebuild.work.journals);
     annal__packs_put(index, set);
     return status;
@@ -371,8 +371,8 @@ static void add_lag(struct reading *reading, struct pack_database *database, ann
  * Fail, because the caller does not ask for the lag and would take a part of the rows for all of
  * them.
  */
-static annal_status refuse_behind(struct pack_database *database, const annal_error *why,
-                                  annal_error *err)
+static annal_status refuse_lag(struct pack_database *database, const annal_error *why,
+                               annal_error *err)
 {
     for (size_t i = 0; i < database->fill_count; i++) {
         char progress[PLAN_PROGRESS_BYTES];
@@ -383,7 +383,7 @@ static annal_status refuse_behind(struct pack_database *database, const annal_er
         if (status < 0)
             return status;
         if (left > 0)
-            return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' %s: ask again (%s)",
+            return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' %s: try again (%s)",
                                fill->slot->name, progress, why->message);
     }
     return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' lag: %s",
@@ -436,21 +436,21 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
     annal_error why = {0};
     annal_status status = ANNAL_OK;
     bool same = false, ended = false;
-    reading->work.behind = (annal_error){0};
+    reading->work.why_lags = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__say(reading->index->store, ANNAL_LOG_WARNING,
-                   "'%s' is not attached: there are %d others", database->derived.path,
+                   "cannot attach '%s': %d others are attached", database->derived.path,
                    ATTACHED_MAX);
         return ANNAL_OK;
     }
     for (unsigned attempt = 0, failed = 0; !same && !ended; attempt++) {
-        annal_error behind = {0};
+        annal_error why_lags = {0};
         why = (annal_error){0};
         if (attempt > 0 || !reading->as_indexed)
-            status = catch_up_database(&reading->work, database, session, &behind);
+            status = catch_up_database(&reading->work, database, session, &why_lags);
         if (status == ANNAL_ERR_NOMEM) {
             if (err != NULL)
-                *err = behind;
+                *err = why_lags;
             return status;
         }
         status = attach_once(reading, database, &same, &why);
@@ -460,16 +460,16 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
         if (status < 0 && !ended)
             annal__pause(attempt);
     }
-    if (reading->work.behind.status == ANNAL_ERR_BUSY && reading->lag == NULL)
-        return refuse_behind(database, &reading->work.behind, err);
-    if (reading->work.behind.status < 0)
-        add_lag(reading, database, session, &reading->work.behind);
+    if (reading->work.why_lags.status == ANNAL_ERR_BUSY && reading->lag == NULL)
+        return refuse_lag(database, &reading->work.why_lags, err);
+    if (reading->work.why_lags.status < 0)
+        add_lag(reading, database, session, &reading->work.why_lags);
     if (same)
         reading->attached++;
     else /* rule 1 */
-        annal__say(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
+        annal__say(reading->index->store, ANNAL_LOG_WARNING, "cannot query '%s': %s",
                    database->derived.path,
-                   why.status < 0 ? why.message : "another process keeps deleting it");
+                   why.status < 0 ? why.message : "another process deletes it repeatedly");
     return ANNAL_OK;
 }
 

@@ -1,18 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A pack database, beside the tables of its packs. All of this is private.
 --
--- PRAGMA application_id says that the file is ours, user_version which version of this file made it.
+-- PRAGMA application_id marks the file as ours, user_version is the version of this file that
+-- created it.
 
--- The packs whose tables are here, as they were when those were made.
+-- The packs whose tables are here, as they were when the tables were created.
 CREATE TABLE _pack (
     name           TEXT PRIMARY KEY,
     version        INTEGER NOT NULL,
     tables_hash    INTEGER NOT NULL,
-    rest_hash      INTEGER NOT NULL, -- of triggers, and of rows that the pack brings along
+    rest_hash      INTEGER NOT NULL, -- of triggers, and of rows that the pack inserts
     handlers_hash  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- What each pack made: tables, indexes, views, triggers.
+-- What each pack created: tables, indexes, views, triggers.
 CREATE TABLE _object (
     pack  TEXT NOT NULL,
     type  TEXT NOT NULL,
@@ -20,9 +21,10 @@ CREATE TABLE _object (
     PRIMARY KEY(pack, type, name)
 ) WITHOUT ROWID;
 
--- Where each pack stands in each journal: the event that comes next, where its line begins, and the
--- hash that the line before it ends with. A session whose events were applied further than it was
--- settled (indexer.c, rule 9) has a second row, with ' settled' behind the pack's name: up to where.
+-- The place of each pack in each journal: the next event, the offset of its line, and the hash at
+-- the end of the line before it. A session whose events were applied further than it was settled
+-- (indexer.c, rule 9) has a second row, with ' settled' after the pack's name: up to where it was
+-- settled.
 CREATE TABLE _cursor (
     pack        TEXT NOT NULL,
     session_id  TEXT NOT NULL,
@@ -32,7 +34,7 @@ CREATE TABLE _cursor (
     PRIMARY KEY(pack, session_id)
 ) WITHOUT ROWID;
 
--- Events that a handler could not take.
+-- Events that a handler could not accept.
 CREATE TABLE _findings (
     pack        TEXT NOT NULL,
     session_id  TEXT NOT NULL,
@@ -44,7 +46,7 @@ CREATE TABLE _findings (
     PRIMARY KEY(pack, session_id, offset, kind)
 ) WITHOUT ROWID;
 
--- Which database this is, and how many transactions it has seen; see schema.sql.
+-- The id of this database, and the number of its transactions; see schema.sql.
 CREATE TABLE _stamp (
     id       INTEGER NOT NULL,
     commits  INTEGER NOT NULL

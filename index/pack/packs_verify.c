@@ -117,16 +117,16 @@ static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **
     return status;
 }
 
-static annal_status compare_rows(const struct part *part, sqlite3_stmt *stands,
-                                 sqlite3_stmt *should, bool *out_same, annal_error *err)
+static annal_status compare_rows(const struct part *part, sqlite3_stmt *existing,
+                                 sqlite3_stmt *expected, bool *out_same, annal_error *err)
 {
     for (uint64_t row = 1;; row++) {
-        int one = sqlite3_step(stands), other = sqlite3_step(should);
+        int one = sqlite3_step(existing), other = sqlite3_step(expected);
         if (one != SQLITE_ROW && one != SQLITE_DONE)
             return annal__db_fail(err, part->db, one, "read '%s'", part->database->derived.path);
         if (other != SQLITE_ROW && other != SQLITE_DONE)
             return annal__db_fail(err, part->fresh, other, "fill pack '%s'", part->slot->name);
-        *out_same = one == other && (one == SQLITE_DONE || same_row(stands, should));
+        *out_same = one == other && (one == SQLITE_DONE || same_row(existing, expected));
         if (!*out_same || one == SQLITE_DONE)
             return ANNAL_OK;
     }
@@ -135,15 +135,15 @@ static annal_status compare_rows(const struct part *part, sqlite3_stmt *stands,
 static annal_status compare_table(const struct part *part, const char *table, bool *out_same,
                                   annal_error *err)
 {
-    sqlite3_stmt *stands = NULL, *should = NULL;
+    sqlite3_stmt *existing = NULL, *expected = NULL;
     annal_error why = {0};
-    annal_status status = prepare_rows(part->db, table, &stands, &why);
+    annal_status status = prepare_rows(part->db, table, &existing, &why);
     if (status >= 0)
-        status = prepare_rows(part->fresh, table, &should, &why);
+        status = prepare_rows(part->fresh, table, &expected, &why);
     if (status >= 0)
-        status = compare_rows(part, stands, should, out_same, &why);
-    sqlite3_finalize(stands);
-    sqlite3_finalize(should);
+        status = compare_rows(part, existing, expected, out_same, &why);
+    sqlite3_finalize(existing);
+    sqlite3_finalize(expected);
     if (status == ANNAL_ERR_SQL) { /* the database does not exist */
         *out_same = false;
         return ANNAL_OK;
@@ -180,8 +180,9 @@ static annal_status check_table(const struct part *part, const char *table, sqli
     bool same = true;
     (void)row;
     annal_status status = compare_table(part, table, &same, part->verify->err);
-    return status < 0 || same ? status
-                              : tell(part, table, false, "its rows are not what the events give");
+    return status < 0 || same
+               ? status
+               : tell(part, table, false, "its rows differ from what the events yield");
 }
 
 /* ---- Filling again ---- */
@@ -286,19 +287,19 @@ static annal_status find_fresh(const struct part *part, annal_slice session,
 
 /* ---- Missing references, rule 4 ---- */
 
-static annal_status tell_orphans(const struct part *part, const char *table, sqlite3_stmt *row)
+static annal_status report_orphans(const struct part *part, const char *table, sqlite3_stmt *row)
 {
     char what[200];
-    snprintf(what, sizeof what, "%lld rows name rows of '%.100s' that are not there",
+    snprintf(what, sizeof what, "%lld rows refer to rows of '%.100s' that do not exist",
              (long long)sqlite3_column_int64(row, 2), (const char *)sqlite3_column_text(row, 1));
     return tell(part, table, true, what);
 }
 
 /* ---- What the second filling found, rule 5 ---- */
 
-#define FINDINGS_TOLD 20 /* of one pack in one database; further findings are only counted */
+#define FINDINGS_REPORTED 20 /* of one pack in one database; further findings are only counted */
 
-static annal_status tell_finding(const struct part *part, const char *session, sqlite3_stmt *row)
+static annal_status report_finding(const struct part *part, const char *session, sqlite3_stmt *row)
 {
     char what[900];
     snprintf(what, sizeof what, "event %lld of session '%s': %s",
@@ -307,7 +308,7 @@ static annal_status tell_finding(const struct part *part, const char *session, s
     return tell(part, NULL, false, what);
 }
 
-static annal_status tell_more(const struct part *part, const char *count, sqlite3_stmt *row)
+static annal_status report_more(const struct part *part, const char *count, sqlite3_stmt *row)
 {
     char what[100];
     snprintf(what, sizeof what, "%s further events of this kind", count);
@@ -318,7 +319,7 @@ static annal_status tell_more(const struct part *part, const char *count, sqlite
     return (annal_status)part->verify->fn(part->verify->arg, &finding);
 }
 
-static annal_status tell_findings(const struct part *part)
+static annal_status report_findings(const struct part *part)
 {
     const struct part fresh = {
         .verify = part->verify, .database = part->database, .slot = part->slot, .db = part->fresh};
@@ -326,12 +327,12 @@ static annal_status tell_findings(const struct part *part)
     snprintf(select, sizeof select,
              "SELECT session_id, seq, what FROM _findings WHERE pack = ?1 "
              "ORDER BY session_id, offset LIMIT %d",
-             FINDINGS_TOLD);
-    annal_status status = each_text(&fresh, select, tell_finding);
+             FINDINGS_REPORTED);
+    annal_status status = each_text(&fresh, select, report_finding);
     snprintf(select, sizeof select,
              "SELECT count(*) - %d AS more FROM _findings WHERE pack = ?1 HAVING more > 0",
-             FINDINGS_TOLD);
-    return status != ANNAL_OK ? status : each_text(&fresh, select, tell_more);
+             FINDINGS_REPORTED);
+    return status != ANNAL_OK ? status : each_text(&fresh, select, report_more);
 }
 
 /* ---- A database ---- */
@@ -339,19 +340,19 @@ static annal_status tell_findings(const struct part *part)
 /* Rule 3. */
 static annal_status compare_cursors(const struct part *part, bool *out_same, annal_error *err)
 {
-    sqlite3_stmt *stands = NULL, *should = NULL;
+    sqlite3_stmt *existing = NULL, *expected = NULL;
     const char *select = "SELECT * FROM _cursor WHERE pack IN (?1, ?1 || ' settled') "
                          "ORDER BY pack, session_id";
-    annal_status status = annal__db_prepare(part->db, select, &stands, err);
+    annal_status status = annal__db_prepare(part->db, select, &existing, err);
     if (status >= 0)
-        status = annal__db_prepare(part->fresh, select, &should, err);
+        status = annal__db_prepare(part->fresh, select, &expected, err);
     if (status >= 0) {
-        annal__db_bind_text(stands, 1, annal_slice_of(part->slot->name));
-        annal__db_bind_text(should, 1, annal_slice_of(part->slot->name));
-        status = compare_rows(part, stands, should, out_same, err);
+        annal__db_bind_text(existing, 1, annal_slice_of(part->slot->name));
+        annal__db_bind_text(expected, 1, annal_slice_of(part->slot->name));
+        status = compare_rows(part, existing, expected, out_same, err);
     }
-    sqlite3_finalize(stands);
-    sqlite3_finalize(should);
+    sqlite3_finalize(existing);
+    sqlite3_finalize(expected);
     return status;
 }
 
@@ -359,25 +360,26 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
 static annal_status compare_part(struct part *part, struct pack_fill *fill)
 {
     struct verify *verify = part->verify;
-    bool same = false, waits = false, writable = part->slot->pack->writable;
+    bool same = false, is_waiting = false, writable = part->slot->pack->writable;
     annal_status status = each_text(part,
                                     "SELECT \"table\", parent, COUNT(*) FROM "
                                     "pragma_foreign_key_check WHERE \"table\" IN (SELECT name FROM "
                                     "_object WHERE pack = ?1 AND type = 'table') GROUP BY 1, 2",
-                                    tell_orphans);
+                                    report_orphans);
     if (status == ANNAL_OK && writable)
-        status = annal__outbox_waits(part->db, &waits, verify->err);
-    if (status == ANNAL_OK && waits) /* rule 6 */
-        return tell(part, NULL, true,
-                    "what users wrote is not in the journal yet; the next look at it brings it "
-                    "there");
+        status = annal__outbox_waits(part->db, &is_waiting, verify->err);
+    if (status == ANNAL_OK && is_waiting) /* rule 6 */
+        return tell(
+            part, NULL, true,
+            "rows of users are not in the journal yet; the next use of the database appends them");
     if (status == ANNAL_OK)
         status = fill_anew(part, fill);
     if (status == ANNAL_OK)
         status = compare_cursors(part, &same, verify->err);
     if (status == ANNAL_OK && !same)
-        status = tell(part, NULL, true,
-                      "it knows other journals than there are now; the next catch-up mends that");
+        status =
+            tell(part, NULL, true,
+                 "the tables contain rows of deleted journals; the next catch-up removes them");
     else if (status == ANNAL_OK)
         status = each_text(part,
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
@@ -409,7 +411,7 @@ static annal_status verify_part(struct part *part, annal_slice session)
     if (status == ANNAL_OK && !fill->left_out)
         status = fill_to_end(part, fill, session);
     if (status == ANNAL_OK)
-        status = tell_findings(part);
+        status = report_findings(part);
     annal__db_close(part->fresh);
     part->fresh = NULL;
     return status;
@@ -452,7 +454,7 @@ static annal_status verify_database(void *arg, struct pack_database *database, a
     return status;
 }
 
-static annal_status tell_not_run(const struct verify *verify, const struct pack_slot *slot)
+static annal_status report_not_run(const struct verify *verify, const struct pack_slot *slot)
 {
     char what[700];
     snprintf(what, sizeof what, "it is not run: %s", slot->error.message);
@@ -474,7 +476,7 @@ annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, vo
         goto done;
     for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++)
         if (verify.set->slots[i].pack == NULL)
-            status = tell_not_run(&verify, &verify.set->slots[i]);
+            status = report_not_run(&verify, &verify.set->slots[i]);
     if (status == ANNAL_OK)
         status = annal__packs_each(index, verify.set, PACK_EVERYONE, NULL, 0, verify_database,
                                    &verify, err);

@@ -35,9 +35,9 @@
 
 /* ---- Compiling ---- */
 
-static const char only_rows[] = "a section reads and writes rows, and nothing else";
+static const char only_rows[] = "a section can only read and write rows";
 static const char only_making[] =
-    "what makes tables is CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT";
+    "only CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT are allowed before the first section";
 
 static int deny(struct permit *permit, const char *what, const char *name)
 {
@@ -68,7 +68,7 @@ static bool is_guarded_by_sqlite(const struct permit *permit, const char *table)
 static int permit_table(struct permit *permit, const char *what, const char *table)
 {
     if (table[0] == '_')
-        return deny(permit, "names that begin with _ are not for packs:", table);
+        return deny(permit, "names that begin with _ are reserved:", table);
     if (is_own(permit->pack, table) || is_guarded_by_sqlite(permit, table))
         return SQLITE_OK;
     return deny(permit, what, table);
@@ -87,8 +87,8 @@ static int permit_read(struct permit *permit, const char *table, const char *col
     if (is_schema && sqlite3_stricmp(column, "rowid") == 0)
         return SQLITE_OK;
     if (is_schema && !permit->makes_tables)
-        return deny(permit, "a pack reads its own tables, and not", table);
-    return permit_table(permit, "a pack reads its own tables, and not", table);
+        return deny(permit, "a pack can only read its own tables, not", table);
+    return permit_table(permit, "a pack can only read its own tables, not", table);
 }
 
 static int permit_function(struct permit *permit, const char *function)
@@ -102,7 +102,7 @@ static int permit_function(struct permit *permit, const char *function)
             continue;
         return permit->makes_tables && !permit->inserts
                    ? SQLITE_OK
-                   : deny(permit, "a pack has no clock and no dice, so not", function);
+                   : deny(permit, "packs must be deterministic, so this is not allowed:", function);
     }
     return annal__allowed_function(function)
                ? SQLITE_OK
@@ -115,13 +115,14 @@ static int permit_making(struct permit *permit, int action, const char *first, c
     switch (action) {
     case SQLITE_CREATE_TABLE:
     case SQLITE_CREATE_VIEW:
-        return permit_table(permit, "this name is not found in the file:", first);
+        return permit_table(permit, "the file does not contain this name:", first);
     case SQLITE_CREATE_INDEX:
     case SQLITE_CREATE_TRIGGER:
         if (first[0] == '_')
-            return deny(permit, "names that begin with _ are not for packs:", first);
-        return permit_table(permit, "a pack makes indexes and triggers of its own tables, not of",
-                            second);
+            return deny(permit, "names that begin with _ are reserved:", first);
+        return permit_table(
+            permit, "a pack can create indexes and triggers only for its own tables, not for",
+            second);
     case SQLITE_REINDEX:
         return SQLITE_OK;
     case SQLITE_INSERT:
@@ -131,8 +132,9 @@ static int permit_making(struct permit *permit, int action, const char *first, c
             return SQLITE_OK;
         permit->inserts = action == SQLITE_INSERT;
         return action == SQLITE_INSERT
-                   ? permit_table(permit, "a pack writes its own tables, and not", first)
-                   : deny(permit, "rows are put in here, and not changed: this is for sections",
+                   ? permit_table(permit, "a pack can only write its own tables, not", first)
+                   : deny(permit,
+                          "only INSERT is allowed here; UPDATE and DELETE belong in a section",
                           NULL);
     default:
         return deny(permit, only_making, NULL);
@@ -147,7 +149,7 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
     if (trigger != NULL && trigger[0] == '_') /* a trigger of ours on the pack's tables */
         return SQLITE_OK;
     if (database != NULL && strcmp(database, "main") != 0)
-        return deny(permit, "a pack stays in its database, and not in", database);
+        return deny(permit, "a pack can only use its own database, not", database);
     switch (action) {
     case SQLITE_SELECT:
     case SQLITE_RECURSIVE:
@@ -162,7 +164,7 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
     if (permit->makes_tables)
         return permit_making(permit, action, first, second);
     if (action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE)
-        return permit_table(permit, "a pack writes its own tables, and not", first);
+        return permit_table(permit, "a pack can only write its own tables, not", first);
     return deny(permit, only_rows, NULL);
 }
 
@@ -284,8 +286,9 @@ static void sql_moment(sqlite3_context *context, int count, sqlite3_value **valu
 {
     const struct call *call = sqlite3_user_data(context);
     if (in_transaction(context) && asks_for_now(call->moment, count, values)) {
-        sqlite3_result_error(context, "a handler has no clock, so not 'now', 'localtime' or 'utc'",
-                             -1);
+        sqlite3_result_error(
+            context, "handlers must be deterministic: 'now', 'localtime' and 'utc' are not allowed",
+            -1);
         return;
     }
     int rc = ask_helper(call, context, count, values);
@@ -302,7 +305,8 @@ static void sql_random(sqlite3_context *context, int count, sqlite3_value **valu
     sqlite3_int64 number;
     sqlite3_randomness((int)sizeof number, &number);
     if (in_transaction(context))
-        sqlite3_result_error(context, "a handler has no dice, so not random()", -1);
+        sqlite3_result_error(context, "handlers must be deterministic: random() is not allowed",
+                             -1);
     else
         sqlite3_result_int64(context, number);
 }
@@ -313,7 +317,8 @@ static void sql_randomblob(sqlite3_context *context, int count, sqlite3_value **
     sqlite3_int64 asked = sqlite3_value_int64(values[0]);
     size_t size = asked < 1 ? 1 : (size_t)asked;
     if (in_transaction(context)) {
-        sqlite3_result_error(context, "a handler has no dice, so not randomblob()", -1);
+        sqlite3_result_error(context, "handlers must be deterministic: randomblob() is not allowed",
+                             -1);
         return;
     }
     sqlite3 *db = sqlite3_context_db_handle(context);
@@ -381,9 +386,11 @@ static int look(void *arg)
         sqlite3_memory_used() - spending->memory +
         (sqlite3_int64)(pages_written(spending->db) - spending->written) * PAGE_BYTES;
     if (bytes > EVENT_BYTES_MAX)
-        spending->why = "this holds or writes more than 256 MiB for one event";
+        spending->why =
+            "it was stopped, because it holds or writes more than 256 MiB for one event";
     else if (--spending->left == 0)
-        spending->why = "this takes more than 100 million instructions of SQLite's";
+        spending->why =
+            "it was stopped, because it takes more than 100 million instructions of SQLite";
     return spending->why != NULL;
 }
 

@@ -34,7 +34,7 @@
 
 #include <string.h>
 
-#define TOLD_MAX 20 /* damages that one scan reports */
+#define REPORTED_MAX 20 /* damages that one scan reports */
 
 struct table {
     sqlite3_vtab base;
@@ -46,8 +46,8 @@ struct events {
     const struct reading *reading;
     sqlite3_stmt *stmt;
     sqlite3_stmt *damages; /* NULL unless lines are used */
-    uint64_t told_at;      /* offset of the last damage that was reported */
-    unsigned told;
+    uint64_t reported_at;  /* offset of the last damage that was reported */
+    unsigned reported;
     bool looked; /* whether damage was looked for since the cursor was opened */
     bool at_end;
     bool have_line; /* whether line and event belong to this row */
@@ -154,23 +154,24 @@ static int next_event(sqlite3_vtab_cursor *base)
 
 /* ---- Damage ---- */
 
-static void tell_damage(struct events *events, annal_slice session, sqlite3_int64 seq,
-                        sqlite3_int64 offset)
+static void report_damage(struct events *events, annal_slice session, sqlite3_int64 seq,
+                          sqlite3_int64 offset)
 {
-    if (events->told == TOLD_MAX || (events->told > 0 && events->told_at == (uint64_t)offset))
+    if (events->reported == REPORTED_MAX ||
+        (events->reported > 0 && events->reported_at == (uint64_t)offset))
         return;
-    events->told++;
-    events->told_at = (uint64_t)offset;
+    events->reported++;
+    events->reported_at = (uint64_t)offset;
     annal__store_say_damage(events->reading->store, session, (uint64_t)seq, (uint64_t)offset);
 }
 
-static int tell_damages(struct events *events)
+static int report_damages(struct events *events)
 {
     int rc;
     while ((rc = sqlite3_step(events->damages)) == SQLITE_ROW)
-        tell_damage(events, annal__db_column(events->damages, 0),
-                    sqlite3_column_int64(events->damages, 1),
-                    sqlite3_column_int64(events->damages, 2));
+        report_damage(events, annal__db_column(events->damages, 0),
+                      sqlite3_column_int64(events->damages, 1),
+                      sqlite3_column_int64(events->damages, 2));
     sqlite3_reset(events->damages);
     return rc == SQLITE_DONE ? SQLITE_OK : fail_stmt(events, rc);
 }
@@ -346,7 +347,7 @@ static int run(struct events *events, const char *plan, const struct values *val
         if (rc == SQLITE_OK)
             bind_values(events->damages, values);
         if (rc == SQLITE_OK)
-            rc = tell_damages(events);
+            rc = report_damages(events);
     }
     annal__buf_done(&sql);
     if (rc != SQLITE_OK)
@@ -392,9 +393,9 @@ static int read_line(struct events *events)
     if (status < 0 && !events->damaged)
         return fail_table(events->base.pVtab, status, err.message);
     if (events->damaged && !denied)
-        tell_damage(events, annal__db_column(events->stmt, EVENT_SESSION_ID),
-                    sqlite3_column_int64(events->stmt, EVENT_SEQ),
-                    sqlite3_column_int64(events->stmt, OFFSET));
+        report_damage(events, annal__db_column(events->stmt, EVENT_SESSION_ID),
+                      sqlite3_column_int64(events->stmt, EVENT_SEQ),
+                      sqlite3_column_int64(events->stmt, OFFSET));
     events->have_line = true;
     return SQLITE_OK;
 }
@@ -448,7 +449,7 @@ struct proof {
  * Return whether no journal has this name, or a journal that belongs to another session: copied or
  * renamed.
  */
-static bool is_away(annal_store *store, annal_slice session)
+static bool is_missing(annal_store *store, annal_slice session)
 {
     annal_session_info info;
     annal_status status = annal_session_info_get(store, session, &info, NULL);
@@ -474,7 +475,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
         return;
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
         status = annal__lineage_check(proof->store, annal_slice_of(session), NULL, &why);
-    if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
+    if (status == ANNAL_ERR_CORRUPT && is_missing(proof->store, annal_slice_of(ancestor))) {
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;
     }

@@ -254,7 +254,7 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
         status = annal__default_store_place(getenv("ANNAL_STORE"), getenv("XDG_DATA_HOME"),
                                             getenv("HOME"), &path);
     if (status == ANNAL_ERR_NOTFOUND) {
-        *out_message = sqlite3_mprintf("there is no $HOME to find the store in: set $ANNAL_STORE");
+        *out_message = sqlite3_mprintf("no store to open: set $ANNAL_STORE, or $HOME");
         return SQLITE_ERROR;
     }
     if (status >= 0)
@@ -288,8 +288,8 @@ static int connect_named(sqlite3 *host, void *arg, int count, const char *const 
     if (count == 4 && unquote(words[3], &path) < 0)
         return SQLITE_NOMEM;
     if (path.len == 0) {
-        *out_message = sqlite3_mprintf("annal_events takes the directory of a store: "
-                                       "CREATE VIRTUAL TABLE temp.x USING annal_events('DIR')");
+        *out_message = sqlite3_mprintf("annal_events needs the directory of a store: CREATE "
+                                       "VIRTUAL TABLE temp.x USING annal_events('DIR')");
         annal__buf_done(&path);
         return SQLITE_ERROR;
     }
@@ -367,7 +367,7 @@ int sqlite3_annalsqlite_init(sqlite3 *host, char **out_message, const sqlite3_ap
 {
     SQLITE_EXTENSION_INIT2(api);
     if (sqlite3_libversion_number() < VERSION_LEAST) {
-        *out_message = sqlite3_mprintf("annal_sqlite needs SQLite 3.38 or later, and this is %s",
+        *out_message = sqlite3_mprintf("annal_sqlite needs SQLite 3.38 or later, but this is %s",
                                        sqlite3_libversion());
         return SQLITE_ERROR;
     }

@@ -66,7 +66,7 @@ annal_status annal__query_check(const annal_filter *filter, annal_error *err)
         if (filter->types[i].len == 0 || filter->types[i].len > 200 ||
             memchr(filter->types[i].ptr, '\0', filter->types[i].len) != NULL)
             return annal__fail(err, ANNAL_ERR_INVALID,
-                               "a type to look for has between 1 and 200 bytes, none of them 0");
+                               "a type in a filter must have 1 to 200 bytes, none of them 0");
     return ANNAL_OK;
 }
 
@@ -409,7 +409,7 @@ static annal_status prepare_where(annal_query *query, annal_slice where, annal_e
         status = prepare_question(query->db, where, "(", ")", &query->where, err);
     if (status == ANNAL_ERR_SQL && err != NULL) {
         const annal_error why = *err;
-        return annal__fail(err, ANNAL_ERR_SQL, "the expression of the filter: %s", why.message);
+        return annal__fail(err, ANNAL_ERR_SQL, "invalid expression in the filter: %s", why.message);
     }
     return status;
 }
@@ -536,7 +536,7 @@ static bool next_of_range(struct range *range, annal_slice *out_session, annal_e
 }
 
 /* Continue by a SELECT, which reports events that are damaged or missing. */
-static annal_status go_on_by_select(annal_query *query, annal_error *err)
+static annal_status continue_by_select(annal_query *query, annal_error *err)
 {
     const struct range *range = &query->range;
     const annal_slice session = {range->session, range->session_len};
@@ -664,7 +664,7 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         }
         if (next_of_range(&query->range, out_session, out_event))
             return ANNAL_OK;
-        status = go_on_by_select(query, err);
+        status = continue_by_select(query, err);
         if (status < 0)
             return status;
     }

@@ -312,8 +312,9 @@ annal_status annal_query_groups(annal_index *index, const annal_filter *filter, 
     if (status < 0)
         return status;
     if (groups.filter->where.len > 0 && join_of(by) != NULL) {
-        status = annal__fail(err, ANNAL_ERR_INVALID,
-                             "groups by tool, model or agent do not go with an expression");
+        status =
+            annal__fail(err, ANNAL_ERR_INVALID,
+                        "groups by tool, model or agent cannot be combined with an expression");
     } else if (groups.filter->where.len > 0) {
         status = group_events(&groups, err);
     } else {

@@ -20,58 +20,59 @@
 /* ---- Sessions that are not fully indexed ---- */
 
 /* Called for each requested session whose journal is longer than its cursor says. */
-typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_position *from,
-                                  uint64_t bytes);
+typedef annal_status (*lagging_fn)(void *arg, annal_slice session, const annal_position *from,
+                                   uint64_t bytes);
 
-struct behind {
+struct lagging {
     annal_store *store;
     sqlite3_stmt *get_cursor;
     const annal_slice *sessions;
     size_t count;
-    behind_fn fn;
+    lagging_fn fn;
     void *arg;
     annal_error *err;
 };
 
-static bool is_asked_for(const struct behind *behind, annal_slice session)
+static bool is_asked_for(const struct lagging *lagging, annal_slice session)
 {
-    if (behind->count == 0)
+    if (lagging->count == 0)
         return true;
-    for (size_t i = 0; i < behind->count; i++)
-        if (annal__slice_same(behind->sessions[i], session))
+    for (size_t i = 0; i < lagging->count; i++)
+        if (annal__slice_same(lagging->sessions[i], session))
             return true;
     return false;
 }
 
-static int tell_behind(void *arg, annal_slice session, uint64_t bytes)
+static int report_lagging(void *arg, annal_slice session, uint64_t bytes)
 {
-    struct behind *behind = arg;
+    struct lagging *lagging = arg;
     annal_position from;
     bool known;
-    if (!is_asked_for(behind, session))
+    if (!is_asked_for(lagging, session))
         return 0;
     annal_status status =
-        annal__index_cursor(behind->get_cursor, session, &from, &known, behind->err);
+        annal__index_cursor(lagging->get_cursor, session, &from, &known, lagging->err);
     if (status < 0)
         return status;
-    return bytes > from.offset && !annal__stray_is(behind->store, session)
-               ? behind->fn(behind->arg, session, &from, bytes)
+    return bytes > from.offset && !annal__stray_is(lagging->store, session)
+               ? lagging->fn(lagging->arg, session, &from, bytes)
                : 0;
 }
 
-static annal_status each_behind(annal_index *index, sqlite3 *db, const annal_slice *sessions,
-                                size_t count, behind_fn fn, void *arg, annal_error *err)
+static annal_status each_lagging(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                 size_t count, lagging_fn fn, void *arg, annal_error *err)
 {
-    struct behind behind = {.store = index->store,
-                            .sessions = sessions,
-                            .count = count,
-                            .fn = fn,
-                            .arg = arg,
-                            .err = err};
-    annal_status status = annal__follower_get_cursor(&index->follower, db, &behind.get_cursor, err);
+    struct lagging lagging = {.store = index->store,
+                              .sessions = sessions,
+                              .count = count,
+                              .fn = fn,
+                              .arg = arg,
+                              .err = err};
+    annal_status status =
+        annal__follower_get_cursor(&index->follower, db, &lagging.get_cursor, err);
     if (status >= 0)
-        status = annal_store_sessions(index->store, tell_behind, &behind, err);
-    sqlite3_finalize(behind.get_cursor);
+        status = annal_store_sessions(index->store, report_lagging, &lagging, err);
+    sqlite3_finalize(lagging.get_cursor);
     return status;
 }
 
@@ -147,7 +148,7 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
         status = annal__db_prepare(db, "INSERT INTO temp.rest VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                                    &rest.insert, err);
     if (status >= 0)
-        status = each_behind(index, db, sessions, count, add_rest, &rest, err);
+        status = each_lagging(index, db, sessions, count, add_rest, &rest, err);
     sqlite3_finalize(rest.insert);
     if (status < 0)
         return status;
@@ -168,18 +169,18 @@ typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlit
 /* Make one attempt; *out_db stays NULL if sessions.db was deleted in between. */
 static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
                                   const annal_catch_up_options *options, open_fn open,
-                                  sqlite3 **out_db, annal_error *out_behind, annal_error *err)
+                                  sqlite3 **out_db, annal_error *out_why, annal_error *err)
 {
     struct stamp caught_up = {0}, opened = {0};
     annal_index *used = index;
     sqlite3 *db = NULL;
-    *out_behind = (annal_error){0};
-    annal_status behind =
-        annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_behind);
+    *out_why = (annal_error){0};
+    annal_status lagging =
+        annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_why);
     annal_status status = open(&used->derived, index->derived.wait_ms, &db, &opened, err);
     if (status < 0)
         return status;
-    if (behind >= 0 && !annal__stamp_holds(opened, caught_up))
+    if (lagging >= 0 && !annal__stamp_holds(opened, caught_up))
         annal__derived_give(&used->derived, db, false);
     else
         *out_db = db;
@@ -188,13 +189,13 @@ static annal_status catch_up_once(annal_index *index, const annal_slice *session
 
 static annal_status catch_up_and_open(annal_index *index, const annal_slice *sessions, size_t count,
                                       uint32_t timeout_ms, open_fn open, sqlite3 **out_db,
-                                      annal_error *out_behind, annal_error *err)
+                                      annal_error *out_why, annal_error *err)
 {
     const annal_catch_up_options options = {.timeout_ms = timeout_ms};
     annal_error why = {0};
     for (unsigned attempt = 1;; attempt++) {
         annal_status status =
-            catch_up_once(index, sessions, count, &options, open, out_db, out_behind, &why);
+            catch_up_once(index, sessions, count, &options, open, out_db, out_why, &why);
         bool failed = annal__fallback_helps(index, status);
         if ((status >= 0 && *out_db != NULL) || (status < 0 && !failed) ||
             attempt > 2 * ATTEMPTS_MAX) {
@@ -242,14 +243,14 @@ static annal_status read_by(open_fn open, annal_index *index, const annal_slice 
     if (status >= 0 && db == NULL)
         status = catch_up_and_open(index, sessions, count, timeout_ms, open, &db, &why, err);
     if (status >= 0 && (as_indexed ? out_lag != NULL : why.status < 0))
-        status = each_behind(index, db, sessions, count, add_lag, &lag, err);
+        status = each_lagging(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {
         annal__derived_give(&index->derived, db, false);
         return status;
     }
     if (lag.bytes > 0)
         snprintf(lag.message, sizeof lag.message, "%.255s",
-                 as_indexed ? "nobody asked to catch up" : why.message);
+                 as_indexed ? "no catch-up was requested" : why.message);
     if (out_lag != NULL)
         *out_lag = lag;
     *out_db = db;
@@ -282,7 +283,7 @@ struct each_lag {
     annal_error *err;
 };
 
-static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
+static int report_lag(void *arg, annal_slice session, uint64_t bytes)
 {
     struct each_lag *each = arg;
     annal_session_info info;
@@ -315,11 +316,11 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     if (status >= 0)
         status = annal__follower_kept_cursor(&index->follower, db, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)
-        status = annal_store_sessions(index->store, tell_lag, &each, err);
+        status = annal_store_sessions(index->store, report_lag, &each, err);
     else if (status >= 0)
         status = annal_session_info_get(index->store, session, &info, err);
     if (status >= 0 && session.len > 0)
-        status = (annal_status)tell_lag(&each, session, info.bytes);
+        status = (annal_status)report_lag(&each, session, info.bytes);
     annal__derived_give(&index->derived, db, true);
     return status;
 }
@@ -367,7 +368,7 @@ struct count_call {
     void *arg;
 };
 
-static int tell_count(void *arg, sqlite3_stmt *stmt)
+static int report_count(void *arg, sqlite3_stmt *stmt)
 {
     struct count_call *call = arg;
     return call->fn(call->arg, annal__db_column(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1));
@@ -380,7 +381,7 @@ annal_status annal__index_counts(annal_index *index, annal_slice session, annal_
     const char *sql = session.len > 0
                           ? "SELECT type, n FROM _counts WHERE session_id = ?1 ORDER BY type"
                           : "SELECT type, SUM(n) FROM _counts GROUP BY type ORDER BY type";
-    return each_row(index, session, sql, tell_count, &call, err);
+    return each_row(index, session, sql, report_count, &call, err);
 }
 
 struct finding_call {
@@ -388,7 +389,7 @@ struct finding_call {
     void *arg;
 };
 
-static int tell_finding(void *arg, sqlite3_stmt *stmt)
+static int report_finding(void *arg, sqlite3_stmt *stmt)
 {
     struct finding_call *call = arg;
     const annal_index_finding finding = annal__follower_read_finding(stmt);
@@ -402,7 +403,7 @@ static annal_status core_findings(annal_index *index, annal_slice session,
     const char *sql = session.len > 0
                           ? "SELECT * FROM _findings WHERE session_id = ?1 ORDER BY offset, kind"
                           : "SELECT * FROM _findings ORDER BY session_id, offset, kind";
-    return each_row(index, session, sql, tell_finding, &call, err);
+    return each_row(index, session, sql, report_finding, &call, err);
 }
 
 annal_status annal__core_findings(annal_index *index, annal_index_finding_fn fn, void *arg,
@@ -459,7 +460,7 @@ static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
     return slice;
 }
 
-static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
+static int report_snapshot(void *arg, sqlite3_stmt *stmt)
 {
     struct snapshot_call *call = arg;
     char head[HEAD_BYTES];
@@ -496,7 +497,7 @@ annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
         annal__db_bind_text(stmt, 1, session);
         int rc = sqlite3_step(stmt);
         if (rc == SQLITE_ROW)
-            status = (annal_status)tell_snapshot(&call, stmt);
+            status = (annal_status)report_snapshot(&call, stmt);
         else if (rc != SQLITE_DONE)
             status = annal__db_fail(err, db, rc, "read '%s'", index->derived.path);
     }
@@ -513,5 +514,5 @@ annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
                                         "FROM snapshots WHERE session_id = ?1 ORDER BY seq"
                                       : "SELECT session_id, seq, LENGTH(state), created_at, rowid "
                                         "FROM snapshots ORDER BY session_id, seq";
-    return each_row(index, session, sql, tell_snapshot, &call, err);
+    return each_row(index, session, sql, report_snapshot, &call, err);
 }

@@ -436,7 +436,7 @@ annal_status annal_search_rebuild(annal_index *index, const annal_catch_up_optio
     if (options != NULL)
         own = *options;
     if (annal__search_is_off(search))
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search is switched off in this store");
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search is disabled in this store");
     annal_status status = annal__derived_discard(
         &search->derived, annal__deadline_after(search->derived.wait_ms), err);
     if (status >= 0)

@@ -64,7 +64,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
     if (asking->expression.len == 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "there is nothing to search for: give a word with a letter or digit");
+                           "nothing to search for: give a word with a letter or digit");
     return ANNAL_OK;
 }
 
@@ -166,7 +166,7 @@ static annal_status fail(const struct asking *asking, int rc, annal_error *err)
     if (status < 0)
         return status;
     if (rc == SQLITE_ERROR && asking->options->expression.len > 0)
-        return annal__fail(err, ANNAL_ERR_SQL, "the expression to search for: %s",
+        return annal__fail(err, ANNAL_ERR_SQL, "invalid search expression: %s",
                            sqlite3_errmsg(asking->db));
     return annal__db_fail(err, asking->db, rc, "a search");
 }
@@ -239,7 +239,7 @@ static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_err
         struct stamp caught_up = {0}, opened = {0};
         bool stuck = false;
         annal_error why = {0};
-        annal_status behind =
+        annal_status caught_up_status =
             search->derived.frozen
                 ? ANNAL_ERR_IO
                 : annal__follower_run(&search->follower, history->journals, history->journal_count,
@@ -248,16 +248,16 @@ static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_err
                                                     &asking->db, &opened, err);
         if (status < 0)
             return status;
-        if (behind >= 0 && annal__stamp_holds(opened, caught_up))
+        if (caught_up_status >= 0 && annal__stamp_holds(opened, caught_up))
             return ANNAL_OK;
         if (search->derived.frozen)
             snprintf(why.message, sizeof why.message, "the store is open for reading only");
-        if (behind < 0)
+        if (caught_up_status < 0)
             return measure_lag(search, history, &why, out_lag, err);
         annal__db_close(asking->db);
         asking->db = NULL;
         if (attempt >= ATTEMPTS_MAX)
-            return annal__fail(err, ANNAL_ERR_BUSY, "somebody keeps deleting search.db");
+            return annal__fail(err, ANNAL_ERR_BUSY, "search.db is deleted repeatedly");
     }
 }
 
@@ -295,8 +295,8 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
     annal_status status;
     if (annal__search_is_off(&index->search))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "search is switched off in this store; 'annal search --on' switches it "
-                           "on, and the next search reads all journals");
+                           "search is disabled in this store; 'annal search --on' enables it, and "
+                           "the next search reads all journals");
     status = annal__query_check(&(annal_filter){.sessions = options->sessions,
                                                 .session_count = options->session_count,
                                                 .types = options->types,

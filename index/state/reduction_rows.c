@@ -103,9 +103,10 @@ annal_status annal__index_reduction_put(annal_index *index, const annal__reducti
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
     uint64_t every = 0;
     if (row->state.len > bytes_max)
-        return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "a reduction of %zu bytes: all together may take %llu", row->state.len,
-                           (unsigned long long)bytes_max);
+        return annal__fail(
+            err, ANNAL_ERR_LIMIT,
+            "a reduction of %zu bytes is too large: all together may take %llu bytes",
+            row->state.len, (unsigned long long)bytes_max);
     annal_status status = annal__derived_begin(&index->derived, deadline_us, err);
     if (status < 0)
         return status;

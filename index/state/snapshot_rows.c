@@ -63,7 +63,7 @@ annal_status annal__index_snapshot_put_over(annal_index *index, annal_slice sess
     status = annal__db_run(stmt, err);
     if (status >= 0 && sqlite3_changes(index->derived.db) == 0)
         status = annal__fail(err, ANNAL_ERR_CONFLICT,
-                             "the row of session '%.*s' at %llu is gone, or another one",
+                             "the row of session '%.*s' at %llu was deleted or replaced",
                              ANNAL_FMT(session), (unsigned long long)base_seq);
     return end_change(index, stmt, status, err);
 }

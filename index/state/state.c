@@ -345,7 +345,7 @@ static annal_status no_state(annal_slice session, annal_status status, annal_err
 {
     if (status == ANNAL_ERR_NOMEM)
         return status;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "these pages are no state of session '%.*s'",
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "these pages are not a state of session '%.*s'",
                        ANNAL_FMT(session));
 }
 
@@ -482,13 +482,13 @@ annal_status annal__state_rebase(annal_state *state, const annal__state_source *
     return ANNAL_OK;
 }
 
-annal_status annal__state_put_away(annal_state *state, const char *directory, size_t bytes_max,
-                                   annal_error *err)
+annal_status annal__state_spill(annal_state *state, const char *directory, size_t bytes_max,
+                                annal_error *err)
 {
     if (annal__state_vfs_own_bytes(state->pages) <= bytes_max)
         return ANNAL_OK;
     annal_status status = annal__state_settle(state, err);
     if (status >= 0)
-        annal__state_vfs_put_away(state->pages, directory);
+        annal__state_vfs_spill(state->pages, directory);
     return status;
 }

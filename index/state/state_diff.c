@@ -223,7 +223,7 @@ static void table_done(struct diff *diff)
 static annal_status fail_shape(struct diff *diff)
 {
     return annal__fail(diff->err, ANNAL_ERR_INVALID,
-                       "compare two states: they are of different packs");
+                       "cannot compare two states with different packs");
 }
 
 static annal_status table_alloc(struct diff *diff)

@@ -235,7 +235,7 @@ static int hash_add(void *arg, const char *bytes, size_t len)
 annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_BYTES],
                               annal_error *err)
 {
-    _Static_assert(ANNAL_STATE_HASH_BYTES == SHA256_BYTES, "one is the other");
+    _Static_assert(ANNAL_STATE_HASH_BYTES == SHA256_BYTES, "one of the two is the other");
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);

@@ -49,7 +49,7 @@ struct state_pages {
     uint64_t shared; /* number of pages of the source that are not dropped, rule (2) */
     uint64_t count;  /* number of pages of the file */
     char **own;      /* own[i] is page i + 1 as it was written; NULL: not in memory */
-    bool *away;      /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
+    bool *spilled;   /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
     size_t own_cap;
     struct spill spill;
     size_t own_count;   /* number of pages in own */
@@ -69,9 +69,9 @@ static struct state_pages *pages_of(sqlite3_file *file)
 
 /* ---- Pages ---- */
 
-static bool is_away(const struct state_pages *pages, uint64_t page)
+static bool is_spilled(const struct state_pages *pages, uint64_t page)
 {
-    return page <= pages->own_cap && pages->away[page - 1];
+    return page <= pages->own_cap && pages->spilled[page - 1];
 }
 
 static const char *own_page(const struct state_pages *pages, uint64_t page)
@@ -85,7 +85,7 @@ annal_status annal__state_vfs_read(struct state_pages *pages, uint64_t page, voi
     const char *own = own_page(pages, page);
     if (own != NULL)
         memcpy(out, own, PAGE_BYTES);
-    else if (is_away(pages, page))
+    else if (is_spilled(pages, page))
         return annal__spill_get(&pages->spill, page, out, err);
     else if (page <= pages->shared)
         return pages->source.read(pages->source.arg, page, out, err);
@@ -101,13 +101,13 @@ uint64_t annal__state_vfs_count(const struct state_pages *pages)
 
 bool annal__state_vfs_changed(const struct state_pages *pages, uint64_t page)
 {
-    return page > pages->shared || own_page(pages, page) != NULL || is_away(pages, page);
+    return page > pages->shared || own_page(pages, page) != NULL || is_spilled(pages, page);
 }
 
 size_t annal__state_vfs_own_bytes(const struct state_pages *pages)
 {
     return pages->own_count * PAGE_BYTES +
-           pages->own_cap * (sizeof *pages->own + sizeof *pages->away);
+           pages->own_cap * (sizeof *pages->own + sizeof *pages->spilled);
 }
 
 static annal_status make_room(struct state_pages *pages, uint64_t page)
@@ -122,11 +122,11 @@ static annal_status make_room(struct state_pages *pages, uint64_t page)
         return ANNAL_ERR_NOMEM;
     memset(grown + pages->own_cap, 0, (cap - pages->own_cap) * sizeof *grown);
     pages->own = grown;
-    bool *away = annal__realloc_array(pages->away, cap, sizeof *away);
-    if (away == NULL)
+    bool *spilled = annal__realloc_array(pages->spilled, cap, sizeof *spilled);
+    if (spilled == NULL)
         return ANNAL_ERR_NOMEM;
-    memset(away + pages->own_cap, 0, (cap - pages->own_cap) * sizeof *away);
-    pages->away = away;
+    memset(spilled + pages->own_cap, 0, (cap - pages->own_cap) * sizeof *spilled);
+    pages->spilled = spilled;
     pages->own_cap = cap;
     return ANNAL_OK;
 }
@@ -153,11 +153,11 @@ static void drop_from(struct state_pages *pages, uint64_t count)
         pages->own_count -= pages->own[i] != NULL;
         annal__free(pages->own[i]);
         pages->own[i] = NULL;
-        pages->away[i] = false;
+        pages->spilled[i] = false;
     }
 }
 
-void annal__state_vfs_put_away(struct state_pages *pages, const char *directory)
+void annal__state_vfs_spill(struct state_pages *pages, const char *directory)
 {
     annal__spill_open(&pages->spill, directory);
     for (size_t i = 0; i < pages->own_cap; i++) {
@@ -165,7 +165,7 @@ void annal__state_vfs_put_away(struct state_pages *pages, const char *directory)
             continue;
         if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
             return; /* the other pages stay */
-        pages->away[i] = true;
+        pages->spilled[i] = true;
         pages->own_count--;
         annal__free(pages->own[i]);
         pages->own[i] = NULL;
@@ -470,7 +470,8 @@ static annal_status check_header(struct state_pages *pages, annal_error *err)
         return ANNAL_OK;
     annal_status status = annal__state_vfs_read(pages, 1, pages->part, err);
     if (status >= 0 && memcmp(pages->part, header, sizeof header - 1) != 0)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "page 1 of a state begins no database");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "page 1 of a state is not the beginning of a database");
     return status;
 }
 
@@ -548,7 +549,7 @@ void annal__state_vfs_free(struct state_pages *pages)
         return;
     drop_from(pages, 0);
     annal__free(pages->own);
-    annal__free(pages->away);
+    annal__free(pages->spilled);
     annal__spill_close(&pages->spill);
     close_source(pages);
     annal__free(pages);

@@ -63,7 +63,7 @@ void annal__state_vfs_rebase(struct state_pages *pages, const annal__state_sourc
 annal_status annal__state_vfs_own(struct state_pages *pages, annal_error *err);
 
 /* Release the memory of written pages, as far as a file in this directory has room for them. */
-void annal__state_vfs_put_away(struct state_pages *pages, const char *directory);
+void annal__state_vfs_spill(struct state_pages *pages, const char *directory);
 
 /* Return the bytes of memory that written pages take. */
 size_t annal__state_vfs_own_bytes(const struct state_pages *pages);

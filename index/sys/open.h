@@ -21,7 +21,7 @@ void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *ar
  * Return whether the last round of an index that follows left work for the next round. Only for a
  * task of the same store object.
  */
-bool annal__index_is_behind(const annal_index *index);
+bool annal__index_lags(const annal_index *index);
 
 /* Return the store on which the index was opened. Any thread. */
 annal_store *annal__index_store(const annal_index *index);

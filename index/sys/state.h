@@ -119,8 +119,8 @@ ANNAL_MUST_CHECK annal_status annal__state_changed(annal_state *state, annal__st
  * as changed. The state owns the file, which disappears with it. If the file cannot be created, or
  * the disk is full, the pages stay in memory; that is not a failure.
  */
-ANNAL_MUST_CHECK annal_status annal__state_put_away(annal_state *state, const char *directory,
-                                                    size_t bytes_max, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__state_spill(annal_state *state, const char *directory,
+                                                 size_t bytes_max, annal_error *err);
 
 /*
  * Read the pages from this source from now on, and free the memory of the changed pages. source

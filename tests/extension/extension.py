@@ -89,7 +89,7 @@ class Tables(Case):
         db.execute(f"CREATE VIRTUAL TABLE temp.x USING annal_events('{self.store}')")
         self.assertEqual(db.execute("SELECT count(data) FROM x").fetchone(), (3,))
         db.execute("DROP TABLE x")
-        for wrong, why in (("", "takes the directory"), ("'/nowhere/it''s'", "no store at /nowhere/it's")):
+        for wrong, why in (("", "needs the directory"), ("'/nowhere/it''s'", "no store at /nowhere/it's")):
             with self.assertRaisesRegex(sqlite3.OperationalError, why):
                 db.execute(f"CREATE VIRTUAL TABLE temp.x USING annal_events({wrong})")
 

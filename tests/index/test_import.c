@@ -131,7 +131,7 @@ START_TEST(a_line_that_gives_no_event_is_an_error)
     annal_error err = {0};
     ck_assert_int_eq(feed(import, 1, "{}", &seen, &err), ANNAL_OK);
     ck_assert_int_eq(feed(import, 2, "no", &seen, &err), ANNAL_ERR_SQL);
-    ck_assert_ptr_nonnull(strstr(err.message, "line 2 gave no event"));
+    ck_assert_ptr_nonnull(strstr(err.message, "line 2 yielded no event"));
     ck_assert_int_eq(feed(import, 3, "{}", &seen, &err), ANNAL_ERR_CLOSED);
     annal_import_close(import);
 }

@@ -529,11 +529,11 @@ START_TEST(a_task_pauses_for_a_due_checkpoint_and_continues_after_it)
     f.store->commit.full = f.store->commit.released + 1;
     ck_assert_int_eq(annal__index_follow(f.index, NULL), ANNAL_END);
     ck_assert_uint_eq(indexed(), 8);
-    ck_assert(f.index->behind);
+    ck_assert(f.index->lags);
     f.store->commit.full = f.store->commit.released;
     ck_ok(annal__index_follow(f.index, err));
     ck_assert_uint_eq(indexed(), 16);
-    ck_assert(!f.index->behind);
+    ck_assert(!f.index->lags);
 }
 END_TEST
 

@@ -127,7 +127,7 @@ static bool catch_up(void)
                                          notes.applied};
     run(notes.db, "BEGIN IMMEDIATE");
     ck_ok(annal__outbox_drain(notes.db, &target, &drained, err));
-    if (drained.anew) {
+    if (drained.must_rebuild) {
         ck_ok(annal__outbox_drop(notes.db, err));
         run(notes.db, "DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS names;"
                       "DROP TABLE IF EXISTS words");
@@ -140,7 +140,7 @@ static bool catch_up(void)
     bool waits = true;
     ck_ok(annal__outbox_waits(notes.db, &waits, err));
     ck_assert(!waits);
-    return drained.anew;
+    return drained.must_rebuild;
 }
 
 /* Dump every row of the tables of packs and users, and the users' schema, in a fixed order. */
@@ -311,7 +311,7 @@ START_TEST(a_crash_between_journal_and_tables_repeats_no_change)
                                              notes.applied};
         run(notes.db, "BEGIN IMMEDIATE");
         ck_ok(annal__outbox_drain(notes.db, &target, &drained, err));
-        ck_assert(!drained.anew);
+        ck_assert(!drained.must_rebuild);
         run(notes.db, "ROLLBACK");
         if (i == 1)
             ck_shell("INSERT INTO notes (text) VALUES ('c')");
@@ -484,7 +484,7 @@ END_TEST
 START_TEST(a_row_too_large_for_an_event_is_refused)
 {
     ck_shell_fails("INSERT INTO notes (text, extra) VALUES ('a', zeroblob(44 * 1024 * 1024))",
-                   "a row of notes may hold 44 MiB");
+                   "a row of notes may contain 44 MiB");
     /* Each control character takes six bytes as JSON. */
     ck_shell("INSERT INTO notes (text) VALUES (replace(hex(zeroblob(500000)), '00', "
              "char(1, 2)))");
@@ -508,7 +508,7 @@ START_TEST(an_earlier_row_too_large_for_an_event_does_not_block_its_table)
     /* Without a key, an update is as large as both rows. */
     ck_shell_fails("INSERT INTO x_large VALUES (zeroblob(30 * 1024 * 1024));"
                    "UPDATE x_large SET a = a WHERE length(a) = 30 * 1024 * 1024",
-                   "a row of x_large may hold 44 MiB");
+                   "a row of x_large may contain 44 MiB");
     ck_shell("INSERT INTO words VALUES ('w', zeroblob(30 * 1024 * 1024));"
              "UPDATE words SET n = zeroblob(31 * 1024 * 1024);");
     ck_assert(!catch_up());

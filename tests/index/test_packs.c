@@ -488,7 +488,7 @@ START_TEST(verify_reports_tables_that_differ_from_the_events)
     ck_assert_str_eq(text.ptr, "");
     put_mark();
     ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
-    ck_assert_str_eq(text.ptr, "notes notes its rows are not what the events give\n");
+    ck_assert_str_eq(text.ptr, "notes notes its rows differ from what the events yield\n");
     ck_ok(annal_index_rebuild(f.index, NULL, err));
     text.len = 0;
     text_add(&text, "", 0);

@@ -35,12 +35,12 @@ START_TEST(a_section_sees_the_tables_of_its_pack_and_no_others)
              " FROM c WHERE x < 5) SELECT x FROM c;\n",
              "");
     ck_parse("-- on a\nINSERT INTO t (n) SELECT name FROM sqlite_schema;\n",
-             "p.sql:7: a pack reads its own tables, and not 'sqlite_master'");
+             "p.sql:7: a pack can only read its own tables, not 'sqlite_master'");
     ck_parse("-- on a\nDELETE FROM _state;\n",
-             "p.sql:7: names that begin with _ are not for packs: '_state'");
+             "p.sql:7: names that begin with _ are reserved: '_state'");
     ck_parse("-- on a\nDELETE FROM other;\n", "p.sql:7: no such table: other");
     ck_parse("-- on a\nINSERT INTO t (n) SELECT name FROM pragma_table_info('t');\n",
-             "p.sql:7: a pack reads its own tables, and not 'pragma_table_info'");
+             "p.sql:7: a pack can only read its own tables, not 'pragma_table_info'");
 }
 END_TEST
 
@@ -51,7 +51,7 @@ START_TEST(a_pack_may_not_write_internal_tables_of_sqlite)
     char body[300];
     ck_parse(counted, "");
     snprintf(body, sizeof body, "%sUPDATE sqlite_sequence SET seq = 0;\n", counted);
-    ck_parse(body, "p.sql:9: a pack writes its own tables, and not 'sqlite_sequence'");
+    ck_parse(body, "p.sql:9: a pack can only write its own tables, not 'sqlite_sequence'");
 }
 END_TEST
 
@@ -78,17 +78,17 @@ START_TEST(a_section_may_only_read_and_write_rows)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char body[200];
         snprintf(body, sizeof body, "-- on a\n%s\n", wrong[i]);
-        ck_parse(body, "p.sql:7: a section reads and writes rows, and nothing else");
+        ck_parse(body, "p.sql:7: a section can only read and write rows");
     }
     ck_parse("-- on a\nCREATE TEMP TABLE u (x);\n",
-             "p.sql:7: a pack stays in its database, and not in 'temp'");
+             "p.sql:7: a pack can only use its own database, not 'temp'");
 }
 END_TEST
 
 START_TEST(only_create_and_insert_are_allowed_when_a_pack_creates_its_tables)
 {
-    static const char making[] =
-        "what makes tables is CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT";
+    static const char making[] = "only CREATE TABLE, INDEX, VIEW and TRIGGER, and INSERT are "
+                                 "allowed before the first section";
     static const char *const wrong[] = {"PRAGMA user_version = 1;",
                                         "ATTACH 'x.db' AS x;",
                                         "BEGIN;",
@@ -106,35 +106,36 @@ START_TEST(only_create_and_insert_are_allowed_when_a_pack_creates_its_tables)
              "CREATE TABLE \"a b\" (x INTEGER PRIMARY KEY AUTOINCREMENT);\n"
              "-- on a\nINSERT INTO \"a b\" DEFAULT VALUES;\n",
              "");
-    ck_parse("CREATE TABLE _mine (x);\n", "p.sql:6: names that begin with _ are not for packs:"
+    ck_parse("CREATE TABLE _mine (x);\n", "p.sql:6: names that begin with _ are reserved:"
                                           " '_mine'");
     ck_parse("CREATE TRIGGER _g AFTER DELETE ON t BEGIN SELECT 1; END;\n",
-             "p.sql:6: names that begin with _ are not for packs: '_g'");
+             "p.sql:6: names that begin with _ are reserved: '_g'");
     ck_parse("CREATE TEMP TABLE u (x);\n",
-             "p.sql:6: a pack stays in its database, and not in 'temp'");
+             "p.sql:6: a pack can only use its own database, not 'temp'");
     ck_parse("UPDATE t SET n = 1;\n",
-             "p.sql:6: rows are put in here, and not changed: this is for sections");
+             "p.sql:6: only INSERT is allowed here; UPDATE and DELETE belong in a section");
     ck_parse("\nINSERT INTO t (n)\n  VALUES (random());\n",
-             "p.sql:7: a pack has no clock and no dice, so not 'random'");
+             "p.sql:7: packs must be deterministic, so this is not allowed: 'random'");
     ck_parse("INSERT INTO t (at)\n  VALUES (date('now'));\n",
-             "p.sql:7: a pack has no clock, so not 'now': the time is in the event (:ts)");
+             "p.sql:7: 'now' is not allowed, because packs must be deterministic: use the time of "
+             "the event (:ts)");
 }
 END_TEST
 
 START_TEST(creating_tables_may_use_neither_clock_nor_random_values)
 {
     static const char clock[] =
-        "p.sql:6: a handler has no clock, so not 'now', 'localtime' or 'utc'";
+        "p.sql:6: handlers must be deterministic: 'now', 'localtime' and 'utc' are not allowed";
     ck_parse("INSERT INTO t (at) VALUES (datetime());\n", clock);
     ck_parse("INSERT INTO t (at) VALUES (strftime('%f', 'n' || 'ow'));\n", clock);
     ck_parse("INSERT INTO t (at) VALUES (datetime(x'6e6f77'));\n", clock);
     ck_parse("INSERT INTO d (n) VALUES (1);\n", clock);
     ck_parse("CREATE TABLE z AS SELECT datetime('now') AS n;\n", clock);
     ck_parse("CREATE TABLE z AS SELECT random() AS r;\n",
-             "p.sql:6: a handler has no dice, so not random()");
+             "p.sql:6: handlers must be deterministic: random() is not allowed");
     ck_parse(
         "CREATE VIEW w AS SELECT hex(randomblob(4)) AS r;\nCREATE TABLE z AS SELECT r FROM w;\n",
-        "p.sql:7: a handler has no dice, so not randomblob()");
+        "p.sql:7: handlers must be deterministic: randomblob() is not allowed");
 }
 END_TEST
 
@@ -145,7 +146,7 @@ START_TEST(a_trigger_of_a_pack_has_the_rights_of_a_section)
              "p.sql:9: table sqlite_master may not be modified");
     ck_parse("CREATE TRIGGER g AFTER DELETE ON t BEGIN\n  INSERT INTO d (n) VALUES (random()); END;"
              "\n-- on a\nDELETE FROM t;\n",
-             "p.sql:9: a pack has no clock and no dice, so not 'random'");
+             "p.sql:9: packs must be deterministic, so this is not allowed: 'random'");
 }
 END_TEST
 
@@ -160,8 +161,8 @@ START_TEST(a_pack_that_uses_a_clock_or_random_values_is_refused)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(calls[i], "("), calls[i]);
         for (char *c = name; *c != '\0'; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
-        snprintf(message, sizeof message, "p.sql:7: a pack has no clock and no dice, so not '%s'",
-                 name);
+        snprintf(message, sizeof message,
+                 "p.sql:7: packs must be deterministic, so this is not allowed: '%s'", name);
         ck_parse(body, message);
     }
     ck_parse("-- on a\nINSERT INTO t (n) VALUES (load_extension('x'));\n",
@@ -169,9 +170,11 @@ START_TEST(a_pack_that_uses_a_clock_or_random_values_is_refused)
     ck_parse("CREATE TABLE x (n CHECK (fts3_tokenizer('simple') > 0));\n",
              "p.sql:6: a pack may not use the function 'fts3_tokenizer'");
     ck_parse("-- on a\nINSERT INTO t (n)\n VALUES ( -- 'now'\n  date('NOW', '+1 day'));\n",
-             "p.sql:9: a pack has no clock, so not 'now': the time is in the event (:ts)");
+             "p.sql:9: 'now' is not allowed, because packs must be deterministic: use the time of "
+             "the event (:ts)");
     ck_parse("-- fill a\nSELECT datetime('now') AS n;\n",
-             "p.sql:7: a pack has no clock, so not 'now': the time is in the event (:ts)");
+             "p.sql:7: 'now' is not allowed, because packs must be deterministic: use the time of "
+             "the event (:ts)");
     ck_parse("-- on a\nINSERT INTO t (at) VALUES (date(:ts)); -- not 'now'\n", "");
 }
 END_TEST

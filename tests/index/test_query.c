@@ -330,7 +330,7 @@ START_TEST(a_wrong_expression_is_refused)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const annal_filter filter = {.where = annal_slice_of(wrong[i])};
         ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_SQL);
-        ck_assert_ptr_nonnull(strstr(why.message, "the expression of the filter: "));
+        ck_assert_ptr_nonnull(strstr(why.message, "invalid expression in the filter: "));
     }
     const annal_filter fails = {.where = ANNAL_SLICE("json_extract(data, 'x')")};
     ck_ok(annal_query_open(f.index, &fails, &query, err));

@@ -513,7 +513,7 @@ START_TEST(a_wrong_search_is_refused_with_a_reason)
     } wrong[] = {
         {{.word_count = 0}, ANNAL_ERR_INVALID, "nothing to search for"},
         {{WORD("?!")}, ANNAL_ERR_INVALID, "nothing to search for"},
-        {{.expression = ANNAL_SLICE("a AND (")}, ANNAL_ERR_SQL, "the expression to search for"},
+        {{.expression = ANNAL_SLICE("a AND (")}, ANNAL_ERR_SQL, "invalid search expression"},
         {{.expression = ANNAL_SLICE("nocolumn : a")}, ANNAL_ERR_SQL, "no such column"},
         {{WORD("a"), .sessions = (const annal_slice[]){{"../x", 4}}, .session_count = 1},
          ANNAL_ERR_INVALID,

@@ -216,7 +216,7 @@ START_TEST(random_sql_gives_the_same_rows_over_a_source_and_in_memory)
         if (how == 1 || how == 2)
             pair_take(&pair);
         if (how == 3)
-            annal__state_vfs_put_away(pair.pages, "/tmp");
+            annal__state_vfs_spill(pair.pages, "/tmp");
         if (how == 1) {
             pair_close(&pair);
             pair_open(&pair);
@@ -486,7 +486,7 @@ START_TEST(pages_put_into_a_file_take_no_memory_and_stay_readable)
     for (uint64_t seq = 3001; seq < 9000; seq += 1000) {
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
-        ck_ok(annal__state_put_away(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
+        ck_ok(annal__state_spill(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
         ck_assert_uint_lt(annal__state_vfs_own_bytes(state->pages), 32768);
         ck_assert_uint_gt(changed(state), 20);
     }
@@ -507,7 +507,7 @@ START_TEST(pages_that_cannot_be_put_into_a_file_stay_in_memory)
     for (uint64_t seq = 1; seq < 2000; seq += 1000) {
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
-        ck_ok(annal__state_put_away(state, "/proc/nowhere", 1000, err));
+        ck_ok(annal__state_spill(state, "/proc/nowhere", 1000, err));
         ck_assert_uint_gt(annal__state_vfs_own_bytes(state->pages), 1000);
     }
     ck_equal(straight, state);
@@ -676,7 +676,7 @@ START_TEST(a_resting_state_keeps_no_file_open)
     annal_state *state = core_state();
     unsigned before = nameless_files();
     fold_turns(state, 1, 100);
-    ck_ok(annal__state_put_away(state, "/tmp", 1000, err));
+    ck_ok(annal__state_spill(state, "/tmp", 1000, err));
     ck_assert_uint_eq(nameless_files(), before + 1);
     ck_assert(annal__state_rest(state));
     ck_assert_uint_eq(nameless_files(), before);

@@ -50,12 +50,12 @@ static void ck_error(const char *sql, const char *message)
 
 START_TEST(text_and_wrong_percents_are_errors)
 {
-    ck_error("SELECT median(x)" OF("[1, \"a\", 2]"), "take numbers");
+    ck_error("SELECT median(x)" OF("[1, \"a\", 2]"), "accept only numbers");
     ck_error("SELECT percentile(x, 101)" OF("[1, 2]"), "from 0 to 100");
     ck_error("SELECT percentile(x, -1)" OF("[1, 2]"), "from 0 to 100");
     ck_error("SELECT percentile(x, 'a')" OF("[1, 2]"), "from 0 to 100");
     ck_error("SELECT percentile(x, NULL)" OF("[1, 2]"), "from 0 to 100");
-    ck_error("SELECT percentile(x, x)" OF("[1, 2]"), "is one number");
+    ck_error("SELECT percentile(x, x)" OF("[1, 2]"), "must be one number");
 }
 END_TEST
 

@@ -284,10 +284,10 @@ START_TEST(an_endless_or_unbounded_select_is_stopped_and_the_message_names_the_l
                "SQL: a value is larger than 20 MB");
     ck_stopped(ENDLESS "SELECT x, hex(zeroblob(500)) FROM c ORDER BY 2",
                (annal_limits){.temp_bytes = 8 << 20},
-               "SQL: it was stopped with more than 8 MB of temporary files");
+               "SQL: it was stopped because it used more than 8 MB of temporary files");
     ck_stopped(ENDLESS "SELECT " HELD("1") "," HELD("2") "," HELD("3") "," HELD("4") " FROM c",
                (annal_limits){.memory_bytes = 3 << 20, .run_ms = 60000},
-               "SQL: it was stopped with more than 3 MB of memory");
+               "SQL: it was stopped because it used more than 3 MB of memory");
     ck_sql(&f, "SELECT length(zeroblob(30000000))", "30000000\n"); /* limits end with their call */
 }
 END_TEST

@@ -167,7 +167,7 @@ START_TEST(a_merge_begins_once_and_can_be_cancelled_completed_or_failed)
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING,
-               "the status of the run is not the one that was expected");
+               "the status of the run differs from the expected status");
     ck_packs(&p, "SELECT status FROM runs", "merging\n");
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"awaiting_review\",\"operation\":\"revert_merge\"}");
@@ -201,10 +201,10 @@ START_TEST(an_approval_holds_for_one_tree)
                "this is not the tree that awaits review");
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}",
-               "this is not the tree that was approved");
+               "another tree was approved");
     ck_refused(&p, "run_r1", "run.transition",
                "{\"to\":\"merging\",\"expect\":{\"tree_hash\":\"T2\"}}",
-               "this is not the tree that was approved");
+               "another tree was approved");
     ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
     ck_packs(&p, "SELECT tree_hash, approved_tree_hash FROM runs", "T2|\n");
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}");
@@ -227,10 +227,10 @@ START_TEST(a_run_merges_only_with_an_approval_of_its_present_tree)
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\",\"reviewer\":\"eve\"}");
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T3\"}",
-               "this is not the tree that was approved");
+               "another tree was approved");
     ck_refused(&p, "run_r1", "run.transition",
                "{\"to\":\"merged\",\"tree_hash\":\"T3\",\"expect\":{\"tree_hash\":\"T2\"}}",
-               "this is not the tree that was approved");
+               "another tree was approved");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T2\"}");
     ck_packs(&p, "SELECT status, tree_hash, approved_by, reviewer FROM runs",
              "merged|T2|eve|eve\n");
@@ -266,7 +266,7 @@ START_TEST(an_override_with_a_reason_merges_an_unapproved_tree_and_keeps_the_rea
     ck_refused(&p, "run_r1", "run.transition",
                "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\",\"expect\":{"
                "\"tree_hash\":\"T0\"}}",
-               "this is not the tree that was approved");
+               "another tree was approved");
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\"}");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\"}", NOT_APPROVED);
@@ -285,12 +285,12 @@ START_TEST(the_reviewer_of_a_merge_must_be_the_approver_of_its_tree)
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"eve\"}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"reviewer\":\"bob\"}");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"bob\"}",
-               "the reviewer is not who approved the tree");
+               "another reviewer approved the tree");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"eve\"}");
     ck_packs(&p, row, "merging|eve|eve\n");
     ck_refused(&p, "run_r1", "run.transition",
                "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true}",
-               "the reviewer is not who approved the tree");
+               "another reviewer approved the tree");
     packs_append_past(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"reviewer\":\"bob\"}");
     ck_packs(&p, row, "merged|eve|eve\n");
     ck_append(
@@ -507,8 +507,8 @@ START_TEST(a_run_from_the_backlog_is_in_progress_and_linked_to_its_task)
              "r1|backlog_pickup||in_progress|go\nr2|interactive||pending|\n");
     ck_packs(&p, "SELECT id FROM backlog_tasks WHERE run_id = 'r1'", "t1\n");
     ck_refused(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r2\"}}",
-               "there is a run of that name already");
-    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "is there already");
+               "a run with this name exists already");
+    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "exists already");
     /* The run continues in its own session. */
     ck_append(&p, "run_r1", "run.worktree_set",
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
@@ -600,7 +600,7 @@ START_TEST(a_project_being_deleted_refuses_runs_and_its_deletion_removes_its_tas
              "SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM backlog_tasks), "
              "(SELECT count(*) FROM agent_memory)",
              "0|0|0\n");
-    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"nowhere\"}", "is not there");
+    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"nowhere\"}", "does not exist");
 }
 END_TEST
 
@@ -640,17 +640,18 @@ START_TEST(one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused)
     ck_packs(&p, "SELECT owner_id, fencing_token, attempt FROM run_leases", "w1|1|1\n");
     usleep(3000);
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w2\"}");
-    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}", "somebody else holds");
+    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}",
+               "another worker holds the lease");
     ck_refused(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w1\",\"fencing_token\":1}",
-               "not held by this owner");
+               "this owner does not hold the lease");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":1}",
-               "the lease on the run has passed on");
+               "another worker holds the run");
     ck_append(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":2}");
     ck_append(&p, "run_r1", "lease.released", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
     /* The former owner of token 2 differs from the new owner. */
     ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\",\"fencing_token\":2}",
-               "somebody else holds");
+               "another worker holds the lease");
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
     ck_packs(&p, "SELECT lease_owner, fencing_token, attempt FROM runs", "w3|3|3\n");
     packs_ck_rebuild(&p, "agentweaver.db", 5);
@@ -686,7 +687,7 @@ START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
     ck_packs(&p, "SELECT id, worktree_path FROM runs ORDER BY id", "c1|/w\nc2|\n");
     ck_append(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":{\"n\":1}}");
     ck_refused(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":2}",
-               "is there already");
+               "exists already");
     ck_packs(&p, "SELECT store_name, session_id, checkpoint_id, payload FROM workflow_checkpoints",
              "default|wf_w1|c1|{\"n\":1}\n");
 }

@@ -341,9 +341,9 @@ START_TEST(an_illegal_transition_is_refused_and_not_appended)
     ck_refused(&p, "s", "turn.started", "{\"turn_id\":\"t\"}", "the turn has begun already");
     ck_append(&p, "s", "turn.streaming", "{\"turn_id\":\"t\"}");
     ck_append(&p, "s", "turn.completed", "{\"turn_id\":\"t\"}");
-    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"t\"}", "waits for an answer");
+    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"t\"}", "wait for an answer");
     ck_refused(&p, "s", "turn.cancelled", "{\"turn_id\":\"t\"}", "the turn has ended already");
-    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"none\"}", "waits for an answer");
+    ck_refused(&p, "s", "turn.streaming", "{\"turn_id\":\"none\"}", "wait for an answer");
     ck_packs(&p, "SELECT events, total_turns FROM sessions", "3|1\n");
     ck_packs(&p, "SELECT status FROM turns", "completed\n");
 }

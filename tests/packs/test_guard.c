@@ -93,7 +93,7 @@ START_TEST(a_refusal_ends_with_the_violated_constraint_in_plain_words)
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_refused(&p, "proj", "task.added", ADD("a"),
-               "there is a task of this id already: there is a row with this tasks.id already");
+               "there is a task of this id already: a row with this tasks.id already exists");
     ck_refused(&p, "proj", "task.added", "{}",
                "there is a task of this id already: tasks.id is missing");
 }
@@ -618,7 +618,8 @@ START_TEST(a_pack_with_an_error_refuses_its_guarded_events_until_it_is_corrected
         ck_assert_msg(packs_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}",
                                    &error) == ANNAL_ERR_REFUSED,
                       "%s", errors[i][1]);
-        ck_assert_ptr_nonnull(strstr(error.message, "pack 'tasks' has an error"));
+        ck_assert_ptr_nonnull(
+            strstr(error.message, "the guards of pack 'tasks', because its file has an error"));
         ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql:"));
         ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
                          ANNAL_ERR_REFUSED); /* a fill section counts as a guard */
@@ -645,7 +646,7 @@ START_TEST(a_pack_whose_file_is_no_longer_text_refuses_the_events_it_guarded)
         packs_reopen(&p);
         ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
                          ANNAL_ERR_REFUSED);
-        ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql: a pack is a text file"));
+        ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql: a pack must be a text file"));
         ck_append(&p, "proj", "other.event", "{}");
     }
     ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/packs/.tasks.guards")), 0);
@@ -676,7 +677,8 @@ START_TEST(a_list_of_packs_with_a_byte_0_disables_no_guard)
     file_write(tmpdir_path(&p.dir, "store/packs/enabled"), "\0eams\n", 6);
     packs_reopen(&p);
     ck_assert_int_eq(packs_append(&p, "s", "other.event", "{}", &error), ANNAL_ERR_REFUSED);
-    ck_assert_ptr_nonnull(strstr(error.message, "packs/enabled: the list of packs has a byte 0"));
+    ck_assert_ptr_nonnull(
+        strstr(error.message, "packs/enabled: the list of packs contains a byte 0"));
 }
 END_TEST
 
@@ -702,8 +704,9 @@ START_TEST(verify_reports_events_that_bypassed_their_guard)
     free(packs_rows(&p, "SELECT 1 FROM tasks"));
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
-    ck_assert_str_eq(text.ptr, "finding: event 3 of session 'proj': task.claimed is there past its "
-                               "guard: the task is not ready, or another run has claimed it\n");
+    ck_assert_str_eq(text.ptr,
+                     "finding: event 3 of session 'proj': task.claimed was appended although its "
+                     "guard refuses it: the task is not ready, or another run has claimed it\n");
     free(text.ptr);
 }
 END_TEST

@@ -234,7 +234,8 @@ START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
                                         "{\"id\":\"\",\"role\":\"user\",\"content\":1}"};
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        ck_refused(&p, "s1", "message.added", wrong[i], "a message has an id, a role and content");
+        ck_refused(&p, "s1", "message.added", wrong[i],
+                   "a message needs an id, a role and content");
     ck_refused(&p, "s1", "message.added",
                "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"other\"}",
                "no such branch or progression");
@@ -302,27 +303,30 @@ START_TEST(only_a_running_session_changes_its_status)
         ck_append(&p, session, "session.transition", data);
         for (size_t j = 0; j < 5; j++) {
             snprintf(data, sizeof data, "{\"to\":\"%s\"}", ends[j]);
-            ck_refused(&p, session, "session.transition", data, "this status has no way there");
+            ck_refused(&p, session, "session.transition", data,
+                       "cannot change from its status to this one");
         }
-        ck_refused(&p, session, "session.transition", "{\"to\":\"running\"}", "no way there");
+        ck_refused(&p, session, "session.transition", "{\"to\":\"running\"}",
+                   "cannot change from its status to this one");
         ck_refused(&p, session, "session.transition",
                    "{\"to\":\"running\",\"override\":true,\"reason_summary\":\" \\t\"}", "reason");
         ck_refused(&p, session, "session.transition", "{\"to\":\"running\",\"override\":true}",
-                   "no way there");
+                   "cannot change from its status to this one");
         ck_append(&p, session, "session.transition",
                   "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
     }
     ck_append(&p, "none", "session.created", "{}");
-    ck_refused(&p, "none", "session.transition", "{\"to\":\"running\"}", "no way there");
+    ck_refused(&p, "none", "session.transition", "{\"to\":\"running\"}",
+               "cannot change from its status to this one");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"stale\"}", "not a status of a session");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"expected\":[null]}",
-               "another status than expected");
+               "differs from the expected status");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"completed\",\"source\":\"admin\"}",
                "an admin may end");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"source\":\"me\"}",
-               "source is one of");
+               "source must be executor");
     ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}",
-               "this status has no way there");
+               "cannot change from its status to this one");
     ck_append(&p, "s0", "session.transition", "{\"to\":\"aborted\",\"source\":\"admin\"}");
     ck_packs(&p, "SELECT status, exit_code FROM session_statuses ORDER BY exit_code",
              "running|\ncompleted|0\nfailed|1\ntimed_out|124\naborted|130\ncancelled|143\n");
@@ -348,7 +352,7 @@ START_TEST(no_other_event_changes_a_terminal_status)
     ck_append(&p, "s", "session.transition", "{\"to\":\"failed\"}");
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         ck_refused(&p, "s", events[i][0], events[i][1],
-                   i == 6 ? "set names a column" : "the session has ended, and only");
+                   i == 6 ? "set names a column" : "the session has ended; only");
     ck_append(&p, "s", "session.updated", "{\"set\":{\"title\":\"T\"}}");
     ck_packs(&p, "SELECT status, title FROM sessions WHERE id = 's'", "failed|T\n");
     ck_append(&p, "s", "session.transition",
@@ -377,7 +381,7 @@ START_TEST(a_fork_beyond_the_history_of_its_parent_is_refused)
     ck_append(&p, "s1", "branch.forked",
               "{\"id\":\"g\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}");
     ck_refused(&p, "s1", "branch.forked", "{\"id\":\"g\",\"parent_branch_id\":\"f\"}",
-               "there already");
+               "exists already");
     ck_packs(&p, "SELECT id, forked_at_ord FROM branches ORDER BY id", "b0|\nf|2\ng|2\n");
     ck_append(&p, "s1", "branch.updated",
               "{\"id\":\"g\",\"set\":{\"name\":\"n\",\"node_metadata\":{\"model\":\"x\"}}}");
@@ -414,14 +418,14 @@ START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
     ck_append(&p, "s1", "session.created",
               "{\"invocation_kind\":\"show-play\",\"status\":\"running\",\"created_at\":100,"
               "\"updated_at\":50,\"started_at\":\"1970-01-01T00:01:30Z\"}");
-    ck_refused(&p, "s1", "session.created", "{}", "there already");
+    ck_refused(&p, "s1", "session.created", "{}", "exists already");
     ck_packs(&p,
              "SELECT created_at, updated_at, started_at, last_message_at, source_kind, "
              "progression_id FROM state.sessions",
              "100|50|90|90|live|s1\n");
     ck_refused(&p, "s1", "session.updated", "{\"set\":{\"colour\":1}}", "a column");
     ck_refused(&p, "s1", "session.updated", "{\"set\":{\"status\":\"failed\"}}", "a column");
-    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"source_kind\":\"x\"}}", "closed");
+    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"source_kind\":\"x\"}}", "unknown value");
     ck_append(&p, "s1", "session.updated",
               "{\"set\":{\"name\":\"n\",\"invocation_kind\":null,\"updated_at\":60}}");
     ck_packs(&p, "SELECT name, invocation_kind, updated_at, last_message_at FROM state.sessions",
@@ -653,7 +657,7 @@ static int delete_pruned(void *arg, const annal_pruned *pruned)
     if (pruned->kept == NULL)
         ck_ok(annal__replace_delete(p.store, pruned->session, NULL, err));
     else
-        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed meanwhile"));
+        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed in the meantime"));
     return 0;
 }
 
@@ -763,7 +767,8 @@ START_TEST(no_journal_is_pruned_if_the_tables_cannot_be_filled)
         limit_files(false);
     else
         ck_assert_int_eq(rmdir(state) + rename(away, state), 0);
-    ck_assert_msg(status == ANNAL_ERR_BUSY && strstr(error.message, "cannot be known now") != NULL,
+    ck_assert_msg(status == ANNAL_ERR_BUSY &&
+                      strstr(error.message, "cannot find out which journals are needed") != NULL,
                   "%s: %s", annal_status_name(status), error.message);
     packs_reopen(&p);
     options.dry_run = false;
@@ -789,7 +794,7 @@ START_TEST(no_journal_is_pruned_if_the_tables_of_its_users_cannot_be_attached)
                  name, name, i, i);
         packs_add(&p, name, pack);
     }
-    ck_fails(ANNAL_ERR_BUSY, "'lionagi' cannot be asked",
+    ck_fails(ANNAL_ERR_BUSY, "'lionagi' cannot be queried",
              annal_prune(p.index, &options, no_pruned, NULL, err));
 }
 END_TEST
@@ -870,7 +875,7 @@ static int delete_what_goes(void *arg, const annal_pruned *pruned)
     if (pruned->kept == NULL && pruned->needed_by.len == 0)
         ck_ok(annal__replace_delete(p.store, pruned->session, NULL, err));
     else
-        ck_assert_str_eq(pruned->kept->message, "messages of team 't' point at it");
+        ck_assert_str_eq(pruned->kept->message, "messages of team 't' refer to it");
     return 0;
 }
 
@@ -900,7 +905,7 @@ static int note_kept(void *arg, const annal_pruned *pruned)
         packs_append_past(&p, "s2-late", "message.added",
                           "{\"id\":\"late\",\"role\":\"user\",\"content\":1,\"created_at\":2e9}");
     else
-        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed since it was chosen"));
+        ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed since it was selected"));
     return 0;
 }
 

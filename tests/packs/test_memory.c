@@ -136,14 +136,14 @@ START_TEST(an_agent_and_a_slug_share_a_single_pending_proposal)
     ck_refused(&p, "proj_p1", "decision.proposed",
                "{\"agent_name\":\"eve\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
                "\"slug\":\"s\"}",
-               "a slug that no other one of the project has");
+               "a slug that no other proposal of the project has");
     ck_refused(&p, "proj_p1", "decision.proposed",
                "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
                "\"slug\":\"s\",\"entry_id\":\"i9\"}",
-               "a slug that no other one of the project has");
+               "a slug that no other proposal of the project has");
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
     ck_refused(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"),
-               "the agent's proposal of this slug is merged or rejected already");
+               "the agent's proposal with this slug is merged or rejected already");
     ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\"}");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("Bob B.", "X", "s"));
     ck_packs(&p, rows,
@@ -172,7 +172,7 @@ START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_it_requested)
     ck_refused(&p, "proj_p1", "decision.proposed",
                "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
                "\"slug\":\"s\"}",
-               "a slug that no other one of the project has");
+               "a slug that no other proposal of the project has");
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i2\"}");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "X", "s"));
@@ -312,10 +312,10 @@ START_TEST(the_coordinator_merges_boundaries_and_the_scribe_routine_proposals)
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("pattern", "d"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("process", "e"));
     ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"scribe\"}",
-               "the scribe merges learnings");
+               "the scribe may merge only");
     ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}");
     ck_refused(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}",
-               "nothing pending");
+               "no pending proposal");
     ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"scribe\"}");
     ck_packs(&p, "SELECT slug, status, merged_by, decision_id FROM decision_inbox ORDER BY slug",
              "a|merged|coordinator|d1\nb|merged|scribe|d3\nc|merged|coordinator|d2\n"
@@ -334,7 +334,7 @@ START_TEST(a_decision_is_superseded_only_by_a_decision_of_its_project)
     ck_append(&p, "proj_p2", "decision.created",
               "{\"decision_id\":\"other\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
     ck_refused(&p, "proj_p1", "decision.superseded",
-               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"other\"}", "is not there");
+               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"other\"}", "does not exist");
     ck_refused(&p, "proj_p1", "decision.superseded",
                "{\"decision_id\":\"d1\",\"superseded_by_id\":\"d1\"}", "is the same");
     ck_refused(&p, "proj_p1", "decision.superseded",
@@ -356,7 +356,7 @@ START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
               "{\"session_id\":\"one\",\"focus_area\":\"f\"}");
     ck_append(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}");
     ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"one\"}",
-               "has had a session of that id");
+               "has, or had, a session with this id");
     ck_packs(&p, "SELECT session_id, ended_at IS NULL FROM session_contexts ORDER BY session_id",
              "one|0\ntwo|1\n");
     ck_append(&p, "proj_p1", "session_context.updated",
@@ -366,7 +366,7 @@ START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
     ck_append(&p, "proj_p1", "session_context.ended", "{}");
     ck_refused(&p, "proj_p1", "session_context.ended", "{}", "no open session");
     ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}",
-               "has had a session of that id");
+               "has, or had, a session with this id");
     ck_packs(&p,
              "SELECT (SELECT count(*) FROM session_contexts_current), count(*) FROM "
              "session_contexts",
@@ -646,9 +646,9 @@ START_TEST(only_one_process_starts_to_assemble_a_plan)
               "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}");
     ck_refused(&p, "wf_w1", "work_plan.status_changed",
                "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}",
-               "not the expected one");
+               "differs from the expected status");
     ck_refused(&p, "wf_w1", "work_plan.status_changed", "{\"plan_id\":\"p1\",\"to\":\"planned\"}",
-               "does not change so");
+               "cannot change to this status");
     ck_packs(&p, "SELECT status, assembly_started_at IS NULL FROM work_plans", "assembling|0\n");
 }
 END_TEST
@@ -660,7 +660,7 @@ START_TEST(the_status_of_a_directive_only_advances)
     ck_append(&p, "wf_w1", "steering.issued", "{\"kind\":\"pause\",\"instruction\":\"wait\"}");
     ck_append(&p, "wf_w1", "steering.queued", "{\"id\":\"g1\"}");
     ck_append(&p, "wf_w1", "steering.applied", "{\"id\":\"g1\"}");
-    ck_refused(&p, "wf_w1", "steering.relayed", "{\"id\":\"g1\"}", "has come further already");
+    ck_refused(&p, "wf_w1", "steering.relayed", "{\"id\":\"g1\"}", "its status is later than that");
     ck_packs(&p, "SELECT id, status, relayed_at IS NULL FROM steering_directives",
              "g1|applied|1\n");
     packs_ck_rebuild(&p, "memory.db", 7);

@@ -369,7 +369,7 @@ START_TEST(frames_shadow_each_other_and_ids_are_never_reused)
     ck_resolves(2, "nothing", "");
     ck_shell("DELETE FROM execution WHERE id = 2", "");
     ck_run_refused(&p, "execution.started", "{\"execution_id\":2,\"statement_text\":\"again\"}",
-                   "not the next one");
+                   "not the next");
     ck_run(&p, "execution.started", "{\"statement_text\":\"third\"}");
     ck_rows(&p, "SELECT id FROM execution", "1\n3\n");
     ck_run_refused(&p, "binding.set", "{\"name\":\"x\",\"execution_id\":0,\"value\":\"1\"}",
@@ -538,7 +538,7 @@ START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
                "another scope than this database");
     ck_run_refused(&p, "agent.memory_set",
                    "{\"name\":\"captain\",\"memory\":\"m\",\"scope\":\"project\"}",
-                   "not one that lives in the run");
+                   "not one of the run's scopes");
     ck_rows(&p, "SELECT scope, memory FROM prose.agents", "execution|of the run\n");
     ck_rows(&p, "SELECT scope, memory FROM prose_agents.agents", "project|of the project\n");
     ck_rows(&p, "SELECT scope, memory FROM prose_user.agents", "user|of the user\n");
@@ -610,11 +610,11 @@ START_TEST(failures_retries_and_segments_are_counted)
     ck_run(&p, "execution.started", "{\"statement_text\":\"session\"}");
     ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"max_retries\":2,\"error\":\"e1\"}");
     ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1,\"attempt\":3}",
-                   "attempt is not the next one");
+                   "attempt is not the next number");
     ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"error\":\"e2\"}");
-    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1}", "beyond max_retries");
+    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1}", "exceeds max_retries");
     ck_run(&p, "execution.failed", "{\"execution_id\":1,\"error_message\":\"timeout\"}");
-    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1}", "unknown or over");
+    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1}", "is unknown or has ended");
     ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"override\":true}", "a reason");
     ck_run_refused(&p, "execution.completed",
                    "{\"execution_id\":1,\"override\":true,\"reason\":\"  \"}", "a reason");
@@ -625,7 +625,8 @@ START_TEST(failures_retries_and_segments_are_counted)
     for (int i = 0; i < 3; i++)
         ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"captain\",\"summary\":\"s\"}");
     ck_run_refused(&p, "agent.segment_recorded",
-                   "{\"agent_name\":\"captain\",\"segment_number\":3}", "not the agent's next one");
+                   "{\"agent_name\":\"captain\",\"segment_number\":3}",
+                   "not the agent's next number");
     ck_rows(&p,
             "SELECT name, (SELECT group_concat(segment_number) FROM agent_segments) FROM agents",
             "captain|1,2,3\n");
@@ -636,10 +637,11 @@ END_TEST
 START_TEST(constant_bindings_stay_and_anonymous_sessions_are_numbered)
 {
     ck_run(&p, "binding.set", "{\"name\":\"topic\",\"kind\":\"input\",\"value\":\"t\"}");
-    ck_run_refused(&p, "binding.set", "{\"name\":\"topic\",\"value\":\"u\"}", "bound for good");
+    ck_run_refused(&p, "binding.set", "{\"name\":\"topic\",\"value\":\"u\"}",
+                   "the value of this name cannot change");
     ck_run(&p, "binding.set", "{\"name\":\"pi\",\"kind\":\"const\",\"value\":\"3\"}");
     ck_run_refused(&p, "binding.set", "{\"name\":\"pi\",\"kind\":\"const\",\"value\":\"4\"}",
-                   "bound for good");
+                   "the value of this name cannot change");
     ck_run_refused(&p, "binding.set", "{\"name\":\"x\",\"kind\":\"var\",\"value\":\"4\"}", "kind");
     ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"1\"}");
     ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"2\"}");
@@ -665,9 +667,9 @@ START_TEST(a_finished_run_changes_only_with_an_override_and_a_reason)
     ck_run(&p, "run.resumed", "{}");
     ck_run(&p, "run.resumed", "{}"); /* the process died without an event */
     ck_run(&p, "run.completed", "{}");
-    ck_run_refused(&p, "run.resumed", "{}", "the run is over");
-    ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run is over");
-    ck_run_refused(&p, "run.failed", "{\"override\":true,\"reason\":\"\\n\"}", "the run is over");
+    ck_run_refused(&p, "run.resumed", "{}", "the run has ended");
+    ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run has ended");
+    ck_run_refused(&p, "run.failed", "{\"override\":true,\"reason\":\"\\n\"}", "the run has ended");
     ck_run(&p, "run.resumed", "{\"override\":true,\"reason\":\"one more\"}");
     ck_rows(&p, "SELECT id, status, state_mode FROM run", RUN "|running|sqlite\n");
     ck_rebuild();
@@ -678,7 +680,7 @@ START_TEST(a_loop_counts_its_iterations)
 {
     ck_run(&p, "loop.started", "{\"statement_text\":\"loop\",\"max\":2,\"condition\":\"**ok**\"}");
     ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
-    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\",\"iteration\":3}", "not the next one");
+    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\",\"iteration\":3}", "not the next");
     ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
     ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\"}", "maximum");
     ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l9\"}", "no such loop");
@@ -757,16 +759,16 @@ START_TEST(verify_reports_rows_of_users_that_a_guard_would_refuse)
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
 #define PAST(seq, why)                                                                             \
-    "finding: event " seq " of session '" SESSION "': sql.applied is there past its guard: " why   \
-    "\n"
+    "finding: event " seq " of session '" SESSION                                                  \
+    "': sql.applied was appended although its guard refuses it: " why "\n"
     ck_assert_ptr_nonnull(strstr(
-        text.ptr, PAST("4", "the name is bound for good (input, const)")
-                      PAST("7", "the status may not become this one")
-                          PAST("8", "the parent is unknown or not older")
-                              PAST("9", "the execution is unknown")
-                                  PAST("11", "the status may not become this one")
-                                      PAST("13", "segment_number is not the agent's next one")
-                                          PAST("14", "the name is bound for good (input, const)")));
+        text.ptr,
+        PAST("4", "the value of this name cannot change (input, const)")
+            PAST("7", "the status cannot change to this status") PAST(
+                "8", "the parent is unknown or not older") PAST("9", "the execution is unknown")
+                PAST("11", "the status cannot change to this status")
+                    PAST("13", "segment_number is not the agent's next number")
+                        PAST("14", "the value of this name cannot change (input, const)")));
     free(text.ptr);
     ck_rebuild();
 }

@@ -471,11 +471,11 @@ START_TEST(every_refusal_has_the_message_of_the_pack_and_writes_nothing)
         {"team.message", "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\"}",
          "there is no such team"},
         {"team.archived", "{}", "there is no such team"},
-        {"team.created", "{\"members\":[]}", "a team has a name"},
+        {"team.created", "{\"members\":[]}", "a team needs a name"},
         {"team.created", "{\"name\":\"n\",\"members\":[\"a\",\"a\"]}",
-         "members are different names"},
+         "members must be different names"},
         {"team.imported", "{\"name\":\"n\",\"status\":\"frozen\"}",
-         "the status of a team is active or archived"},
+         "the status of a team must be active or archived"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         ck_refused(&p, "team_t1", refused[i].type, refused[i].data, refused[i].why);
@@ -486,17 +486,17 @@ START_TEST(every_refusal_has_the_message_of_the_pack_and_writes_nothing)
     static const struct {
         const char *session, *type, *data, *why;
     } more[] = {
-        {"team_t1", "team.created", "{\"name\":\"n\"}", "the team is there already"},
-        {"team_t1", "team.renamed", "{\"name\":\"\"}", "a team has a name"},
-        {"team_t1", "team.members_changed", "{\"add\":[\"x,y\"]}", "a new member has a name"},
-        {"team_t1", "team.members_changed", "{\"add\":[\"a\"]}", "nobody would come or go"},
+        {"team_t1", "team.created", "{\"name\":\"n\"}", "the team exists already"},
+        {"team_t1", "team.renamed", "{\"name\":\"\"}", "a team needs a name"},
+        {"team_t1", "team.members_changed", "{\"add\":[\"x,y\"]}", "a new member needs a name"},
+        {"team_t1", "team.members_changed", "{\"add\":[\"a\"]}", "this changes no member"},
         {"team_t1", "team.message", "{\"id\":\"m2\",\"content\":\"c\"}",
-         "a message has an id, a sender and content"},
+         "a message needs an id, a sender and content"},
         {"team_t2", "team.message", "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\"}",
-         "a message of this id is there already"},
+         "a message with this id exists already"},
         {"team_t1", "team.message",
          "{\"id\":\"m2\",\"sender\":\"a\",\"content\":\"c\",\"to\":[\"x,y\"]}",
-         "no name has a comma"},
+         "names without a comma"},
         {"team_t1", "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"b\"}",
          "the member has read one of them already"},
         {"team_t2", "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"c\"}",
@@ -540,18 +540,18 @@ START_TEST(names_with_a_comma_and_repeated_names_are_refused)
     PACKS_ENABLE(&p, "teams");
     ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
     ck_refused(&p, "team_t1", "team.message", "{\"id\":\"m\",\"sender\":\"a,b\",\"content\":\"c\"}",
-               "a name has no comma");
+               "a name must not contain a comma");
     ck_refused(&p, "team_t1", "team.message",
                "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"to\":\"b,c\"}",
-               "no name has a comma");
+               "names without a comma");
     ck_refused(&p, "team_t1", "team.message",
                "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"read_by\":{\"b,c\":1}}",
-               "a name has no comma");
+               "a name must not contain a comma");
     ck_append(&p, "team_t1", "team.message",
               "{\"id\":\"m\",\"sender\":\"a\",\"content\":\"c\",\"to\":[\"z\",\"b\",\"z\"]}");
     ck_packs(&p, "SELECT recipient FROM team_messages", "z,b\n");
     ck_refused(&p, "team_t1", "team.message_read", "{\"message_ids\":[\"m\"],\"member\":\"b,z\"}",
-               "no comma");
+               "must not contain a comma");
 }
 END_TEST
 
@@ -594,8 +594,9 @@ START_TEST(a_stale_session_that_ended_or_became_active_is_not_ended_again)
               "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\"}");
     ck_append(&p, "s1", "session.transition", "{\"to\":\"completed\",\"source\":\"executor\"}");
     ck_append(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":\"awake\"}");
-    ck_refused(&p, "s1", "session.transition", stale, "another status than expected");
-    ck_refused(&p, "s2", "session.transition", stale, "the session has been active since");
+    ck_refused(&p, "s1", "session.transition", stale, "differs from the expected status");
+    ck_refused(&p, "s2", "session.transition", stale,
+               "the session has been active since quiet_since");
     ck_append(&p, "s3", "session.transition", stale);
     ck_packs(&p, "SELECT id, status FROM state.sessions ORDER BY id",
              "s1|completed\ns2|running\ns3|failed\n");
@@ -611,7 +612,7 @@ START_TEST(a_malformed_reason_code_is_refused_and_changes_no_row)
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(data, sizeof data, "{\"to\":\"failed\",\"reason_code\":\"%s\"}", wrong[i]);
-        ck_refused(&p, "s1", "session.transition", data, "a reason_code is three words");
+        ck_refused(&p, "s1", "session.transition", data, "reason_code must be three");
     }
     ck_packs(&p, "SELECT status, status_reason_code FROM state.sessions", "running|\n");
     ck_packs(&p, "SELECT count(*) FROM status_transitions", "0\n");

@@ -146,7 +146,7 @@ START_TEST(a_program_without_a_decider_is_refused)
     ck_assert_int_eq(annal_writer_open(store, annal_slice_of("run_r1"), NULL, &writer, &err), 0);
     ck_assert_int_eq(annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err),
                      ANNAL_ERR_REFUSED);
-    ck_assert_ptr_nonnull(strstr(err.message, "the stores of a cluster share it"));
+    ck_assert_ptr_nonnull(strstr(err.message, "because a cluster shares it"));
     annal_writer_close(writer);
     annal_index_close(index);
     ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
@@ -197,8 +197,8 @@ START_TEST(a_decided_first_event_is_not_lost)
     close(in);
     close(out);
     fleet_wait_for("SELECT count(*) FROM annal._heads WHERE session = 'run_r1'", "1");
-    NOT_H2("the run is there already", "run", "create", "r1", "--user", "h2");
-    NOT_H1("the run is there already", "run", "create", "r1", "--user", "h1");
+    NOT_H2("the run exists already", "run", "create", "r1", "--user", "h2");
+    NOT_H1("the run exists already", "run", "create", "r1", "--user", "h1");
     ck_same_journals("run_r1");
 }
 END_TEST
@@ -434,10 +434,10 @@ START_TEST(the_status_of_a_run_is_one_for_all_hosts)
     H1("run", "review-ready", "r1", "--tree", "4b825dc");
     H2("run", "approve", "r1", "--tree", "4b825dc", "--reviewer", "bob");
     H1("run", "merge", "r1");
-    NOT_H2("not the one that was expected", "run", "merge", "r1");
+    NOT_H2("differs from the expected status", "run", "merge", "r1");
     H2("run", "transition", "r1", "awaiting_review", "--expect", "merging");
     H2("run", "merge", "r1");
-    NOT_H1("not the one that was expected", "run", "transition", "r1", "failed", "--expect",
+    NOT_H1("differs from the expected status", "run", "transition", "r1", "failed", "--expect",
            "awaiting_review");
     H1("run", "transition", "r1", "merged", "--expect", "merging", "--commit", "1f2e3d");
     NOT_H2("the run has ended", "run", "transition", "r1", "failed");
@@ -454,7 +454,7 @@ START_TEST(a_run_sees_its_project_from_another_host)
     H2("run", "create", "r1", "--project", "shop");
     H1("project", "retire", "shop");
     NOT_H2("is being deleted", "run", "create", "r2", "--project", "shop");
-    NOT_H2("the project of the run is not there", "run", "create", "r2", "--project", "barn");
+    NOT_H2("the project of the run does not exist", "run", "create", "r2", "--project", "barn");
 }
 END_TEST
 
@@ -507,12 +507,12 @@ START_TEST(the_lease_of_a_run_has_one_owner_on_all_hosts)
     NEEDS_SERVER();
     H1("run", "create", "r1");
     H1("lease", "claim", "r1", "worker-1");
-    NOT_H2("somebody else holds the lease", "lease", "claim", "r1", "worker-2");
+    NOT_H2("another worker holds the lease", "lease", "claim", "r1", "worker-2");
     H1("lease", "renew", "r1", "worker-1", "1", "--for", "1");
     H2("lease", "claim", "r1", "worker-2");
-    NOT_H1("is not held by this owner", "lease", "renew", "r1", "worker-1", "1");
-    NOT_H1("the fencing token is not the last one", "run", "worktree", "r1", "/tmp/a", "a",
-           "--token", "1");
+    NOT_H1("this owner does not hold", "lease", "renew", "r1", "worker-1", "1");
+    NOT_H1("the fencing token is out of date", "run", "worktree", "r1", "/tmp/a", "a", "--token",
+           "1");
     H2("run", "worktree", "r1", "/tmp/b", "b", "--token", "2");
     H2("lease", "release", "r1", "worker-2", "2");
     H1("lease", "claim", "r1", "worker-1");
@@ -548,7 +548,7 @@ START_TEST(revisions_are_numbered_and_stay)
     H1("run", "create", "r1");
     H1("revision", "record", "r1", "the cart forgets");
     H2("revision", "record", "r1", "the cart is slow");
-    NOT_H1("the revision has no number of its own", "revision", "record", "r1", "again", "--number",
+    NOT_H1("the revision needs an unused number", "revision", "record", "r1", "again", "--number",
            "2");
     H1("sql", "SELECT count(*) FROM agentweaver.run_revisions");
     static const char *const changes[] = {
@@ -588,8 +588,9 @@ START_TEST(a_proposal_of_the_inbox_is_decided_once)
            "coordinator");
     NOT_H2("merged or rejected already", "decision", "reject", "shop", "i1");
     H2("decision", "promote-all", "shop", "--by", "coordinator");
-    NOT_H1("there is nothing pending", "decision", "promote-all", "shop", "--by", "coordinator");
-    NOT_H2("the decision that takes its place is not there", "decision", "supersede", "shop", "d1",
+    NOT_H1("there is no pending proposal", "decision", "promote-all", "shop", "--by",
+           "coordinator");
+    NOT_H2("the decision that replaces it does not exist", "decision", "supersede", "shop", "d1",
            "d9");
     H1("decision", "supersede", "shop", "d1", "d2");
     H2("home", "share", "proj_shop", url);
@@ -608,7 +609,7 @@ START_TEST(a_project_has_one_current_session)
     H2("pack", "enable", "memory");
     H1("context", "start", "shop", "c1");
     H2("context", "start", "shop", "c2");
-    NOT_H1("the project has had a session of that id", "context", "start", "shop", "c1");
+    NOT_H1("the project has, or had, a session with this id", "context", "start", "shop", "c1");
     H1("context", "end", "shop");
     NOT_H2("the project has no open session", "context", "update", "shop", "--summary", "x");
     H2_SAYS("{\"n\":2,\"open\":0}\n", "sql", "--json",

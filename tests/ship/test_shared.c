@@ -69,8 +69,8 @@ START_TEST(one_of_two_stores_gets_a_task)
     NEEDS_SERVER();
     H1("backlog", "claim", "shop", "t1", "--user", "h1");
     CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--user", "h2", "--store", second);
-    cli_assert_refused(&cli, 1, "there is a run of that name already");
-    H2("backlog", "claim", "shop", "--user", "h2"); /* the next unclaimed task */
+    cli_assert_refused(&cli, 1, "a run with this name exists already");
+    H2("backlog", "claim", "shop", "--user", "h2"); /* the next that nobody has */
     CLI(&cli, NULL, "backlog", "claim", "shop", "--user", "h1");
     cli_assert_refused(&cli, 1, "the task is not ready");
     ASK(CLAIMS, "t1 h1, t2 h2");
@@ -291,7 +291,7 @@ START_TEST(a_host_killed_after_the_decision_downloads_its_event_with_the_next_ap
     fleet_wait_for("SELECT seq FROM annal._heads", "5");
     fleet_do("DROP FUNCTION annal.wait() CASCADE");
     CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--user", "h2", "--store", second);
-    cli_assert_refused(&cli, 1, "there is a run of that name already");
+    cli_assert_refused(&cli, 1, "a run with this name exists already");
     /* The same claim again is answered with the event that was decided. */
     H1("backlog", "claim", "shop", "t1", "--user", "h1", "--event-id", "claim-1");
     ASK(CLAIMS, "t1 h1");

@@ -159,7 +159,7 @@ START_TEST(a_lagging_index_delays_snapshots_for_a_limited_time)
 {
     open_task(&(annal_snapshot_policy){.every_events = 100, .every_ms = 5000});
     append_turns(&f, "s", 1, 150);
-    f.index->behind = true;
+    f.index->lags = true;
     ck_assert_int_eq(run_once(), ANNAL_END);
     ck_listed(&f, S, "");
     usleep(500000); /* a tenth of five seconds */

@@ -54,7 +54,7 @@ START_TEST(a_task_goes_from_the_backlog_to_the_merge)
     DONE(&cli, "run", "review-ready", "r1", "--tree", "T1");
     DONE(&cli, "run", "approve", "r1", "--tree", "T1", "--reviewer", "bob");
     CLI(&cli, NULL, "run", "merge", "r1", "--tree", "T0");
-    cli_assert_refused(&cli, 1, "this is not the tree that was approved");
+    cli_assert_refused(&cli, 1, "another tree was approved");
     DONE(&cli, "run", "merge", "r1", "--tree", "T1");
     DONE(&cli, "run", "recover");
     ck_assert_str_eq(cli.out, "run r1 was merging and awaits review again\n");
@@ -324,8 +324,8 @@ START_TEST(an_import_of_the_inbox_adds_missing_proposals_and_changes_no_other)
     CLI(&cli, NULL, "project", "import", "p1", tree);
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_str_eq(cli.out, "1 proposals read from 4 files\n");
-    ck_assert_ptr_nonnull(strstr(cli.err, "c.md: no proposal"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "d.md: no proposal"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "c.md: not a proposal"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "d.md: not a proposal"));
     DONE(&cli, "sql", "--json",
          "SELECT slug, title, content, rationale, status, agent_name FROM memory.decision_inbox "
          "ORDER BY slug");

@@ -512,8 +512,8 @@ START_TEST(a_guard_of_an_enabled_pack_refuses_a_line_of_an_append)
         "{\"type\":\"team.created\",\"data\":{\"name\":\"review\",\"members\":[\"ada\"]}}\n"
         "{\"type\":\"note.added\",\"data\":3}\n",
         "append", "team_t1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "line 4: the team is there already");
-    ck_answer("{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", "refused", "line 4: the team is");
+    cli_assert_refused(&cli, EXIT_REFUSED, "line 4: the team exists already");
+    ck_answer("{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", "refused", "line 4: the team exists");
     CLI(&cli, NULL, "query", "team_t1", "--count");
     ck_assert_int_eq(atoi(cli.out), 3);
 }

@@ -66,7 +66,7 @@ START_TEST(a_snapshot_left_by_an_interrupted_conversion_is_not_damage)
         free(bytes[i]);
     }
     CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
-    ck_assert_ptr_nonnull(strstr(cli.out, "it is of another journal"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "it belongs to another journal"));
     DONE(&cli, "verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "nothing found"));
     CLI(&cli, NULL, "verify", "--replay");

@@ -201,7 +201,7 @@ START_TEST(sql_finds_a_session_by_a_unique_prefix)
     ck_assert_str_eq(cli.out, "{\"a\":\"run-1\"}\n");
     CLI(&cli, "1\n", "append", "run-2", "--type", "n");
     CLI(&cli, NULL, "sql", "SELECT session_id('run')");
-    cli_assert_refused(&cli, EXIT_REFUSED, "several sessions begin with that");
+    cli_assert_refused(&cli, EXIT_REFUSED, "the beginning of the id is ambiguous");
 }
 END_TEST
 

@@ -80,8 +80,8 @@ START_TEST(every_command_counts_events_past_a_guard_alike)
     drop("claims", claims);
     for (int caught_up = 0; caught_up < 2; caught_up++) {
         CLI(&cli, NULL, "verify");
-        ck_names(
-            "event 2 of session 's1': task.claimed is there past its guard: the task is taken");
+        ck_names("event 2 of session 's1': task.claimed was appended although its guard refuses "
+                 "it: the task is taken");
         ck_names("event 2 of session 's2'");
         ck_assert_ptr_nonnull(strstr(cli.out, ": 2 findings\n"));
         CLI(&cli, NULL, "doctor");

@@ -183,7 +183,7 @@ START_TEST(a_refused_event_changes_neither_program_nor_attachments)
     DONE_WITH(&cli, value, "prose", "bind", RUN, "c", "-", "--kind", "const");
     memset(value, 'w', 110 << 10);
     CLI(&cli, value, "prose", "bind", RUN, "c", "-");
-    cli_assert_refused(&cli, 1, "the name is bound for good");
+    cli_assert_refused(&cli, 1, "the value of this name cannot change");
     free(value);
     CLI(&cli, NULL, "prose", "attachments", RUN);
     ck_out("attachments/c.md: unchanged\n");
@@ -255,7 +255,7 @@ START_TEST(rows_written_with_the_shell_are_in_the_journal_after_a_sync)
              cli.store);
     ck_assert_int_eq(system(command), 0);
     CLI(&cli, NULL, "verify");
-    ck_out("what users wrote is not in the journal yet");
+    ck_out("rows of users are not in the journal yet");
     DONE(&cli, "prose", "sync");
     CLI(&cli, NULL, "verify");
     ck_out("nothing found");
@@ -287,7 +287,8 @@ START_TEST(rows_of_users_stay_in_the_database_if_the_journal_cannot_be_written)
              cli.store);
     ck_assert_int_eq(system(command), 0);
     CLI(&cli, NULL, "prose", "sync", RUN);
-    ck_assert_msg(strstr(cli.err, "what users wrote stays in the database") != NULL, "%s", cli.err);
+    ck_assert_msg(strstr(cli.err, "rows written by users were not turned into events") != NULL,
+                  "%s", cli.err);
     snprintf(command, sizeof command,
              "sqlite3 '%s/prose/runs/" RUN "/state.db' \"SELECT name FROM agents\" | grep -qx a && "
              "! ls '%s/prose/runs/" RUN "' | grep -q foreign",

@@ -207,7 +207,7 @@ START_TEST(prune_names_the_sessions_that_messages_of_a_team_keep)
         ASSERT_OUT(&cli, ",\"sessions\":1,");
         ASSERT_OUT(&cli, ",\"linked\":1}\n");
         ck_assert_str_eq(cli.err,
-                         "annal: session 'old' is kept: messages of team 't' point at it\n");
+                         "annal: session 'old' is kept: messages of team 't' refer to it\n");
     }
     ask("SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
     CLI(&cli, NULL, "prune", "--keep-n", "0");

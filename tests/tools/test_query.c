@@ -65,7 +65,7 @@ START_TEST(a_query_refuses_a_wrong_option_and_names_the_right_values)
         {"--order", "seq", "time or commit", EXIT_USAGE},
         {"--group-by", "turn", "agent, week or month", EXIT_USAGE},
         {"--where", " ", "needs an SQL expression", EXIT_USAGE},
-        {"--where", "nope = 1", "the expression of the filter: SQL: no such column: nope",
+        {"--where", "nope = 1", "invalid expression in the filter: SQL: no such column: nope",
          EXIT_REFUSED},
     };
     begin();
@@ -126,7 +126,7 @@ START_TEST(a_search_refuses_wrong_options_and_names_the_right_values)
     CLI(&cli, NULL, "search", "a", "--session", "../b");
     cli_assert_refused(&cli, EXIT_USAGE, "session");
     CLI(&cli, NULL, "search", "--match", "a AND (");
-    cli_assert_refused(&cli, EXIT_REFUSED, "the expression to search for");
+    cli_assert_refused(&cli, EXIT_REFUSED, "invalid search expression");
     CLI(&cli, NULL, "search", "!?");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing to search for");
 }
@@ -656,7 +656,7 @@ START_TEST(groups_are_also_hours_tools_models_and_agents)
     GROUPS("model", "model,events\r\nm1,4\r\n", "g1");
     GROUPS("agent", "agent_id,events\r\ncodex,4\r\n,1\r\n", "g1", "g2");
     CLI(&cli, NULL, "query", "--group-by", "tool", "--where", "1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "do not go with an expression");
+    cli_assert_refused(&cli, EXIT_REFUSED, "cannot be combined with an expression");
 }
 END_TEST
 

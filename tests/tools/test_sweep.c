@@ -145,7 +145,7 @@ static void ck_answer(size_t question, const char *where)
     ask(question);
     if (cli.exit_status == EXIT_DONE && strcmp(cli.out, answers[question]) == 0)
         return;
-    ck_assert_msg(cli.exit_status != EXIT_DONE && strstr(cli.err, "ask again") != NULL,
+    ck_assert_msg(cli.exit_status != EXIT_DONE && strstr(cli.err, "try again") != NULL,
                   "%s: annal %s %s ended with %d: %s%s", where, questions[question].words[0],
                   questions[question].words[1], cli.exit_status, cli.err, cli.out);
     ask(question);

@@ -51,7 +51,7 @@ START_TEST(a_message_is_received_once_and_listed)
     init();
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "alice", "--member",
         "bob");
-    ck_out("team t1: review\n");
+    ck_out("created team t1: review\n");
     CLI(&cli, NULL, "team", "send", "review", "what's the verdict?", "--from", "alice", "--to",
         "bob", "--id", "m1", "--json");
     cli_assert_done(&cli);

@@ -201,7 +201,7 @@ START_TEST(a_table_whose_key_is_not_its_first_columns_is_not_damaged)
                         "WHERE name = 'free'; PRAGMA writable_schema = RESET");
     CLI(&cli, NULL, "verify");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(cli.out, "a column NOT NULL holds NULL"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "a NOT NULL column contains NULL"));
 }
 END_TEST
 

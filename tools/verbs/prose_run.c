@@ -279,7 +279,7 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     int exit_status = refuse_if(
         call,
         "SELECT 1 FROM prose.bindings WHERE attachment_path = ?1 AND kind IN ('input', 'const')",
-        path, "the name is bound for good (input, const)");
+        path, "the value of this name cannot change (input, const)");
     if (exit_status == 0)
         exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)

@@ -27,7 +27,7 @@ FROM projects p WHERE p.id = substr(:session, 6);
 UPDATE projects SET next_task = next_task + 1
 WHERE id = substr(:session, 6) AND :session GLOB 'proj_?*' AND state = 'active';
 
--- on backlog.captured   guarded "the task has no title, or its id or its order key is taken"
+-- on backlog.captured   guarded "the task has no title, or its id or order key is taken"
 INSERT INTO backlog_tasks (project_id, id, title, description, state, order_key, overrides,
                            created_by, created_at, updated_at)
 SELECT p.id, $task_id, $title, $description, 'backlog', '' || $order_key, $overrides, $created_by,
@@ -60,8 +60,8 @@ UPDATE backlog_tasks SET
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $task_id
   AND state = 'backlog' AND archived_at IS NULL;
 
--- Items are [{task_id, order_key}]. Whoever gives task_ids gets them put behind what is ready, in
--- the order that they had.
+-- Items are [{task_id, order_key}]. Tasks in task_ids are placed after the ready tasks, in their
+-- previous order.
 -- fill backlog.bulk_committed
 SELECT (SELECT json_group_array(json_object('task_id', id, 'order_key',
                    e.stem || printf('%010d', e.number + 1000 * place)))
@@ -98,7 +98,7 @@ UPDATE backlog_tasks SET
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $task_id
   AND state = 'ready' AND run_id IS NULL AND archived_at IS NULL;
 
--- Behind the task $after, or at $requested_key or a little behind it.
+-- After the task $after, or at $requested_key or the next free keys after it.
 -- fill backlog.reordered
 SELECT (SELECT k FROM (SELECT 0 AS n, '' || $requested_key AS k
                        UNION ALL SELECT 1, w.base || 'n'
@@ -122,13 +122,13 @@ FROM (SELECT t.project_id, t.state, t.id,
                  AS base
       FROM backlog_tasks t WHERE t.project_id = substr(:session, 6) AND t.id = $task_id) w;
 
--- on backlog.reordered   guarded "the task is not where it was expected, or there is no free order key there"
+-- on backlog.reordered   guarded "the task is not in the expected state, or there is no free order key at this place"
 UPDATE backlog_tasks SET order_key = '' || $order_key, updated_at = :ts
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $task_id
   AND state = COALESCE($expected, $expect::state, state) AND state IN ('backlog', 'ready')
   AND run_id IS NULL AND archived_at IS NULL AND $order_key IS NOT NULL;
 
--- The task that stands first when none is named; the run gets a name when it has none.
+-- Without a task, the first ready task; without a run, the run receives a name.
 -- fill backlog.claimed
 SELECT w.task_id, w.run_id AS "run::id",
        CASE WHEN EXISTS (SELECT 1 FROM run_rows r WHERE r.id = w.run_id)
@@ -145,7 +145,7 @@ FROM (SELECT task_id, COALESCE($run::id, substr(:session, 6) || '-' || task_id) 
 UPDATE projects SET id = id
 WHERE id = substr(:session, 6) AND :session GLOB 'proj_?*' AND state = 'active';
 
--- on backlog.claimed   guarded "there is a run of that name already"
+-- on backlog.claimed   guarded "a run with this name exists already"
 UPDATE projects SET id = id
 WHERE id = substr(:session, 6) AND :session GLOB 'proj_?*' AND $run_taken IS NULL
   AND NOT EXISTS (SELECT 1 FROM run_reservations

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ==== A journal is gone ====
+-- ==== A deleted journal ====
 
 -- forget
 DELETE FROM projects WHERE :session GLOB 'proj_?*' AND id = substr(:session, 6);

@@ -359,17 +359,17 @@ static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposa
            out->content.len > 0 && annal__json_is_utf8(text);
 }
 
-static int tell_proposal(const struct import *import, const annal_mirror_proposal *proposal)
+static int report_proposal(const struct import *import, const annal_mirror_proposal *proposal)
 {
     return import->fn == NULL ? 0 : import->fn(import->arg, proposal);
 }
 
 /* Report an unreadable file. path begins with the given directory; the rest is below it. */
-static int tell_unreadable(const struct import *import, const char *path, const char *message)
+static int report_unreadable(const struct import *import, const char *path, const char *message)
 {
-    return tell_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
-                                                          .file = path,
-                                                          .message = message});
+    return report_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
+                                                            .file = path,
+                                                            .message = message});
 }
 
 static annal_status write_data(const struct proposal *proposal, struct buf *data)
@@ -395,7 +395,7 @@ static int post_proposal(struct import *import, const char *path, const struct p
     annal_error refusal = {0};
     int status = write_data(proposal, &data);
     if (status == ANNAL_ERR_LIMIT || data.len > ANNAL_DATA_BYTES_MAX) {
-        status = tell_unreadable(import, path, TOO_LONG);
+        status = report_unreadable(import, path, TOO_LONG);
         goto done;
     }
     if (status < 0) {
@@ -410,11 +410,11 @@ static int post_proposal(struct import *import, const char *path, const struct p
         news.outcome = ANNAL_MIRROR_TAKEN;
         news.seq = appended.seq;
         news.data = appended.data;
-        status = tell_proposal(import, &news);
+        status = report_proposal(import, &news);
     } else if (status == ANNAL_ERR_REFUSED) {
         news.outcome = ANNAL_MIRROR_REFUSED;
         news.message = refusal.message;
-        status = tell_proposal(import, &news);
+        status = report_proposal(import, &news);
     } else if (err != NULL) {
         *err = refusal;
     }
@@ -441,7 +441,7 @@ static const char *why_unreadable(int status, const annal_error *why)
     return status == ANNAL_ERR_LIMIT ? TOO_LONG
            : why->os_errno == ELOOP  ? "it is a symbolic link, which is not followed"
            : why->os_errno == EISDIR ? "it is a directory"
-           : why->os_errno == ENODEV ? "it is no regular file"
+           : why->os_errno == ENODEV ? "it is not a regular file"
                                      : strerror(why->os_errno);
 }
 
@@ -461,13 +461,13 @@ static int import_file(struct import *import, const char *path, annal_error *err
         goto done;
     }
     if (status < 0) {
-        status = tell_unreadable(import, path, why_unreadable(status, &why));
+        status = report_unreadable(import, path, why_unreadable(status, &why));
         goto done;
     }
     if (!parse_proposal(annal__buf_slice(&text), &scratch, &proposal)) {
-        status = tell_unreadable(import, path,
-                                 "no proposal: it needs front matter with agent, slug, type and "
-                                 "title, and content");
+        status = report_unreadable(
+            import, path,
+            "not a proposal: it needs front matter with agent, slug, type and title, and content");
         goto done;
     }
     status = has_row(import->index, select, import->project, proposal.slug, &known, err);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ==== Projects ====
 
--- on project.created   guarded "this session is no proj_<project>, or the project is there already"
+-- on project.created   guarded "the session is not named proj_<project>, or the project exists already"
 INSERT INTO projects (id, name, location, default_branch, owner, model, provider,
                       allowed_workflows, sandbox_policy, review_policy, settings,
                       created_at, updated_at)
@@ -45,7 +45,7 @@ ON CONFLICT (project_id, id) DO UPDATE SET
 
 -- ==== Workflow runs ====
 
--- on workflow_run.created   guarded "this session is no wf_<workflow run>, or it is there already"
+-- on workflow_run.created   guarded "the session is not named wf_<workflow run>, or the workflow run exists already"
 INSERT INTO workflow_runs (id, project_id, task, submitting_user, worktree_path, worktree_branch,
                            created_at, updated_at)
 SELECT substr(:session, 4), $project_id, $task, $submitting_user, $worktree_path, $worktree_branch,
@@ -63,7 +63,7 @@ WHERE id = substr(:session, 4) AND :session GLOB 'wf_?*'
 
 -- artifact checkpoint.saved   payload   over 102400
 
--- on checkpoint.saved   guarded "the checkpoint has no id, or is there already"
+-- on checkpoint.saved   guarded "the checkpoint has no id, or exists already"
 INSERT INTO workflow_checkpoints (store_name, session_id, checkpoint_id, parent_checkpoint_id,
                                   payload, payload_ref, created_at)
 SELECT COALESCE($store_name, 'default'), :session, $checkpoint_id,

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ==== Runs ====
 
--- A child of a coordinator that says shared_worktree works where its workflow run does.
+-- A child of a coordinator with shared_worktree works in the worktree of its workflow run.
 -- fill run.created   reads $project_session, proj_$project_id
 SELECT CASE WHEN $project_id IS NOT NULL
             THEN COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing')
@@ -13,10 +13,10 @@ SELECT CASE WHEN $project_id IS NOT NULL
        (SELECT worktree_branch FROM workflow_runs
         WHERE id = $workflow_run_id AND $shared_worktree) AS worktree_branch;
 
--- on run.created   guarded "the project of the run is not there, or is being deleted"
+-- on run.created   guarded "the project of the run does not exist, or is being deleted"
 UPDATE run_gate SET id = id WHERE COALESCE($project_state, 'active') = 'active';
 
--- on run.created   guarded "this session is no run_<run>, or the run is there already"
+-- on run.created   guarded "the session is not named run_<run>, or the run exists already"
 INSERT INTO run_rows (id, project_id, workflow_run_id, parent_run_id, subtask_id, task_id,
                       retried_from, origin, status, task, agent_name, model_id, provider,
                       submitting_user, originating_branch, worktree_path, worktree_branch,
@@ -29,15 +29,15 @@ SELECT substr(:session, 5), $project_id, $workflow_run_id, $parent_run_id, $subt
 WHERE :session GLOB 'run_?*' AND $reserved_already IS NULL
   AND COALESCE($project_state, 'active') = 'active';
 
--- project_session (proj_<project>) has that session looked at first; a writer that crashed may have
--- left its tables behind its journal.
+-- The guards read project_session (proj_<project>) first: after a crash of a writer its tables may
+-- lag behind its journal.
 -- fill run.worktree_set, run.started   reads $project_session
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
 
 -- fill run.review_ready, run.transition, run.cancelled, run.approved, run.archived
 SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) LIMIT 1) AS reserved;
 
--- A run that was reserved by its project begins its own history.
+-- A run that its project reserved begins its own history.
 -- on run.worktree_set, run.started, run.review_ready, run.transition, run.cancelled, run.approved, run.archived, revision.recorded, lease.claimed
 INSERT INTO run_rows (id, project_id, workflow_run_id, parent_run_id, subtask_id, task_id,
                       retried_from, origin, status, task, agent_name, model_id, provider,
@@ -56,17 +56,18 @@ ON CONFLICT (id) DO NOTHING;
 -- on run.worktree_set, run.review_ready, run.approved, run.archived, revision.recorded, lease.claimed   guarded "there is no such run"
 UPDATE run_rows SET id = id WHERE id = substr(:session, 5) AND :session GLOB 'run_?*';
 
--- Runs of other kinds (a session of another name) may start and change too; that is not ours.
+-- Other kinds of runs (in a session with another name) may start and change, too; they do not
+-- belong to this pack.
 -- on run.started, run.transition   guarded "there is no such run"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*' OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5));
 
--- on run.worktree_set, run.started, run.review_ready, run.transition   guarded "the lease on the run has passed on: the fencing token is not the last one"
+-- on run.worktree_set, run.started, run.review_ready, run.transition   guarded "another worker holds the run: the fencing token is out of date"
 UPDATE run_gate SET id = id
 WHERE $fencing_token IS NULL
    OR $fencing_token = (SELECT fencing_token FROM run_leases WHERE run_id = substr(:session, 5));
 
--- on run.worktree_set   guarded "the run has another worktree, or none was named"
+-- on run.worktree_set   guarded "the run has another worktree, or none was given"
 UPDATE run_rows SET
     worktree_path = COALESCE($worktree_path, $path),
     worktree_branch = COALESCE(worktree_branch, $worktree_branch, $branch),
@@ -82,7 +83,7 @@ UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5) AND status = 'pending');
 
--- on run.started   guarded "the worktree of a run must be known before it starts: its path and branch, and no other than were set"
+-- on run.started   guarded "the worktree of a run must be known before it starts: its path and branch, which cannot change"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows
@@ -136,7 +137,7 @@ UPDATE run_rows SET
 WHERE id = substr(:session, 5) AND status = 'awaiting_review'
   AND tree_hash = COALESCE($tree_hash, $expect::tree_hash);
 
--- on run.transition   guarded "the status of the run is not the one that was expected"
+-- on run.transition   guarded "the status of the run differs from the expected status"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5)
@@ -168,7 +169,7 @@ WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows
               WHERE id = substr(:session, 5) AND approved_tree_hash = tree_hash);
 
--- on run.transition   guarded "the reviewer is not who approved the tree"
+-- on run.transition   guarded "another reviewer approved the tree"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
@@ -176,7 +177,7 @@ WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows
               WHERE id = substr(:session, 5) AND COALESCE($reviewer, approved_by) IS approved_by);
 
--- on run.transition   guarded "this is not the tree that was approved"
+-- on run.transition   guarded "another tree was approved"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR ($to IS NOT 'merging' AND $to IS NOT 'merged')
@@ -186,7 +187,7 @@ WHERE :session NOT GLOB 'run_?*'
                 AND (COALESCE($tree_hash, tree_hash) IS tree_hash
                   OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '')));
 
--- on run.transition   guarded "a run's status does not change so; table run_edges says what may follow what"
+-- on run.transition   guarded "a run cannot change to this status; the table run_edges lists the allowed changes"
 UPDATE run_gate SET id = id
 WHERE :session NOT GLOB 'run_?*'
    OR EXISTS (SELECT 1 FROM run_rows WHERE id = substr(:session, 5)
@@ -251,8 +252,8 @@ WHERE id = substr(:session, 5) AND :session GLOB 'run_?*'
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''
            AND $to IN (SELECT status FROM run_statuses)));
 
--- The event of a run's stream that says that it is over. Repeated, or of a run that has ended, it
--- changes nothing.
+-- The event of a run's stream that ends it. If it is repeated, or the run has ended, it changes
+-- nothing.
 -- on run.cancelled
 UPDATE run_rows SET
     status = 'cancelled',
@@ -279,7 +280,7 @@ SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) L
         WHERE run_id = substr(:session, 5)) AS revision_number,
        (SELECT tree_hash FROM run_rows WHERE id = substr(:session, 5)) AS previous_tree_hash;
 
--- on revision.recorded   guarded "the revision has no number of its own, or no comment"
+-- on revision.recorded   guarded "the revision needs an unused number and a comment"
 INSERT INTO run_revisions (run_id, revision_number, reviewer_user, raw_comment, sanitized_comment,
                            previous_tree_hash, created_at)
 SELECT substr(:session, 5), CAST($revision_number AS INTEGER), $reviewer_user, $raw_comment,
@@ -296,7 +297,7 @@ SELECT (SELECT reserved FROM runs_not_begun WHERE run_id = substr(:session, 5) L
        1 + COALESCE((SELECT attempt FROM run_leases WHERE run_id = substr(:session, 5)), 0)
            AS attempt;
 
--- on lease.claimed   guarded "somebody else holds the lease on the run, or nobody was named to get it"
+-- on lease.claimed   guarded "another worker holds the lease on the run, or no owner was given"
 INSERT INTO run_leases (run_id, owner_id, lease_expires_at, fencing_token, attempt, claimed_at)
 SELECT substr(:session, 5), $owner_id,
        COALESCE(annal_time($lease_expires_at),
@@ -313,7 +314,7 @@ ON CONFLICT (run_id) DO UPDATE SET
 WHERE (run_leases.owner_id IS NULL OR run_leases.lease_expires_at <= excluded.claimed_at)
   AND excluded.fencing_token = run_leases.fencing_token + 1;
 
--- on lease.renewed   guarded "the lease on the run is not held by this owner with this fencing token"
+-- on lease.renewed   guarded "this owner does not hold the lease on the run with this fencing token"
 UPDATE run_leases SET
     lease_expires_at =
         COALESCE(annal_time($lease_expires_at),
@@ -322,7 +323,7 @@ UPDATE run_leases SET
 WHERE run_id = substr(:session, 5) AND :session GLOB 'run_?*'
   AND owner_id = $owner_id AND fencing_token = $fencing_token;
 
--- on lease.released   guarded "the lease on the run is not held by this owner with this fencing token"
+-- on lease.released   guarded "this owner does not hold the lease on the run with this fencing token"
 UPDATE run_leases SET owner_id = NULL, lease_expires_at = NULL, released_at = :ts
 WHERE run_id = substr(:session, 5) AND :session GLOB 'run_?*'
   AND owner_id = $owner_id AND fencing_token = $fencing_token;

@@ -1,33 +1,33 @@
 -- pack agentweaver   version 4   database agentweaver.db   scope cluster proj_*, run_*, wf_*
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The operational half of Agentweaver: projects, workflow runs, runs and what may become of them,
--- the backlog, review revisions, leases, token usage. Its other half is the pack memory.
+-- The operational half of Agentweaver: projects, workflow runs, runs and their statuses, the
+-- backlog, review revisions, leases, token usage. The pack memory is its other half.
 --
--- Which session writes what. A project, a run and a workflow run is a session each:
+-- Which session writes what. Each project, run and workflow run is a session:
 --   proj_<project>   projects, backlog_tasks, run_reservations, cast_proposals
 --   run_<run>        run_rows, run_leases, run_revisions, token_usage_records
 --   wf_<workflow>    workflow_runs
 --   any              workflow_checkpoints (their session_id is the session that saved them)
--- Ids of rows come from the name of the session, so no session can write a row of another one.
+-- Ids of rows are derived from the name of the session, so no session can write a row of another.
 --
--- runs is a view, because two sessions know of a run that was picked up from the backlog: the
--- project reserves it in the same event that claims the task, and the run's own session goes on
--- from there. Until its first event there the reservation is the run; that event takes the
--- reservation along (fill puts it into $.reserved), so that each session can be replayed by itself.
+-- runs is a view, because two sessions know a run that was started from the backlog: the project
+-- reserves it in the same event that claims the task, and the run's own session continues from
+-- there. Until its first event there the reservation is the run; that event copies the reservation
+-- (a fill puts it into $.reserved), so that each session can be replayed by itself.
 --
--- Statuses are data: run_statuses, and run_edges for what may follow what by which operation. A
--- terminal status is left only by run.transition with "override": true and a reason, which stays in
--- override_reason. What is asked with `UPDATE … SET id = id` changes nothing; it is there so that
--- each refusal has a sentence of its own. run.transition in a session that is no run's is another
--- pack's (lionagi), and let pass.
+-- Statuses are data: run_statuses, and run_edges for the changes that each operation allows. Only
+-- run.transition with "override": true and a reason, which is stored in override_reason, can leave
+-- a terminal status. A check by `UPDATE … SET id = id` changes nothing; each such check has a
+-- sentence of its own for its refusal. A run.transition in a session of another kind belongs to
+-- another pack (lionagi), and is accepted.
 --
--- An approval is of one tree. Another tree takes it away, with the name of the reviewer; so does new
--- work (in_progress). merging and merged need an approval of exactly the tree that the run has, or an
--- override with a reason. Who approved is the reviewer of what is merged, unless it is overridden.
+-- An approval is for one tree. Another tree removes it, with the name of the reviewer; so does new
+-- work (in_progress). merging and merged need an approval of exactly the tree that the run has, or
+-- an override with a reason. The merge keeps the reviewer who approved, unless it is overridden.
 --
--- Order keys are texts, compared byte by byte. A caller names one (order_key: taken is refused), or
--- the wish for one (requested_key: taken gives the next greater free one, five tries), or none (the
+-- Order keys are texts, compared byte by byte. A caller gives a key (order_key: refused if taken),
+-- a preferred key (requested_key: if taken, the next greater free key, five tries), or none (the
 -- end of the list).
 
 -- ---- Projects ----
@@ -87,7 +87,7 @@ CREATE TABLE workflow_checkpoints (
     PRIMARY KEY (session_id, store_name, checkpoint_id)
 );
 
--- ---- What a run's status may become ----
+-- ---- Allowed changes of a run's status ----
 
 CREATE TABLE run_statuses (
     status   TEXT PRIMARY KEY,
@@ -129,7 +129,7 @@ SELECT 'finish', s.status, t.status
 FROM run_statuses s, run_statuses t
 WHERE s.terminal = 0 AND t.status IN ('failed', 'completed', 'cancelled');
 
--- One row, for guards that only ask.
+-- One row, for guards that only check.
 CREATE TABLE run_gate (id INTEGER PRIMARY KEY);
 INSERT INTO run_gate (id) VALUES (1);
 
@@ -236,7 +236,7 @@ SELECT b.run_id, b.project_id, b.workflow_run_id, b.parent_run_id, b.subtask_id,
 FROM run_reservations b
 WHERE NOT EXISTS (SELECT 1 FROM run_rows r WHERE r.id = b.run_id);
 
--- What a run's first event of its own takes along.
+-- The reservation that a run's first event of its own copies.
 CREATE VIEW runs_not_begun AS
 SELECT b.run_id,
        json_object('project_id', b.project_id, 'task_id', b.task_id,
@@ -251,7 +251,7 @@ SELECT b.run_id,
 FROM run_reservations b
 WHERE NOT EXISTS (SELECT 1 FROM run_rows r WHERE r.id = b.run_id);
 
--- ---- Review revisions: written once, for ever ----
+-- ---- Review revisions: append-only ----
 
 CREATE TABLE run_revisions (
     run_id             TEXT NOT NULL,
@@ -264,7 +264,7 @@ CREATE TABLE run_revisions (
     PRIMARY KEY (run_id, revision_number)
 );
 
--- Runs whose journal is gone, while their rows go. Empty otherwise.
+-- Runs whose journal was deleted, while their rows are deleted. Otherwise empty.
 CREATE TABLE runs_forgotten (run_id TEXT PRIMARY KEY);
 
 CREATE TRIGGER run_revisions_stay BEFORE DELETE ON run_revisions
@@ -278,12 +278,12 @@ BEGIN
     SELECT RAISE(ABORT, 'run_revisions is append-only: a revision is never changed');
 END;
 
--- INSERT OR REPLACE would delete without asking the trigger above.
+-- INSERT OR REPLACE would delete without running the trigger above.
 CREATE TRIGGER run_revisions_once BEFORE INSERT ON run_revisions
 WHEN EXISTS (SELECT 1 FROM run_revisions
              WHERE run_id = new.run_id AND revision_number = new.revision_number)
 BEGIN
-    SELECT RAISE(ABORT, 'run_revisions is append-only: this revision is there already');
+    SELECT RAISE(ABORT, 'run_revisions is append-only: this revision exists already');
 END;
 
 -- ---- Backlog ----
@@ -312,8 +312,7 @@ CREATE UNIQUE INDEX ux_backlog_tasks_run ON backlog_tasks(project_id, run_id)
 WHERE run_id IS NOT NULL;
 CREATE INDEX ix_backlog_tasks_run ON backlog_tasks(run_id);
 
--- The keys that stand last, as what a further one begins with and counts on from:
--- stem || printf('%010d', number + 1000).
+-- The last keys, in the form for computing the next one: stem || printf('%010d', number + 1000).
 CREATE VIEW backlog_ends AS
 SELECT project_id, state,
        CASE WHEN last IS NULL THEN 't'
@@ -352,7 +351,7 @@ CREATE TABLE token_usage_records (
 CREATE INDEX ix_token_usage_run ON token_usage_records(run_id);
 CREATE INDEX ix_token_usage_time ON token_usage_records(timestamp);
 
--- With the project and the workflow run that the run belongs to, where the record does not say.
+-- With the project and the workflow run of the run, where the record lacks them.
 CREATE VIEW token_usage AS
 SELECT t.id, t.run_id, COALESCE(t.workflow_run_id, r.workflow_run_id) AS workflow_run_id,
        COALESCE(t.project_id, r.project_id,
@@ -391,7 +390,7 @@ SELECT substr(timestamp, 1, 13) AS hour, COUNT(*) AS records, SUM(input_tokens) 
        SUM(total_nano_aiu) AS total_nano_aiu
 FROM token_usage_records GROUP BY substr(timestamp, 1, 13);
 
--- Of all projects together: what belongs to none is not in it.
+-- The sum of all projects: usage without a project is not included.
 CREATE VIEW token_usage_by_app AS
 SELECT COUNT(*) AS records, COUNT(DISTINCT run_id) AS runs,
        COALESCE(SUM(input_tokens), 0) AS input_tokens,

@@ -3,66 +3,69 @@
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
--- git_branch, those of turns down to cost_usd, and the indexes stand as the gvAgent design prints
--- them; those below are additions.
+-- git_branch, the columns of turns down to cost_usd, and the indexes are as the gvAgent design
+-- prints them; the columns after these are additions.
 --
--- Kept by C code (index/pack/applier.c), so no handler may read or write them:
---   the row of a session is made by its first event, whatever its type: agent_id, provider and
+-- Written by C code (index/pack/applier.c), so no handler may read or write them:
+--   the row of a session is created by its first event, whatever its type: agent_id, provider and
 --   model are '' and created_at is that event's ts until session.created says more;
 --   events counts the events; updated_at is the latest ts of all of them, last_activity_at the
 --   latest of all but session.updated.
 --
--- Tokens. input_tokens includes what was read from or written to a cache (cached_input_tokens and
--- cache_write_tokens say how much of it), total_tokens = input + output. Two kinds of events carry
--- tokens, and both add to what is there, so a producer names each token in one event only:
---   agent.turn.usage   an increment, as often as the producer likes; with turn_id it also adds to
---                      that turn. Importers use this one, and give turn.completed no tokens.
---   turn.completed, turn.failed, turn.cancelled   what the turn used, for producers that know it
---                      then.
+-- Tokens. input_tokens includes tokens that were read from or written to a cache
+-- (cached_input_tokens and cache_write_tokens are their numbers), total_tokens = input + output. Two
+-- kinds of events have tokens, and both are added to the sum, so a producer reports each token in
+-- one event only:
+--   agent.turn.usage   an increment, any number of times; with turn_id it also adds to that turn.
+--                      Importers use this event, and give turn.completed no tokens.
+--   turn.completed, turn.failed, turn.cancelled   the usage of the turn, for producers that know it
+--                      only then.
 -- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
--- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that. A
--- cost that no event gave is NULL, not 0, and so is a number of tokens that no event gave.
--- usage_events has a row for each event that carries tokens or a cost, with its time: a range of
--- times, and days of any zone, are sums over it. usage holds the same tokens by day (of the event, in
--- UTC) and model (the event's, else what the session's is by then), apart for events with and without
--- a cost, for each tier of service, and for prompts above a length from which some models cost more:
+-- the sum does not depend on the order; total_cost_usd and turns.cost_usd are computed from it. A
+-- cost that no event reported is NULL, not 0, and so is a number of tokens that no event reported.
+-- usage_events has a row for each event with tokens or a cost, with its time: a range of times, and
+-- days of any zone, are sums over it. usage has the same tokens by day (of the event, in UTC) and
+-- model (the event's, else the session's at that time), separately for events with and without a
+-- cost, for each tier of service, and for prompts above a length from which some models cost more:
 -- its sums over a session are the session's. usage_costs adds what can be computed from prices;
 -- usage_event_costs does so for each event.
 --
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
--- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
--- has ended stays as it ended, and its tokens are not added twice. A missing or taken sequence
--- becomes the next free one. A turn that ends without having begun gets a row that begins and ends
--- there, so that a second end is known for one. What may follow what stands in turn_edges; a status
--- that is not there is some producer's word for started. An append through the pack refuses what
--- does not follow; an event that is there all the same changes nothing.
+-- session:turn_id. An event about a turn without a turn_id means the newest open turn. A turn that
+-- has ended does not change any more, and its tokens are not added twice. A missing or taken
+-- sequence becomes the next free number. A turn that ends without a beginning receives a row that
+-- begins and ends there, so that a second end is recognized. turn_edges lists the allowed changes;
+-- a status that it does not list is a producer's word for started. An append through the pack
+-- refuses other changes; such an event that is in the journal nevertheless changes nothing.
 -- A turn that is taken back (turn.rolled_back, turn.abandoned) keeps its row, its time and its
--- tokens, which were used; live_status is what its status was, and what turn.restored restores.
+-- tokens, which were used; live_status is its previous status, which turn.restored restores.
 --
 -- Records. record_origins says which records of other logs a session has, by the identity that their
 -- source gave them (data.source.origin), so that an importer finds the session that has one already;
 -- and which sessions are known from the log of their agent, and which from its telemetry. An agent's log
 -- says more: what its telemetry told counts no longer once telemetry.superseded stands in the session.
 --
--- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
--- belongs to the newest call of its call_id, and the first result stays. A result of a call that
--- nobody announced has a row too, without called_at; if its tool.called comes later, as logs of
--- parallel calls have it, it takes over that row. tool.updated says how a call ended whose result came
--- before its end. dangling are the calls without a result.
+-- Tools. A call has a row from its tool.called on, which is written before the tool runs. A result
+-- belongs to the newest call with its call_id, and only the first result is kept. A result without
+-- a call has a row too, without called_at; if its tool.called follows later, as in logs of parallel
+-- calls, it uses that row. tool.updated says how a call ended whose result preceded its end.
+-- dangling lists the calls without a result.
 --
--- Status changes only as said here: session.created ("idle" by default), session.status_changed,
--- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
--- when it names one, session.transition. Where a word stands in brackets, data.status says another.
--- The title is what an event says, else what the user said first, or after one word such as "hi" or
--- a command such as /clear; "said" has it where agents add to that. A title that an event gives
--- later replaces it.
--- session.pruned takes the rows of a session out of all tables; what it appends later begins anew.
+-- Status changes only with these events: session.created ("idle" by default),
+-- session.status_changed, session.paused ("paused"), session.resumed ("idle"), session.ended
+-- ("ended"), session.updated with a status, and session.transition. data.status replaces the
+-- word in brackets.
+-- The title is the title in an event, else the user's first words, or the next ones after a single
+-- word such as "hi" or a command such as /clear; if agents add text to them, "said" has the user's
+-- words. A title in a later event replaces it.
+-- session.pruned deletes the rows of a session from all tables; events that it appends later start
+-- from nothing.
 --
--- The types with an underscore are those of older producers.
+-- The types with an underscore are from older producers.
 --
--- annal_count(x, ...) is the first of them that is a number and not below 0, as an integer; 0 when
--- none is. annal_increment(x, ...) is the first that is a number: it may take back what was counted.
--- annal_cost(microusd, usd) is the cost in millionths of a dollar, 0 when neither is given.
+-- annal_count(x, ...) is the first argument that is a number and not below 0, as an integer; 0 if
+-- there is none. annal_increment(x, ...) is the first that is a number: it may correct an earlier
+-- count. annal_cost(microusd, usd) is the cost in millionths of a dollar, 0 if neither is given.
 
 CREATE TABLE sessions (
     id                 TEXT PRIMARY KEY,
@@ -75,7 +78,7 @@ CREATE TABLE sessions (
     updated_at         TEXT NOT NULL,
     last_activity_at   TEXT NOT NULL,
     total_turns        INTEGER DEFAULT 0,
-    total_tokens       INTEGER DEFAULT 0, -- a row begins with NULL: no event has said it
+    total_tokens       INTEGER DEFAULT 0, -- NULL until an event reports it
     total_cost_usd     REAL DEFAULT 0,    -- as total_tokens
     working_directory  TEXT,
     git_branch         TEXT,
@@ -89,14 +92,15 @@ CREATE TABLE sessions (
     cost_microusd      INTEGER,
     events             INTEGER NOT NULL DEFAULT 0,
     time_from          TEXT, -- 'of the file': an importer found no time in the log
-    title_from         TEXT  -- 'said': the title is what the user said
+    title_from         TEXT  -- 'said': the title is the user's words
 );
 
 CREATE INDEX idx_sessions_status ON sessions(status);
 CREATE INDEX idx_sessions_flow ON sessions(flow_id);
 CREATE INDEX idx_sessions_activity ON sessions(last_activity_at);
 
--- Where a session worked: a row for each time that an event said another directory.
+-- The directories in which a session worked: a row for each time that an event named another
+-- directory.
 CREATE TABLE session_directories (
     session_id    TEXT NOT NULL,
     seq           INTEGER NOT NULL,
@@ -105,7 +109,7 @@ CREATE TABLE session_directories (
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
--- The host that imported a session, and the log that it was imported from.
+-- The host that imported a session, and the log from which it was imported.
 CREATE TABLE session_sources (
     session_id    TEXT PRIMARY KEY,
     source_host   TEXT,
@@ -113,8 +117,8 @@ CREATE TABLE session_sources (
 ) WITHOUT ROWID;
 
 -- The project of each session: the directory in which it began, under its latest name. A directory
--- was moved if a session began in it and ended in another one, neither of them within the other, and
--- no session began in it after that.
+-- was moved if a session began in it and ended in another directory, neither of them is within the
+-- other, and no session began in it after that.
 CREATE VIEW session_projects AS
     WITH RECURSIVE ends AS MATERIALIZED (
         SELECT a.session_id, a.directory AS begun, a.timestamp AS begun_at,
@@ -155,8 +159,8 @@ CREATE TABLE turns (
     cost_microusd INTEGER,
     error         TEXT,
     timing        TEXT,
-    seq           INTEGER, -- of the event that began it
-    live_status   TEXT,    -- of a turn that was taken back: its status before
+    seq           INTEGER, -- seq of the event that began it
+    live_status   TEXT,    -- previous status of a turn that was taken back
     UNIQUE(session_id, sequence)
 );
 
@@ -171,8 +175,8 @@ CREATE VIEW turn_edges (from_status, to_status) AS VALUES
 
 CREATE TABLE tool_calls (
     session_id    TEXT NOT NULL,
-    call_id       TEXT NOT NULL,    -- '#' and the seq where the event names none
-    seq           INTEGER NOT NULL, -- of tool.called; of the result where there was none
+    call_id       TEXT NOT NULL,    -- '#' and the seq if the event has none
+    seq           INTEGER NOT NULL, -- of tool.called, else of the result
     tool          TEXT,
     turn_id       TEXT,
     status        TEXT NOT NULL,    -- called, returned, failed
@@ -182,7 +186,7 @@ CREATE TABLE tool_calls (
     duration_ms   INTEGER,
     exit_code     INTEGER,
     output_bytes  INTEGER,
-    output_sha256 TEXT,             -- of the artifact that holds the output
+    output_sha256 TEXT,             -- of the artifact that contains the output
     PRIMARY KEY (session_id, call_id, seq)
 ) WITHOUT ROWID;
 
@@ -190,37 +194,37 @@ CREATE TABLE usage_events (
     session_id    TEXT NOT NULL,
     seq           INTEGER NOT NULL,
     timestamp     TEXT NOT NULL,
-    model         TEXT NOT NULL,    -- '' where nobody said
+    model         TEXT NOT NULL,    -- '' if no event names it
     tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
     prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
                                     -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
-    input_tokens  INTEGER,          -- NULL: not reported; so are the following
+    input_tokens  INTEGER,          -- NULL: not reported; also below
     output_tokens INTEGER,
     cached_input_tokens INTEGER,
     cache_write_tokens INTEGER,
-    cache_write_1h_tokens INTEGER,  -- of cache_write_tokens those that are kept for an hour
+    cache_write_1h_tokens INTEGER,  -- the part of cache_write_tokens kept for an hour
     web_searches  INTEGER,
-    cost_microusd INTEGER,          -- NULL where the event gave none
+    cost_microusd INTEGER,          -- NULL if the event has none
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
--- The same by day.
+-- As usage_events, by day.
 CREATE TABLE usage (
     session_id    TEXT NOT NULL,
     day           TEXT NOT NULL,    -- 2026-03-02
-    model         TEXT NOT NULL,    -- '' where nobody said
+    model         TEXT NOT NULL,    -- '' if no event names it
     tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
     prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
                                     -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
-    input_tokens  INTEGER,          -- NULL: not reported; so are the following
+    input_tokens  INTEGER,          -- NULL: not reported; also below
     output_tokens INTEGER,
     cached_input_tokens INTEGER,
     cache_write_tokens INTEGER,
-    cache_write_1h_tokens INTEGER,  -- of cache_write_tokens those that are kept for an hour
+    cache_write_1h_tokens INTEGER,  -- the part of cache_write_tokens kept for an hour
     web_searches  INTEGER,
-    has_cost      INTEGER NOT NULL, -- 1: of events that gave a cost; 0: of others
+    has_cost      INTEGER NOT NULL, -- 1: of events with a cost; 0: of others
     cost_microusd INTEGER,          -- NULL where has_cost is 0
     PRIMARY KEY (session_id, day, model, tier, prompt_over, has_cost)
 ) WITHOUT ROWID;
@@ -257,13 +261,13 @@ CREATE TRIGGER usage_by_days AFTER INSERT ON usage_events BEGIN
         cost_microusd = cost_microusd + excluded.cost_microusd;
 END;
 
--- What price.set events say: dollars for a million tokens. prices.sql has the list that they win over.
+-- Prices from price.set events: dollars for a million tokens. They override the list in prices.sql.
 CREATE TABLE price_settings (
     session_id    TEXT NOT NULL,
     model         TEXT NOT NULL,    -- a pattern with * and ?, of the name without its provider
     since         TEXT NOT NULL,    -- 2026-03-02; '': always
     tier          TEXT NOT NULL,    -- of service; '': standard
-    above         INTEGER NOT NULL, -- of prompts with more tokens than this
+    above         INTEGER NOT NULL, -- for prompts with more tokens than this
     input         REAL NOT NULL,
     output        REAL NOT NULL,
     cache_read    REAL,             -- NULL: as input
@@ -307,17 +311,18 @@ CREATE VIEW usage_rates AS
     FROM ranked WHERE place = 1
     GROUP BY name, day, tier, prompt_over HAVING min(input) = max(input) AND min(output) = max(output);
 
--- The sessions whose log gives its cost in events without tokens: it is the cost of all their tokens.
+-- The sessions whose log reports its cost in events without tokens: it is the cost of all their
+-- tokens.
 CREATE VIEW usage_totals AS
     SELECT session_id FROM usage GROUP BY session_id
     HAVING sum(has_cost) > 0
        AND sum(has_cost * (coalesce(input_tokens, 0) + coalesce(output_tokens, 0))) = 0;
 
--- usage with what it cost. Where the log did not say, it is computed from usage_rates. A tier, a cache
--- or a search without a price leaves the cost unknown: then cost_microusd is NULL. costed_tokens of
--- tokens are those that it is the cost of. What is computed is not rounded here: sums of it are, to six
--- digits of a microdollar and then to microdollars, so that each grouping of the same events has the
--- same cost.
+-- usage with its cost. If the log did not report it, it is computed from usage_rates. A tier, a
+-- cache or a search without a price leaves the cost unknown: then cost_microusd is NULL.
+-- costed_tokens is the part of tokens that the cost covers. Computed costs are not rounded here:
+-- their sums are rounded to six digits of a microdollar and then to microdollars, so that each
+-- grouping of the same events has the same cost.
 CREATE VIEW usage_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates),
@@ -346,7 +351,7 @@ CREATE VIEW usage_costs AS
            tokens
     FROM computed;
 
--- The same for each event.
+-- As usage_costs, for each event.
 CREATE VIEW usage_event_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates),
@@ -405,8 +410,9 @@ CREATE VIEW usage_by_session AS
            sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY session_id;
 
--- What a call took: as its result says, else from the times of the two events, if the log has any. A
--- duration below 0, or of more than 31 days between two events, is a fault of a clock: it is unknown.
+-- The duration of a call: from its result, else from the times of the two events, if the log has
+-- times. A duration below 0, or of more than 31 days between two events, is a fault of a clock, and
+-- counts as unknown.
 CREATE VIEW tool_durations AS
     SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
            CASE WHEN said_ms >= 0 THEN said_ms

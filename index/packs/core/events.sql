@@ -119,7 +119,7 @@ WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns
               WHERE id = :session || ':' || COALESCE($turn_id, '#' || :seq) AND seq = :seq);
 
--- on turn.streaming   guarded "the turn is not one that has begun and waits for an answer"
+-- on turn.streaming   guarded "the turn has not begun, or does not wait for an answer"
 UPDATE turns SET status = 'streaming'
 WHERE completed_at IS NULL AND status <> 'streaming' AND live_status IS NULL
   AND id = COALESCE(:session || ':' || $turn_id,
@@ -269,7 +269,7 @@ SELECT :session, :seq, :ts,
                 (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
        annal_prompt_over($prompt_tokens, COALESCE($input_tokens, $inputTokens)),
-       -- Without input it is more of an answer that was counted.
+       -- Without input it continues an answer that was counted.
        COALESCE($requests, COALESCE($input_tokens, $inputTokens, 1) IS NOT 0),
        CASE WHEN COALESCE($input_tokens, $inputTokens) IS NOT NULL THEN annal_increment($input_tokens, $inputTokens) END,
        CASE WHEN COALESCE($output_tokens, $outputTokens) IS NOT NULL THEN annal_increment($output_tokens, $outputTokens) END,
@@ -312,7 +312,7 @@ VALUES (:session, COALESCE($call_id, '#' || :seq),
         CASE WHEN :type IN ('tool.failed', 'tool_error') OR $success = 0 THEN 'failed'
              ELSE 'returned' END,
         :ts, :seq,
-        -- A text that is no number is not known.
+        -- A text that is not a number counts as unknown.
         CASE WHEN $duration_ms = CAST($duration_ms AS NUMERIC) THEN $duration_ms END,
         CASE WHEN $exit_code = CAST($exit_code AS NUMERIC) THEN $exit_code END,
         COALESCE($output_bytes, $output_ref::bytes),

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The list prices of public models, in dollars for a million tokens: for logs that give tokens and
--- no cost. Those that their makers published at these places, as of 2026-10:
---   anthropic   platform.claude.com/docs/en/about-claude/pricing; what is written to a cache for
---               five minutes
+-- The list prices of public models, in dollars for a million tokens, for logs that report tokens
+-- and no cost. The makers published them at these places, as of 2026-10:
+--   anthropic   platform.claude.com/docs/en/about-claude/pricing; writing to a cache for five
+--               minutes
 --   openai      platform.openai.com/docs/pricing; gpt-5.3 and later as others quote that page
 --   google      ai.google.dev/gemini-api/docs/pricing; gemini-3.5-flash as others quote that page
--- since is the day from which a price holds, or a day before the model was used. A price.set event
--- wins over this list: docs/packs/core.md, Costs. After the source may come: the number of tokens
--- above which a prompt has this price, and the tier of service. What is written to a cache for an hour
--- costs twice the input at anthropic, a thousand web searches 10 dollars; batches cost half at all
--- three, as flex does at openai. Tiers that are not here have no price.
+-- since is the day from which a price is valid, or a day before the model was used. A price.set
+-- event overrides this list: docs/packs/core.md, Costs. Two values may follow the source: the
+-- number of tokens above which a prompt has this price, and the tier of service. Writing to a cache
+-- for an hour costs twice the input at anthropic, a thousand web searches 10 dollars; batches cost
+-- half at all three, as flex does at openai. Tiers that are not listed have no price.
 -- One JSON text, because SQLite parses every view whenever it opens a database.
 CREATE VIEW list_prices AS
     SELECT p.value->>0 AS model, p.value->>1 AS since,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- on branch.created, branch.forked   guarded "a branch has an id"
+-- on branch.created, branch.forked   guarded "a branch needs an id"
 SELECT 1 WHERE json_type(:data, '$.id') = 'text' AND $id <> '';
 
 -- on branch.created, branch.forked   guarded "the branch or its progression belongs to another session"
@@ -8,7 +8,7 @@ WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id <> :sessi
   AND NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, $id) AND session_id <> :session);
 
--- on branch.created, branch.forked   guarded "the branch or its progression was of another session, which was pruned: its id is not used again"
+-- on branch.created, branch.forked   guarded "the id of the branch or its progression belonged to another session, which was pruned, and cannot be used again"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'branch' AND id = $id AND session_id <> :session)
@@ -16,7 +16,7 @@ WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'progression' AND id = COALESCE($progression_id, $id)
                     AND session_id <> :session);
 
--- on branch.forked   guarded "the branch is there already"
+-- on branch.forked   guarded "the branch exists already"
 SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM branches WHERE id = $id);
 
 -- on branch.forked   guarded "the session has no such parent branch"
@@ -29,7 +29,7 @@ WHERE json_type(:data, '$.forked_at_ord') = 'integer' AND $forked_at_ord >= 0
   AND $forked_at_ord <= (SELECT length FROM branch_lengths
                          WHERE branch_id = $parent_branch_id);
 
--- A branch forks where its parent stands, unless the event says where.
+-- A branch forks at the end of its parent, unless the event names a place.
 
 -- fill branch.forked
 SELECT COALESCE((SELECT length FROM branch_lengths WHERE branch_id = $parent_branch_id), 0)
@@ -79,12 +79,12 @@ ON CONFLICT DO NOTHING;
 SELECT 1
 WHERE EXISTS (SELECT 1 FROM branches WHERE id = $id AND session_id = :session);
 
--- on branch.updated   guarded "set names a column that branches do not have, or that is not set so"
+-- on branch.updated   guarded "set names a column that does not exist, or that cannot be set in this way"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
                   WHERE key NOT IN ('name', 'user', 'node_metadata'));
 
--- What a fork points at stays.
+-- A fork point cannot change.
 
 -- on branch.updated
 UPDATE branches SET
@@ -110,12 +110,12 @@ WHERE EXISTS (SELECT 1 FROM branches
 UPDATE branches SET system_msg_id = $message_id
 WHERE id = COALESCE($id, $branch_id) AND session_id = :session;
 
--- on progression.created   guarded "a progression has an id, and no other session has it"
+-- on progression.created   guarded "a progression needs an id that no other session has"
 SELECT 1
 WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
   AND NOT EXISTS (SELECT 1 FROM progressions WHERE id = $id AND session_id <> :session);
 
--- on progression.created   guarded "the progression was of another session, which was pruned: its id is not used again"
+-- on progression.created   guarded "the id of the progression belonged to another session, which was pruned, and cannot be used again"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'progression' AND id = $id AND session_id <> :session);

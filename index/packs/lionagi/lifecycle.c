@@ -120,10 +120,9 @@ static annal_status write_transition(const struct stale *stale, const struct qui
     char process[ANNAL_PROCESS_JSON_BYTES];
     annal_status status =
         annal__buf_printf(out,
-                          "{\"expected\":[\"running\"],\"to\":\"failed\","
-                          "\"reason_code\":\"session.stale.no_heartbeat\","
-                          "\"reason_summary\":\"nothing came from it for %.1f h, and %s\","
-                          "\"quiet_since\":%.17g,\"source\":\"admin\",\"actor\":",
+                          "{\"expected\":[\"running\"],\"to\":\"failed\",\"reason_code\":\"session."
+                          "stale.no_heartbeat\",\"reason_summary\":\"silent for %.1f h, and "
+                          "%s\",\"quiet_since\":%.17g,\"source\":\"admin\",\"actor\":",
                           (stale->now - quiet->last_activity) / 3600, why, quiet->last_activity);
     if (status >= 0)
         status = annal__json_quote(out, stale->actor);
@@ -201,27 +200,27 @@ static annal_status end_session(const struct stale *stale, const struct quiet *q
 static int tell(const struct stale *stale, const struct quiet *quiet, annal_stale_result result,
                 const char *reason)
 {
-    const annal_stale told = {.session = annal_slice_of(quiet->session),
-                              .kind = annal_slice_of(quiet->kind),
-                              .last_activity = quiet->last_activity,
-                              .threshold = quiet->allowed,
-                              .result = result,
-                              .reason = reason};
-    return stale->fn == NULL ? 0 : stale->fn(stale->arg, &told);
+    const annal_stale report = {.session = annal_slice_of(quiet->session),
+                                .kind = annal_slice_of(quiet->kind),
+                                .last_activity = quiet->last_activity,
+                                .threshold = quiet->allowed,
+                                .result = result,
+                                .reason = reason};
+    return stale->fn == NULL ? 0 : stale->fn(stale->arg, &report);
 }
 
-static int tell_error(struct stale *stale, const struct quiet *quiet, const annal_error *error)
+static int report_error(struct stale *stale, const struct quiet *quiet, const annal_error *error)
 {
-    const annal_stale told = {.session = annal_slice_of(quiet->session),
-                              .kind = annal_slice_of(quiet->kind),
-                              .last_activity = quiet->last_activity,
-                              .threshold = quiet->allowed,
-                              .result = ANNAL_STALE_ERROR,
-                              .status = error->status,
-                              .reason = error->message};
+    const annal_stale report = {.session = annal_slice_of(quiet->session),
+                                .kind = annal_slice_of(quiet->kind),
+                                .last_activity = quiet->last_activity,
+                                .threshold = quiet->allowed,
+                                .result = ANNAL_STALE_ERROR,
+                                .status = error->status,
+                                .reason = error->message};
     if (stale->first.status == ANNAL_OK)
         stale->first = *error;
-    return stale->fn == NULL ? 0 : stale->fn(stale->arg, &told);
+    return stale->fn == NULL ? 0 : stale->fn(stale->arg, &report);
 }
 
 /*
@@ -237,7 +236,8 @@ static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, 
     if (status < 0)
         snprintf(why, size, "%s", err.message);
     else if (pid != 0)
-        snprintf(why, size, "its process is dead, and process %" PRIu32 " has it now", pid);
+        snprintf(why, size,
+                 "its process is dead, and process %" PRIu32 " has taken the session over", pid);
     return status < 0 || pid != 0;
 }
 
@@ -258,10 +258,10 @@ static int judge(struct stale *stale, const struct quiet *quiet)
     if (status == ANNAL_ERR_REFUSED)
         return tell(stale, quiet, ANNAL_STALE_LEFT, err.message);
     if (status < 0)
-        return tell_error(stale, quiet, &err);
+        return report_error(stale, quiet, &err);
     status = record(stale, quiet, seq, why, &err);
     int stop = tell(stale, quiet, ANNAL_STALE_ENDED, reason);
-    return stop == 0 && status < 0 ? tell_error(stale, quiet, &err) : stop;
+    return stop == 0 && status < 0 ? report_error(stale, quiet, &err) : stop;
 }
 
 annal_status annal_transition_stale(annal_index *index, const annal_stale_options *options,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The class that an event names gets its number; none is 0. A class without a number must be
--- registered first: the number is given out in one place.
+-- The class that an event names is replaced by its number; none is 0. A class without a number must
+-- be registered first: numbers are assigned in one place.
 
 -- fill message.added, message.amended   reads _state
 SELECT CASE WHEN COALESCE($lion_class, $node_metadata::lion_class, $metadata::lion_class, '') = ''
@@ -9,13 +9,13 @@ SELECT CASE WHEN COALESCE($lion_class, $node_metadata::lion_class, $metadata::li
                   WHERE lion_class = COALESCE($lion_class, $node_metadata::lion_class,
                                               $metadata::lion_class)) END AS type_id;
 
--- on message.added   guarded "a message has an id, a role and content"
+-- on message.added   guarded "a message needs an id, a role and content"
 SELECT 1
 WHERE json_type(:data, '$.id') = 'text' AND $id <> ''
   AND json_type(:data, '$.role') = 'text' AND $role <> ''
   AND ($content IS NOT NULL OR $content_ref IS NOT NULL);
 
--- on message.added, message.amended   guarded "this lion_class has no number yet: message_type.registered in session _state gives it one"   reads _state
+-- on message.added, message.amended   guarded "this lion_class has no number yet: register it with message_type.registered in session _state"   reads _state
 SELECT 1
 WHERE EXISTS (SELECT 1 FROM message_types WHERE type_id = $type_id);
 
@@ -23,7 +23,7 @@ WHERE EXISTS (SELECT 1 FROM message_types WHERE type_id = $type_id);
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id <> :session);
 
--- on message.added   guarded "the message was of another session, which was pruned: its id is not used again"
+-- on message.added   guarded "the id of the message belonged to another session, which was pruned, and cannot be used again"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'message' AND id = $id AND session_id <> :session);
@@ -38,7 +38,7 @@ WHERE ($branch_id IS NULL
                                                     THEN a.value ->> '$.progression_id'
                                                     ELSE a.value END));
 
--- The number of a class that has none in the event: the ones above, which never change, or 0.
+-- The number of a class that the event lacks: a number above, which never changes, or 0.
 
 -- on message.added
 UPDATE sessions SET
@@ -78,7 +78,7 @@ ON CONFLICT (id) DO UPDATE SET
     lion_class = excluded.lion_class, session_id = excluded.session_id
     WHERE excluded.session_id <= session_id;
 
--- Where it stands from now on: in the progressions of append, else in those of session and branch.
+-- The progressions of the message: those in append, else the session's and the branch's.
 
 -- on message.added
 INSERT INTO progression_ends (session_id, progression_id, message_id)
@@ -99,7 +99,7 @@ WHERE p.session_id = :session AND $id IS NOT NULL
 SELECT 1
 WHERE EXISTS (SELECT 1 FROM messages WHERE id = $id AND session_id = :session);
 
--- What the event leaves out stays.
+-- Values that the event lacks stay unchanged.
 
 -- on message.amended
 UPDATE messages SET

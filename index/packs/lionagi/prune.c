@@ -36,7 +36,7 @@
 #include <string.h>
 
 /* Without the pack lionagi: ?1 keep_n, ?2 the cutoff as text. */
-static const char core_victims[] =
+static const char core_candidates[] =
     "WITH created AS (SELECT DISTINCT session_id FROM event_index "
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
     " ranked AS (SELECT s.id, s.last_activity_at AS at,"
@@ -66,25 +66,25 @@ static const char state_linked[] =
 
 /* Between the two parts: the sessions that teams need. */
 static const char state_begin[] =
-    STATE_OLD ", victims AS MATERIALIZED (SELECT id FROM old WHERE true";
+    STATE_OLD ", candidates AS MATERIALIZED (SELECT id FROM old WHERE true";
 static const char state_rest[] =
     "),"
     " alive AS MATERIALIZED (SELECT id FROM state.sessions"
-    "  WHERE id NOT IN (SELECT id FROM victims)),"
-    " doomed AS MATERIALIZED (SELECT p.id, p.session_id FROM state.progressions p"
-    "  WHERE ?4 AND p.session_id IN (SELECT id FROM victims)"
+    "  WHERE id NOT IN (SELECT id FROM candidates)),"
+    " dropped AS MATERIALIZED (SELECT p.id, p.session_id FROM state.progressions p"
+    "  WHERE ?4 AND p.session_id IN (SELECT id FROM candidates)"
     "   AND p.id NOT IN (SELECT progression_id FROM state.sessions WHERE id IN"
     "         (SELECT id FROM alive) AND progression_id IS NOT NULL)"
     "   AND p.id NOT IN (SELECT progression_id FROM state.branches WHERE session_id IN"
     "         (SELECT id FROM alive) AND progression_id IS NOT NULL)),"
     " needed AS MATERIALIZED (SELECT message_id AS id FROM state.progression_items"
-    "   WHERE progression_id NOT IN (SELECT id FROM doomed)"
+    "   WHERE progression_id NOT IN (SELECT id FROM dropped)"
     "  UNION SELECT first_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
     "  UNION SELECT last_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
     "  UNION SELECT system_msg_id FROM state.branches WHERE session_id IN (SELECT id FROM alive)),"
     " owned AS MATERIALIZED (SELECT m.id, m.session_id,"
     "   m.id IN (SELECT id FROM needed WHERE id IS NOT NULL) AS stays"
-    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM victims)),"
+    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM candidates)),"
     " pointed AS (SELECT s.id AS source, s.progression_id AS progression,"
     "    s.first_msg_id AS first, s.last_msg_id AS last FROM state.sessions s"
     "  UNION ALL SELECT b.session_id, b.progression_id, b.system_msg_id, NULL"
@@ -92,15 +92,15 @@ static const char state_rest[] =
     " named AS MATERIALIZED (SELECT o.session_id AS owner, o.id AS message, p.session_id AS source"
     "   FROM owned o JOIN state.progression_items i ON ?5 AND i.message_id = o.id"
     "    JOIN state.progressions p ON p.id = i.progression_id"
-    "   WHERE p.session_id <> o.session_id AND p.id NOT IN (SELECT id FROM doomed)"
+    "   WHERE p.session_id <> o.session_id AND p.id NOT IN (SELECT id FROM dropped)"
     "  UNION SELECT p.session_id, NULL, t.source FROM pointed t"
     "    JOIN state.progressions p ON ?5 AND p.id = t.progression"
-    "   WHERE t.source IN (SELECT id FROM alive) AND p.session_id IN (SELECT id FROM victims)"
+    "   WHERE t.source IN (SELECT id FROM alive) AND p.session_id IN (SELECT id FROM candidates)"
     "  UNION SELECT m.session_id, m.id, t.source FROM pointed t"
     "    JOIN state.messages m ON ?5 AND m.id IN (t.first, t.last)"
-    "   WHERE t.source IN (SELECT id FROM alive) AND m.session_id IN (SELECT id FROM victims)),"
+    "   WHERE t.source IN (SELECT id FROM alive) AND m.session_id IN (SELECT id FROM candidates)),"
     " kept(id, message, source) AS (SELECT owner, message, source FROM named"
-    "   WHERE source NOT IN (SELECT id FROM victims)"
+    "   WHERE source NOT IN (SELECT id FROM candidates)"
     "  UNION SELECT n.owner, n.message, n.source FROM kept k JOIN named n ON n.source = k.id),"
     " stay AS MATERIALIZED (SELECT id, count(DISTINCT message) AS n, min(source) AS source"
     "   FROM kept GROUP BY id) "
@@ -109,13 +109,13 @@ static const char state_rest[] =
     "  WHERE session_id = v.id) ELSE COALESCE(d.n, 0) END,"
     " CASE WHEN ?5 AND s.id IS NULL THEN COALESCE(m.total, 0) ELSE COALESCE(m.n, 0) END,"
     " COALESCE(k.ids, '[]'), COALESCE(m.ids, '[]'), COALESCE(s.n, 0), COALESCE(s.source, '')"
-    " FROM victims v LEFT JOIN stay s ON s.id = v.id "
+    " FROM candidates v LEFT JOIN stay s ON s.id = v.id "
     "LEFT JOIN (SELECT session_id, count(*) AS n FROM state.branches GROUP BY session_id) b"
     " ON b.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, count(*) AS n FROM doomed GROUP BY session_id) d"
+    "LEFT JOIN (SELECT session_id, count(*) AS n FROM dropped GROUP BY session_id) d"
     " ON d.session_id = v.id "
     "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM state.progressions"
-    "  WHERE ?4 AND id NOT IN (SELECT id FROM doomed) GROUP BY session_id) k"
+    "  WHERE ?4 AND id NOT IN (SELECT id FROM dropped) GROUP BY session_id) k"
     " ON k.session_id = v.id "
     "LEFT JOIN (SELECT session_id, sum(NOT stays) AS n, count(*) AS total,"
     "  json_group_array(id) FILTER (WHERE stays = ?4) AS ids FROM owned GROUP BY session_id) m"
@@ -134,8 +134,8 @@ struct prune {
     annal_index *index;
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
-    struct buf victims; /* for each, WORDS of them, each with a NUL */
-    struct buf linked;  /* for each, its id and a team's id, each with a NUL */
+    struct buf candidates; /* for each, WORDS of them, each with a NUL */
+    struct buf linked;     /* for each, its id and a team's id, each with a NUL */
     bool has_state, has_teams;
     annal_error unasked; /* why the tables of pack lionagi cannot be queried; status 0: they can */
 };
@@ -151,7 +151,7 @@ static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options 
     annal_status status = annal_sql(prune->index, sql, &options, fn, prune, err);
     return status < 0 || lag.bytes == 0
                ? status
-               : annal__fail(err, ANNAL_ERR_BUSY, "who needs which journal cannot be known now: %s",
+               : annal__fail(err, ANNAL_ERR_BUSY, "cannot find out which journals are needed: %s",
                              lag.message);
 }
 
@@ -161,8 +161,8 @@ static int note_state(void *arg, const annal_pack_info *info)
     if (strcmp(info->name, "lionagi") != 0 || (info->error == NULL && prune->has_state))
         return 0;
     return annal__fail(&prune->unasked, ANNAL_ERR_BUSY,
-                       "who needs which journal cannot be known now: the tables of pack 'lionagi' "
-                       "cannot be asked%s%s",
+                       "cannot find out which journals are needed, because the tables of pack "
+                       "'lionagi' cannot be queried%s%s",
                        info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
 }
 
@@ -190,17 +190,18 @@ static int note_table(void *arg, const annal_row *row)
     return 0;
 }
 
-static int note_victim(void *arg, const annal_row *row)
+static int note_candidate(void *arg, const annal_row *row)
 {
     struct prune *prune = arg;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < WORDS; i++) {
         if (row->values[i].kind == ANNAL_VALUE_INTEGER)
-            status = annal__buf_printf(&prune->victims, "%lld", (long long)row->values[i].integer);
+            status =
+                annal__buf_printf(&prune->candidates, "%lld", (long long)row->values[i].integer);
         else
-            status = annal__buf_append_slice(&prune->victims, row->values[i].bytes);
+            status = annal__buf_append_slice(&prune->candidates, row->values[i].bytes);
         if (status >= 0)
-            status = annal__buf_append(&prune->victims, "", 1);
+            status = annal__buf_append(&prune->candidates, "", 1);
     }
     return status;
 }
@@ -238,7 +239,7 @@ static annal_status choose(struct prune *prune, annal_error *err)
     if (status < 0)
         return status;
     if (!prune->has_state)
-        return ask(prune, annal_slice_of(core_victims), asked, note_victim, err);
+        return ask(prune, annal_slice_of(core_candidates), asked, note_candidate, err);
     if (prune->has_teams)
         status = ask(prune, annal_slice_of(state_linked), asked, note_linked, err);
     if (status < 0)
@@ -247,7 +248,7 @@ static annal_status choose(struct prune *prune, annal_error *err)
                           state_rest) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prune");
     else
-        status = ask(prune, annal__buf_slice(&sql), asked, note_victim, err);
+        status = ask(prune, annal__buf_slice(&sql), asked, note_candidate, err);
     annal__buf_done(&sql);
     return status;
 }
@@ -302,7 +303,7 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     annal_status status =
         annal_session_info_get(annal__index_store(prune->index), pruned->session, &info, why);
     if (status == ANNAL_OK && info.last_ts_us >= prune->options->before_us)
-        status = annal__fail(why, ANNAL_ERR_REFUSED, "it has changed meanwhile");
+        status = annal__fail(why, ANNAL_ERR_REFUSED, "it has changed in the meantime");
     return status;
 }
 
@@ -343,10 +344,10 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
     struct prune prune = {.index = index, .options = options};
     annal_time_format(options->before_us, prune.cutoff);
     annal_status status = choose(&prune, err);
-    for (size_t at = 0; status == ANNAL_OK && at < prune.victims.len;) {
+    for (size_t at = 0; status == ANNAL_OK && at < prune.candidates.len;) {
         const char *words[WORDS];
         for (int i = 0; i < WORDS; i++) {
-            words[i] = prune.victims.ptr + at;
+            words[i] = prune.candidates.ptr + at;
             at += strlen(words[i]) + 1;
         }
         status = prune_one(&prune, words, fn, arg, err);
@@ -357,11 +358,11 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
         at += linked.session.len + 1;
         linked.linked_by = annal_slice_of(prune.linked.ptr + at);
         at += linked.linked_by.len + 1;
-        (void)annal__fail(&why, ANNAL_ERR_REFUSED, "messages of team '%.*s' point at it",
+        (void)annal__fail(&why, ANNAL_ERR_REFUSED, "messages of team '%.*s' refer to it",
                           ANNAL_FMT(linked.linked_by));
         status = (annal_status)fn(arg, &linked);
     }
-    annal__buf_done(&prune.victims);
+    annal__buf_done(&prune.candidates);
     annal__buf_done(&prune.linked);
     return status;
 }

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Pruning: the session's row and its branches go. What others still need was asked before, when the
--- event was made: its progressions stay, and of its messages those that are named in messages go;
--- with orphan_progressions all of both go but those that are named in keep_....
+-- Pruning: the session's row and its branches are deleted. What other sessions still need was
+-- determined when the event was created: the session's progressions stay, and the messages that the
+-- event lists in messages are deleted; with orphan_progressions all of both are deleted except
+-- those listed in keep_....
 
--- on session.pruned   guarded "the session has changed since it was chosen"
+-- on session.pruned   guarded "the session has changed since it was selected"
 SELECT 1
 WHERE $cutoff IS NULL
    OR EXISTS (SELECT 1 FROM sessions WHERE id = :session AND updated_at < annal_unix($cutoff));

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- on message_type.registered   guarded "message types are registered in session _state"
+-- on message_type.registered   guarded "message types must be registered in session _state"
 SELECT 1 WHERE :session = '_state';
 
 -- on message_type.registered   guarded "this lion_class has a number already"
@@ -21,7 +21,7 @@ WHERE :session = '_state' AND typeof($type_id) = 'integer' AND $type_id > 5
   AND $lion_class IS NOT NULL
 ON CONFLICT DO NOTHING;
 
--- on admin.recorded   guarded "what operators do is recorded in session _state, with its action"
+-- on admin.recorded   guarded "an action of an operator must be recorded in session _state, with its name"
 SELECT 1
 WHERE :session = '_state'
   AND $action IN ('transition', 'prune', 'checkpoint', 'vacuum', 'classify', 'import');

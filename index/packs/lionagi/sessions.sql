@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- on session.created, session.imported   guarded "invocation_kind is one of agent, play, flow, fanout and show-play"
+-- on session.created, session.imported   guarded "invocation_kind must be agent, play, flow, fanout or show-play"
 SELECT 1
 WHERE $invocation_kind IS NULL
    OR $invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play');
 
--- on session.created, session.imported   guarded "source_kind is one of live and imported_fs"
+-- on session.created, session.imported   guarded "source_kind must be live or imported_fs"
 SELECT 1
 WHERE $source_kind IS NULL OR $source_kind IN ('live', 'imported_fs');
 
@@ -13,7 +13,7 @@ SELECT 1
 WHERE $status IS NULL OR $status IN ('idle', 'paused', 'ended')
    OR $status IN (SELECT status FROM session_statuses);
 
--- on session.created, session.imported   guarded "the session is there already"
+-- on session.created, session.imported   guarded "the session exists already"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session AND source_kind IS NOT NULL);
 
@@ -22,12 +22,12 @@ SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM progressions
                   WHERE id = COALESCE($progression_id, :session) AND session_id <> :session);
 
--- on session.created, session.imported   guarded "the progression was of another session, which was pruned: its id is not used again"
+-- on session.created, session.imported   guarded "the id of the progression belonged to another session, which was pruned, and cannot be used again"
 SELECT 1
 WHERE NOT EXISTS (SELECT 1 FROM pruned_ids
                   WHERE kind = 'progression' AND id = COALESCE($progression_id, :session) AND session_id <> :session);
 
--- A status of another vocabulary (the core pack's idle, say) is none here.
+-- A status of another vocabulary (the core pack's idle, say) counts as missing.
 
 -- on session.created, session.imported
 INSERT INTO progressions (id, created_at, collection, session_id)
@@ -79,7 +79,7 @@ ON CONFLICT (id) DO UPDATE SET
     last_message_at = MAX(last_message_at, excluded.last_message_at),
     process = COALESCE(excluded.process, process);
 
--- A session that began without session.created is a session all the same.
+-- A session that began without session.created is a session, too.
 
 -- on message.added, branch.created, branch.forked, progression.created, session.transition, run.transition, session.opened
 INSERT INTO progressions (id, created_at, collection, session_id)
@@ -93,7 +93,7 @@ WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE id = :session)
   AND NOT (:type = 'run.transition' AND :session GLOB 'run_*')
 ON CONFLICT (id) DO NOTHING;
 
--- Who has the session open; see annal/process.h.
+-- The process that has the session open; see annal/process.h.
 
 -- on session.opened
 UPDATE sessions SET
@@ -101,7 +101,7 @@ UPDATE sessions SET
     updated_at = MAX(updated_at, annal_unix(:ts))
 WHERE id = :session;
 
--- on session.updated   guarded "set names a column that sessions do not have, or that is not set so"
+-- on session.updated   guarded "set names a column that does not exist, or that cannot be set in this way"
 SELECT 1
 WHERE NOT EXISTS (
     SELECT 1 FROM json_each(COALESCE(:data -> '$.set', '{}'))
@@ -114,21 +114,21 @@ WHERE NOT EXISTS (
       AND NOT (key = 'status' AND NOT EXISTS (SELECT 1 FROM sessions
                                               WHERE id = :session AND status IS NOT NULL)));
 
--- on session.updated   guarded "invocation_kind and source_kind are closed vocabularies"
+-- on session.updated   guarded "invocation_kind or source_kind has an unknown value"
 SELECT 1
 WHERE ($set::invocation_kind IS NULL
        OR $set::invocation_kind IN ('agent', 'play', 'flow', 'fanout', 'show-play'))
   AND ($set::source_kind IS NULL OR $set::source_kind IN ('live', 'imported_fs'));
 
--- What has ended stays so for the pack core, too, whose sessions these events change.
+-- A session that has ended stays ended for the pack core, too, whose sessions these events change.
 
--- on session.status_changed, session.paused, session.resumed, session.updated, session_pause, session_resume   guarded "the session has ended, and only a session.transition with override leads out of that"
+-- on session.status_changed, session.paused, session.resumed, session.updated, session_pause, session_resume   guarded "the session has ended; only a session.transition with override can change that"
 SELECT 1
 WHERE (:type = 'session.updated' AND COALESCE($status, $set::status) IS NULL)
    OR NOT EXISTS (SELECT 1 FROM sessions s JOIN session_statuses t ON t.status = s.status
                   WHERE s.id = :session AND t.terminal);
 
--- Never touches last_message_at: a change of the row is no sign of life.
+-- Does not change last_message_at: a change of the row is not activity.
 
 -- on session.updated
 UPDATE sessions SET
@@ -167,7 +167,7 @@ UPDATE sessions SET
     updated_at = COALESCE(annal_unix($set::updated_at), MAX(updated_at, annal_unix(:ts)))
 WHERE id = :session;
 
--- run.transition is the same in another word, except in the session of a run (pack agentweaver).
+-- run.transition means the same, except in the session of a run (pack agentweaver).
 
 -- on session.transition, run.transition   guarded "there is no such session"
 SELECT 1
@@ -179,21 +179,21 @@ SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);
 
--- on session.transition, run.transition   guarded "source is one of executor, agent, admin and system"
+-- on session.transition, run.transition   guarded "source must be executor, agent, admin or system"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $source IS NULL OR $source IN ('executor', 'agent', 'admin', 'system');
 
--- on session.transition, run.transition   guarded "a reason_code is three words, lower case, with dots between: session.stale.no_heartbeat"
+-- on session.transition, run.transition   guarded "reason_code must be three lower-case words separated by dots: session.stale.no_heartbeat"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $reason_code IS NULL OR $reason_code = 'legacy.imported'
    OR ($reason_code GLOB '[a-z]*.[a-z]*.[a-z]*' AND NOT $reason_code GLOB '*[^a-z0-9_.]*'
        AND NOT $reason_code GLOB '*.*.*.*' AND NOT $reason_code GLOB '*..*');
 
--- quiet_since: who ends a session because nothing came from it says up to when he looked.
+-- quiet_since: the time of the last look, if a caller ends a session because it was silent.
 
--- on session.transition, run.transition   guarded "the session has been active since"
+-- on session.transition, run.transition   guarded "the session has been active since quiet_since"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $quiet_since IS NULL
@@ -201,14 +201,14 @@ WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
               WHERE id = :session AND $quiet_since >=
                     COALESCE(NULLIF(last_message_at, 0), NULLIF(updated_at, 0), 0));
 
--- on session.transition, run.transition   guarded "the session has another status than expected"
+-- on session.transition, run.transition   guarded "the status of the session differs from the expected status"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR json_type(:data, '$.expected') IS NULL
    OR EXISTS (SELECT 1 FROM sessions s, json_each(:data, '$.expected') e
               WHERE s.id = :session AND s.status IS e.value);
 
--- on session.transition, run.transition   guarded "this status has no way there: only running ends, and what has ended stays so, unless override is given with a reason"
+-- on session.transition, run.transition   guarded "the session cannot change from its status to this one; a final status needs override and a reason"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM sessions s JOIN session_edges e ON e.from_status = s.status
@@ -217,7 +217,7 @@ WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
        AND trim(COALESCE($reason_code, '') || COALESCE($reason_summary, ''),
                 ' ' || char(9, 10, 13)) <> '');
 
--- on session.transition, run.transition   guarded "an admin may end a session as failed, aborted or cancelled, and no other"
+-- on session.transition, run.transition   guarded "an admin may end a session only as failed, aborted or cancelled"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR $source IS NOT 'admin'

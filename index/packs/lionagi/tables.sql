@@ -1,32 +1,33 @@
 -- pack lionagi   version 1   database state.db
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The runtime model of lionagi: messages, progressions, branches and sessions, beside each other in
--- state.db. The columns down to the comment "additions" are as the lionagi design prints them.
+-- The runtime model of lionagi: messages, progressions, branches and sessions, all in state.db. The
+-- columns down to the comment "additions" are as the lionagi design prints them.
 --
--- Who writes a row. sessions.id is the id of the session, and its row is made by its first event
--- below. branches, progressions and messages have ids of their own and keep in session_id whose
--- journal they came from; only that session changes them. A guard refuses an id that another session
--- has; where somebody went round the guards (an import of logs that repeat each other), the session
--- with the smaller name has the row, whatever the order in which they are read. So it is with ids
--- whose rows were pruned: pruned_ids keeps them, for nobody else may have them afterwards. An id is
--- in its table or in pruned_ids, with the smallest session that ever had it.
+-- The owner of a row. sessions.id is the id of the session, and its row is created by its first
+-- event below. branches, progressions and messages have ids of their own, and session_id is the
+-- session whose journal created them; only that session changes them. A guard refuses an id that
+-- another session has. If events bypassed the guards (an import of logs that repeat each other),
+-- the session with the smaller name has the row, whatever the order in which they are read. The
+-- same holds for ids whose rows were pruned: pruned_ids keeps them, because no other session may
+-- use them afterwards. An id is in its table or in pruned_ids, with the smallest session that ever
+-- had it.
 --
--- Progressions. A session and a branch own one each. Where the event names none, its id is that of
--- its owner. message.added appends to the progression of the session, and to that of $branch_id;
--- with append, a list of {progression_id} or of ids, to those instead. An id stands in a progression
--- once. Events write progression_items. collection says the same as one JSON text, which grows with
--- the session: it is written when all events that there are have been applied (`-- settle`), and no
--- section here reads it.
+-- Progressions. A session and a branch own one each. Unless the event gives an id, it is the id of
+-- the owner. message.added appends to the progression of the session, and to the progression of
+-- $branch_id; with append, a list of {progression_id} or of ids, to those instead. An id occurs in
+-- a progression once. Events write progression_items. collection is the same as one JSON text,
+-- which grows with the session: it is written when all existing events have been applied (`--
+-- settle`), and no section here reads it.
 --
--- Forks. A fork points at its parent: parent_branch_id and forked_at_ord, in node_metadata (and as
--- columns, where they are known to be right). forked_at_ord counts the parent's effective history,
--- what it inherits included. branch_history is the effective history of each branch.
+-- Forks. A fork refers to its parent: parent_branch_id and forked_at_ord, in node_metadata (and as
+-- columns, if they are known to be right). forked_at_ord counts the parent's effective history,
+-- including what it inherits. branch_history is the effective history of each branch.
 --
--- Numbers of classes (message_types) are given out once, in session _state, by
--- message_type.registered; an event carries the number (type_id).
+-- Numbers of classes (message_types) are assigned once, in session _state, by
+-- message_type.registered; an event has the number (type_id).
 --
--- Times are REAL seconds since 1970, from ISO 8601 or a number; left out, they are the event's ts.
+-- Times are REAL seconds since 1970, from ISO 8601 or a number; the default is the event's ts.
 
 CREATE TABLE message_types (
     type_id    INTEGER PRIMARY KEY,
@@ -69,10 +70,10 @@ CREATE TABLE progressions (
     session_id TEXT NOT NULL
 );
 
--- With the id: whose a progression is is answered without its row, which may be long.
+-- With the id: the owner of a progression is found without reading its row, which may be long.
 CREATE INDEX idx_progressions_session ON progressions(session_id, id);
 
--- What stands in a progression, in order: ord counts from 0 without a gap.
+-- The items of a progression, in order: ord counts from 0 without a gap.
 CREATE TABLE progression_items (
     progression_id TEXT NOT NULL,
     ord            INTEGER NOT NULL,
@@ -82,7 +83,7 @@ CREATE TABLE progression_items (
 
 CREATE UNIQUE INDEX idx_progression_items_message ON progression_items(message_id, progression_id);
 
--- Progressions whose collection does not hold their items from ord on; empty once all are settled.
+-- Progressions whose collection lacks their items from ord on; empty once all are settled.
 CREATE TABLE progressions_behind (
     session_id     TEXT NOT NULL,
     progression_id TEXT NOT NULL,
@@ -90,7 +91,7 @@ CREATE TABLE progressions_behind (
     PRIMARY KEY (session_id, progression_id)
 ) WITHOUT ROWID;
 
--- Where events put a message: at the end of a progression, unless it stands there.
+-- Events put a message at the end of a progression, unless the progression has it.
 CREATE VIEW progression_ends AS
 SELECT p.session_id, p.id AS progression_id, NULL AS message_id FROM progressions p;
 
@@ -114,7 +115,7 @@ CREATE TRIGGER progression_new AFTER INSERT ON progressions WHEN NEW.collection 
     INSERT INTO progression_items (progression_id, ord, message_id)
     SELECT NEW.id, key, value FROM json_each(NEW.collection);
 END;
--- Another session has the better claim to the id.
+-- The id belongs to another session.
 CREATE TRIGGER progression_taken AFTER UPDATE OF session_id ON progressions BEGIN
     DELETE FROM progression_items WHERE progression_id = OLD.id;
     DELETE FROM progressions_behind WHERE session_id = OLD.session_id AND progression_id = OLD.id;
@@ -176,7 +177,7 @@ CREATE TABLE branches (
 
 CREATE INDEX idx_branches_session ON branches(session_id);
 
--- What a session's own events call a branch, also where another session has the row of that id.
+-- The names of branches in a session's own events, even if another session has the row of that id.
 CREATE TABLE branch_progressions (
     session_id     TEXT NOT NULL,
     branch_id      TEXT NOT NULL,
@@ -184,8 +185,9 @@ CREATE TABLE branch_progressions (
     PRIMARY KEY (session_id, branch_id)
 ) WITHOUT ROWID;
 
--- Ids of rows that were pruned. Who has the better claim takes the id out of here, or keeps it from
--- being used again; a session may use its own again, for what it appends then begins anew.
+-- Ids of rows that were pruned. The session to which the id belongs removes it from here, or keeps
+-- it from being used again; a session may reuse its own ids, because its later events start from
+-- nothing.
 CREATE TABLE pruned_ids (
     kind       TEXT NOT NULL, -- branch, progression, message
     id         TEXT NOT NULL,
@@ -218,7 +220,7 @@ CREATE TRIGGER message_again AFTER INSERT ON messages BEGIN
     DELETE FROM pruned_ids WHERE kind = 'message' AND id = NEW.id;
 END;
 
--- What operators did: from session _state.
+-- Actions of operators, from session _state.
 CREATE TABLE admin_events (
     id         TEXT PRIMARY KEY,
     created_at REAL NOT NULL,
@@ -230,22 +232,23 @@ CREATE TABLE admin_events (
 
 CREATE TRIGGER admin_events_stay BEFORE DELETE ON admin_events
 BEGIN
-    SELECT RAISE(ABORT, 'admin_events is append-only: what an operator did is never deleted');
+    SELECT RAISE(ABORT, 'admin_events is append-only: an action is never deleted');
 END;
 
 CREATE TRIGGER admin_events_stand BEFORE UPDATE ON admin_events
 BEGIN
-    SELECT RAISE(ABORT, 'admin_events is append-only: what an operator did is never changed');
+    SELECT RAISE(ABORT, 'admin_events is append-only: an action is never changed');
 END;
 
--- INSERT OR REPLACE would delete without asking the trigger above.
+-- INSERT OR REPLACE would delete without running the trigger above.
 CREATE TRIGGER admin_events_once BEFORE INSERT ON admin_events
 WHEN EXISTS (SELECT 1 FROM admin_events WHERE id = NEW.id)
 BEGIN
-    SELECT RAISE(ABORT, 'admin_events is append-only: this one is there already');
+    SELECT RAISE(ABORT, 'admin_events is append-only: this action exists already');
 END;
 
--- Every change of status, with its reason. entity_type is session; written with the row it is about.
+-- Every change of status, with its reason. entity_type is session; written with the row that it is
+-- about.
 CREATE TABLE status_transitions (
     id             TEXT PRIMARY KEY,
     entity_type    TEXT NOT NULL,
@@ -264,7 +267,7 @@ CREATE TABLE status_transitions (
 
 CREATE INDEX idx_status_transitions_entity ON status_transitions(entity_type, entity_id, created_at);
 
--- The session that is being pruned, while its rows go. Empty otherwise.
+-- The session that is being pruned, while its rows are deleted. Otherwise empty.
 CREATE TABLE sessions_forgotten (session_id TEXT PRIMARY KEY);
 
 CREATE TRIGGER status_transitions_stay BEFORE DELETE ON status_transitions
@@ -278,14 +281,14 @@ BEGIN
     SELECT RAISE(ABORT, 'status_transitions is append-only: a transition is never changed');
 END;
 
--- INSERT OR REPLACE would delete without asking the trigger above.
+-- INSERT OR REPLACE would delete without running the trigger above.
 CREATE TRIGGER status_transitions_once BEFORE INSERT ON status_transitions
 WHEN EXISTS (SELECT 1 FROM status_transitions WHERE id = NEW.id)
 BEGIN
-    SELECT RAISE(ABORT, 'status_transitions is append-only: this one is there already');
+    SELECT RAISE(ABORT, 'status_transitions is append-only: this transition exists already');
 END;
 
--- The life of a session, as data. Only what an edge allows is possible; anything else needs
+-- The life of a session, as data. Only changes with an edge are possible; any other change needs
 -- override with a reason.
 CREATE TABLE session_statuses (
     status       TEXT PRIMARY KEY,
@@ -311,8 +314,8 @@ CREATE TABLE session_edges (
 INSERT INTO session_edges (from_status, to_status)
     SELECT 'running', status FROM session_statuses WHERE terminal;
 
--- The effective history of each branch: what it inherits, then its own. cut: how much of the
--- effective history of that ancestor the branch has.
+-- The effective history of each branch: inherited items, then its own. cut: how much of the
+-- effective history of that ancestor the branch shares.
 CREATE VIEW branch_history AS
 SELECT b.id AS branch_id, h.key AS ord, h.value AS message_id
 FROM branches b, json_each((
@@ -328,7 +331,7 @@ FROM branches b, json_each((
         WHERE line.base + own.ord < line.cut
         ORDER BY line.depth DESC, own.ord))) h;
 
--- How many that are, without looking at them.
+-- Their number, without reading them.
 CREATE VIEW branch_lengths AS
 SELECT b.id AS branch_id, (
     WITH RECURSIVE line(depth, progression_id, parent, base, cut) AS (
@@ -344,7 +347,7 @@ SELECT b.id AS branch_id, (
     FROM line) AS length
 FROM branches b;
 
--- The same with the messages; an id that has no message is skipped.
+-- As branch_history, with the messages; an id that has no message is skipped.
 CREATE VIEW branch_messages AS
 SELECT h.branch_id, h.ord, m.*
 FROM branch_history h JOIN messages m ON m.id = h.message_id;

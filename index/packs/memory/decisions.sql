@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ==== Decisions ====
 
--- A slug is one proposal's. The agent that made it changes it by proposing once more, as long as it
--- is pending. Another agent's is called SLUG--AGENT (the agent's name in lower case, what is neither
--- a letter nor a digit as -), or else SLUG--AGENT--2, and so on, and is changed by asking for SLUG once
--- more, too; $slug itself is not changed so.
+-- A slug belongs to one proposal. The agent that made the proposal changes it by proposing the slug
+-- again, as long as it is pending. The proposal of another agent with this slug receives the slug
+-- SLUG--AGENT (the agent's name in lower case, with - for what is neither a letter nor a digit), or
+-- else SLUG--AGENT--2, and so on. That agent changes it by proposing SLUG again, too; a proposal
+-- with $slug itself is not changed in this way.
 
 -- fill decision.proposed
 WITH wish(slug) AS (
@@ -51,13 +52,13 @@ SELECT COALESCE((SELECT id FROM own),
        COALESCE((SELECT slug FROM own), (SELECT slug FROM tries ORDER BY n DESC LIMIT 1)) AS slug,
        (SELECT slug FROM wish) AS requested_slug;
 
--- on decision.proposed   guarded "the agent's proposal of this slug is merged or rejected already"
+-- on decision.proposed   guarded "the agent's proposal with this slug is merged or rejected already"
 UPDATE gate SET id = id
 WHERE NOT EXISTS (SELECT 1 FROM decision_inbox
                   WHERE project_id = substr(:session, 6) AND id = $entry_id AND slug = $slug
                     AND agent_name = $agent_name AND status <> 'pending');
 
--- on decision.proposed   guarded "the proposal needs agent_name, type, title and content, and a slug that no other one of the project has"
+-- on decision.proposed   guarded "the proposal needs agent_name, type, title and content, and a slug that no other proposal of the project has"
 INSERT INTO decision_inbox (project_id, id, agent_name, slug, type, title, content, rationale,
                             created_at, updated_at, seq, requested_slug)
 SELECT substr(:session, 6), $entry_id, $agent_name, $slug, $type, $title, $content, $rationale,
@@ -77,7 +78,7 @@ WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $ent
 UPDATE decision_inbox SET id = id
 WHERE project_id = substr(:session, 6) AND id = $entry_id AND status = 'pending';
 
--- on decision.proposal_updated   guarded "only the agent that made the proposal changes it"
+-- on decision.proposal_updated   guarded "only the agent that made the proposal may change it"
 UPDATE decision_inbox SET
     type = COALESCE($type, type), title = COALESCE($title, title),
     content = COALESCE($content, content), rationale = COALESCE($rationale, rationale),
@@ -85,7 +86,7 @@ UPDATE decision_inbox SET
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $entry_id
   AND status = 'pending' AND agent_name = $agent_name;
 
--- What is promoted is written into the event: the decision stands as it was accepted.
+-- A promotion copies the proposal into the event: the decision is exactly what was accepted.
 -- fill decision.promoted
 SELECT (SELECT 'd' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) FROM decisions
         WHERE project_id = substr(:session, 6) AND id GLOB 'd[0-9]*') AS decision_id,
@@ -93,7 +94,7 @@ SELECT (SELECT 'd' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) FRO
        i.rationale AS "decision::rationale", i.agent_name AS "decision::agent_name"
 FROM decision_inbox i WHERE i.project_id = substr(:session, 6) AND i.id = $entry_id;
 
--- on decision.promoted   guarded "the scribe merges learnings, patterns and updates only"
+-- on decision.promoted   guarded "the scribe may merge only learnings, patterns and updates"
 UPDATE gate SET id = id
 WHERE $by IS NOT 'scribe'
    OR EXISTS (SELECT 1 FROM promotion_rules r
@@ -115,7 +116,7 @@ FROM decision_inbox
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $entry_id
   AND status = 'merged' AND decision_id = $decision_id;
 
--- All that the rules let this one merge, in one event.
+-- All proposals that the rules let this role merge, in one event.
 -- fill decision.batch_promoted
 SELECT (SELECT json_group_array(json_object('entry_id', id, 'decision_id', 'd' || (base + place)))
         FROM (SELECT i.id, ROW_NUMBER() OVER (ORDER BY i.seq, i.id) AS place,
@@ -125,7 +126,7 @@ SELECT (SELECT json_group_array(json_object('entry_id', id, 'decision_id', 'd' |
               WHERE i.project_id = substr(:session, 6) AND i.status = 'pending'
               ORDER BY place)) AS entries;
 
--- on decision.batch_promoted   guarded "there is nothing pending that this one may merge"
+-- on decision.batch_promoted   guarded "there is no pending proposal that this role may merge"
 UPDATE decision_inbox SET
     status = 'merged', merged_by = $by, merged_at = COALESCE(annal_time($merged_at), :ts),
     decision_id = (SELECT value ->> 'decision_id' FROM json_each($entries)
@@ -157,7 +158,7 @@ WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $ent
 SELECT 'd' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS decision_id FROM decisions
 WHERE project_id = substr(:session, 6) AND id GLOB 'd[0-9]*';
 
--- on decision.created   guarded "the decision needs type, title and content, and an id that is free"
+-- on decision.created   guarded "the decision needs type, title and content, and an unused id"
 INSERT INTO decisions (project_id, id, type, title, content, rationale, agent_name, created_at,
                        updated_at, seq)
 SELECT substr(:session, 6), $decision_id, $type, $title, $content, $rationale, $agent_name,
@@ -176,7 +177,7 @@ UPDATE decisions SET
     agent_name = COALESCE($agent_name, agent_name), updated_at = :ts
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $decision_id;
 
--- on decision.superseded   guarded "the decision that takes its place is not there, is the same, or is superseded itself"
+-- on decision.superseded   guarded "the decision that replaces it does not exist, is the same, or is superseded itself"
 UPDATE decisions SET
     status = 'superseded', superseded_by_id = $superseded_by_id, updated_at = :ts
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND id = $decision_id

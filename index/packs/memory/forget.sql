@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ==== A project is deleted; a journal is gone ====
+-- ==== A deleted project; a deleted journal ====
 
 -- on project.deleted
 DELETE FROM decision_inbox WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*';

@@ -37,7 +37,7 @@ SELECT w.row_id, COALESCE($session_id, w.row_id) AS session_id,
 FROM (SELECT 'c' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS row_id
       FROM session_contexts WHERE project_id = substr(:session, 6) AND id GLOB 'c[0-9]*') w;
 
--- on session_context.started   guarded "the project has had a session of that id"
+-- on session_context.started   guarded "the project has, or had, a session with this id"
 INSERT INTO session_contexts (project_id, session_id, id, focus_area, active_issues, summary,
                               serialized_state, started_at, updated_at, seq)
 SELECT substr(:session, 6), $session_id, COALESCE($row_id, $session_id), $focus_area,
@@ -48,7 +48,7 @@ UPDATE session_contexts SET ended_at = COALESCE(annal_time($started_at), :ts), u
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND ended_at IS NULL
   AND session_id <> $session_id;
 
--- on session_context.updated   guarded "the project has no open session, or not this one"
+-- on session_context.updated   guarded "the project has no open session, or another session is open"
 UPDATE session_contexts SET
     focus_area = COALESCE($set::focus_area, $focus_area, focus_area),
     active_issues = COALESCE($set::active_issues, $active_issues, active_issues),
@@ -61,7 +61,7 @@ WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND ended_at 
   AND session_id = (SELECT c.session_id FROM session_contexts_current c
                     WHERE c.project_id = substr(:session, 6));
 
--- on session_context.ended   guarded "the project has no open session, or not this one"
+-- on session_context.ended   guarded "the project has no open session, or another session is open"
 UPDATE session_contexts SET ended_at = COALESCE(annal_time($ended_at), :ts), updated_at = :ts
 WHERE project_id = substr(:session, 6) AND :session GLOB 'proj_?*' AND ended_at IS NULL
   AND session_id = COALESCE($session_id, session_id)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ==== OAuth: hashes and identifiers, in the session _state ====
 
--- on oauth.token_issued, oauth.token_rotated, oauth.token_revoked   guarded "a token is never written down, only its hash"
+-- on oauth.token_issued, oauth.token_rotated, oauth.token_revoked   guarded "a token must not be stored, only its hash"
 UPDATE gate SET id = id
 WHERE $token IS NULL AND $refresh_token IS NULL AND $access_token IS NULL;
 
@@ -23,8 +23,8 @@ SELECT $new_token_hash, chain_id, subject, client_id, :ts, annal_time($expires_a
 FROM oauth_refresh_tokens
 WHERE :session = '_state' AND token_hash = $token_hash AND replaced_by = $new_token_hash;
 
--- A token by its hash, all that came from one sign-in by chain_id, or an access token by its jti.
--- on oauth.token_revoked   guarded "nothing was named that can be revoked, or it is revoked already"
+-- A token by its hash, all tokens of one sign-in by chain_id, or an access token by its jti.
+-- on oauth.token_revoked   guarded "no token was given that can be revoked, or it is revoked already"
 UPDATE gate SET id = id
 WHERE :session = '_state'
   AND ((COALESCE($jti, '') <> '' AND NOT EXISTS (SELECT 1 FROM oauth_revoked_tokens

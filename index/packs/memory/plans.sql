@@ -5,7 +5,7 @@
 SELECT 'o' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS spec_id
 FROM outcome_specs WHERE workflow_run_id = substr(:session, 4) AND id GLOB 'o[0-9]*';
 
--- on outcome_spec.created   guarded "this session is no wf_<workflow run>, or it has such a spec"
+-- on outcome_spec.created   guarded "the session is not named wf_<workflow run>, or it has a spec with this id"
 INSERT INTO outcome_specs (workflow_run_id, id, project_id, title, content, created_at, updated_at)
 SELECT substr(:session, 4), $spec_id, $project_id, $title, $content,
        COALESCE(annal_time($created_at), :ts), :ts
@@ -16,7 +16,7 @@ UPDATE outcome_specs SET
     title = COALESCE($title, title), content = COALESCE($content, content), updated_at = :ts
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $spec_id;
 
--- on outcome_spec.status_changed   guarded "there is no such outcome spec, or its status does not change so"
+-- on outcome_spec.status_changed   guarded "there is no such outcome spec, or it cannot change to this status"
 UPDATE outcome_specs SET status = $to, updated_at = :ts
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $spec_id
   AND status = COALESCE($expected, status)
@@ -27,7 +27,7 @@ WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $
 SELECT 'p' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS plan_id
 FROM work_plans WHERE workflow_run_id = substr(:session, 4) AND id GLOB 'p[0-9]*';
 
--- on work_plan.created   guarded "there is such a plan already, or no such outcome spec"
+-- on work_plan.created   guarded "the plan exists already, or there is no such outcome spec"
 INSERT INTO work_plans (workflow_run_id, id, outcome_spec_id, project_id, coordinator_run_id,
                         isolation_summary, integration_branch, created_at, updated_at)
 SELECT substr(:session, 4), $plan_id, $spec_id, $project_id, $coordinator_run_id,
@@ -36,12 +36,12 @@ WHERE :session GLOB 'wf_?*' AND $plan_id <> ''
   AND ($spec_id IS NULL OR EXISTS (SELECT 1 FROM outcome_specs
                                    WHERE workflow_run_id = substr(:session, 4) AND id = $spec_id));
 
--- on work_plan.status_changed   guarded "there is no such plan, or its status is not the expected one"
+-- on work_plan.status_changed   guarded "there is no such plan, or its status differs from the expected status"
 UPDATE work_plans SET id = id
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $plan_id
   AND status = COALESCE($expected, status);
 
--- on work_plan.status_changed   guarded "a plan's status does not change so; only an override with a reason may"
+-- on work_plan.status_changed   guarded "a plan cannot change to this status, except by an override with a reason"
 UPDATE work_plans SET
     status = $to,
     assembly_stage = COALESCE($assembly_stage, assembly_stage),
@@ -72,7 +72,7 @@ WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND work_p
 SELECT 's' || (1 + COALESCE(MAX(CAST(substr(id, 2) AS INTEGER)), 0)) AS subtask_id
 FROM subtasks WHERE workflow_run_id = substr(:session, 4) AND id GLOB 's[0-9]*';
 
--- on subtask.created   guarded "there is no such plan, no title, or such a subtask already"
+-- on subtask.created   guarded "there is no such plan, the title is missing, or the subtask exists already"
 INSERT INTO subtasks (workflow_run_id, id, work_plan_id, title, scope, assigned_agent, model_id,
                       phase, isolation_strategy, created_at, updated_at)
 SELECT substr(:session, 4), $subtask_id, p.id, $title, $scope, $assigned_agent, $model_id,
@@ -90,12 +90,12 @@ UPDATE subtasks SET
     child_run_id = COALESCE($child_run_id, child_run_id), updated_at = :ts
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $subtask_id;
 
--- on subtask.status_changed   guarded "there is no such subtask, or its status is not the expected one"
+-- on subtask.status_changed   guarded "there is no such subtask, or its status differs from the expected status"
 UPDATE subtasks SET id = id
 WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND id = $subtask_id
   AND status = COALESCE($expected, status);
 
--- on subtask.status_changed   guarded "a subtask's status does not change so; only an override with a reason may"
+-- on subtask.status_changed   guarded "a subtask cannot change to this status, except by an override with a reason"
 UPDATE subtasks SET
     status = $to, child_run_id = COALESCE($child_run_id, child_run_id),
     override_reason = CASE WHEN $override THEN $reason ELSE override_reason END, updated_at = :ts
@@ -121,7 +121,7 @@ WHERE workflow_run_id = substr(:session, 4) AND :session GLOB 'wf_?*' AND subtas
   AND NOT EXISTS (SELECT 1 FROM subtasks
                   WHERE workflow_run_id = substr(:session, 4) AND id = $subtask_id);
 
--- on subtask_dependency.added   guarded "both subtasks must be in one plan, and neither may wait for itself, through others or directly"
+-- on subtask_dependency.added   guarded "both subtasks must be in one plan, and neither may wait for itself, directly or through others"
 INSERT INTO subtask_dependencies (workflow_run_id, subtask_id, depends_on_id)
 SELECT s.workflow_run_id, s.id, o.id
 FROM subtasks s JOIN subtasks o ON o.workflow_run_id = s.workflow_run_id
@@ -153,7 +153,7 @@ SELECT substr(:session, 4), $id, $kind, $target, $instruction, $created_by,
        COALESCE(annal_time($created_at), :ts)
 WHERE :session GLOB 'wf_?*' AND $id <> '' AND trim($instruction) <> '' AND $kind IS NOT NULL;
 
--- on steering.queued, steering.relayed, steering.applied   guarded "there is no such directive, or it has come further already"
+-- on steering.queued, steering.relayed, steering.applied   guarded "there is no such directive, or its status is later than that"
 UPDATE steering_directives SET
     status = substr(:type, 10),
     queued_at = CASE :type WHEN 'steering.queued' THEN :ts ELSE queued_at END,

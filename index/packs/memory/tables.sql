@@ -1,9 +1,9 @@
 -- pack memory   version 2   database memory.db   scope cluster proj_*, run_*, wf_*
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The second half of Agentweaver, which is more than memory: decisions and proposals for them, what
--- agents remember, the current focus of a project, the events of runs as rows, plans of
--- coordinators, steering, and the facts about OAuth tokens (never a token).
+-- The second half of Agentweaver, which is more than memory: decisions and proposals, the memory of
+-- agents, the current focus of a project, the events of runs as rows, plans of coordinators,
+-- steering, and the facts about OAuth tokens (never a token).
 --
 -- Which session writes what:
 --   proj_<project>   decisions, decision_inbox, agent_memory, session_contexts
@@ -12,11 +12,12 @@
 --                    steering_directives
 --   _state           oauth_refresh_tokens, oauth_revoked_tokens, oauth_clients
 --   any              closed_streams
--- The first column of each key comes from the name of the session, so no session can write a row of
--- another one.
+-- The first column of each key is derived from the name of the session, so no session can write a
+-- row of another.
 --
--- Ids, slugs and what a promotion copies are allocated when the event is appended (fill) and stand
--- in it: the next number behind the id of the last row, or behind all where that is taken. Tags are kept as ,a,b, so that LIKE '%,a,%' finds a whole tag and no part of one.
+-- Ids, slugs and copies for a promotion are allocated when the event is appended (fill) and are
+-- stored in it: the next number after the id of the last row, or after all numbers if that is
+-- taken. Tags are stored as ,a,b, so that LIKE '%,a,%' finds a complete tag and no part of a tag.
 
 -- ---- Decisions ----
 
@@ -59,7 +60,7 @@ CREATE TABLE decision_inbox (
     created_at  TEXT NOT NULL,
     updated_at  TEXT NOT NULL,
     seq         INTEGER NOT NULL,
-    -- addition: the slug that was asked for
+    -- addition: the requested slug
     requested_slug TEXT,
     PRIMARY KEY (project_id, id),
     UNIQUE (project_id, slug),
@@ -71,7 +72,8 @@ CREATE INDEX ix_decision_inbox_status ON decision_inbox(project_id, status, type
 CREATE INDEX ix_decision_inbox_agent ON decision_inbox(project_id, agent_name);
 CREATE INDEX ix_decision_inbox_requested ON decision_inbox(project_id, requested_slug, agent_name);
 
--- Who may merge a whole batch, and what: boundaries are the coordinator's, routine is the scribe's.
+-- Which role may merge which types in a batch: boundaries are the coordinator's, routine is the
+-- scribe's.
 CREATE TABLE promotion_rules (
     by   TEXT NOT NULL,
     type TEXT NOT NULL,
@@ -128,8 +130,8 @@ WHERE s.ended_at IS NULL
                   WHERE o.project_id = s.project_id AND o.ended_at IS NULL
                     AND (o.started_at, o.seq) > (s.started_at, s.seq));
 
--- What the compiler of contexts chooses from: boundaries first, oldest first; then memory by score,
--- newer first; then the current session. docs/packs/agentweaver.md has the whole SELECT.
+-- The rows from which the compiler of contexts chooses: boundaries first, oldest first; then memory
+-- by score, newer first; then the current session. docs/packs/agentweaver.md has the whole SELECT.
 CREATE VIEW memory_boundaries AS
 SELECT project_id, id, type, title, content, rationale, agent_name, created_at, seq
 FROM decisions WHERE status = 'active' AND type IN ('architectural', 'scope');
@@ -153,7 +155,7 @@ CREATE TABLE RunEvents (
     PRIMARY KEY (RunId, Sequence)
 ) WITHOUT ROWID;
 
--- Runs whose journal is gone, while their rows go. Empty otherwise.
+-- Runs whose journal was deleted, while their rows are deleted. Otherwise empty.
 CREATE TABLE streams_forgotten (run_id TEXT PRIMARY KEY);
 
 CREATE TRIGGER run_events_stay BEFORE DELETE ON RunEvents
@@ -167,11 +169,11 @@ BEGIN
     SELECT RAISE(ABORT, 'RunEvents is append-only: an event is never changed');
 END;
 
--- INSERT OR REPLACE would delete without asking the trigger above.
+-- INSERT OR REPLACE would delete without running the trigger above.
 CREATE TRIGGER run_events_once BEFORE INSERT ON RunEvents
 WHEN EXISTS (SELECT 1 FROM RunEvents WHERE RunId = NEW.RunId AND Sequence = NEW.Sequence)
 BEGIN
-    SELECT RAISE(ABORT, 'RunEvents is append-only: this one is there already');
+    SELECT RAISE(ABORT, 'RunEvents is append-only: this event exists already');
 END;
 
 CREATE TABLE terminal_event_types (type TEXT PRIMARY KEY);
@@ -186,7 +188,8 @@ CREATE TABLE closed_streams (
     closed_at  TEXT NOT NULL
 );
 
--- How far each run's stream is, and whether it has ended: in one SELECT, so both are of one moment.
+-- The length of each run's stream, and whether it has ended: in one SELECT, so both are of the same
+-- moment.
 CREATE VIEW run_streams AS
 SELECT e.RunId, e.Sequence AS last_sequence, e.EventType AS last_type,
        e.EventType IN (SELECT type FROM terminal_event_types) AS ended,
@@ -194,7 +197,7 @@ SELECT e.RunId, e.Sequence AS last_sequence, e.EventType AS last_type,
 FROM RunEvents e
 WHERE e.Sequence = (SELECT MAX(l.Sequence) FROM RunEvents l WHERE l.RunId = e.RunId);
 
--- One row, for guards that only ask.
+-- One row, for guards that only check.
 CREATE TABLE gate (id INTEGER PRIMARY KEY);
 INSERT INTO gate (id) VALUES (1);
 
@@ -302,7 +305,7 @@ CREATE TABLE subtask_dependencies (
 
 CREATE INDEX ix_subtask_dependencies_on ON subtask_dependencies(workflow_run_id, depends_on_id);
 
--- Pending subtasks that wait for nothing any more.
+-- Pending subtasks that no longer wait for others.
 CREATE VIEW subtasks_ready AS
 SELECT s.workflow_run_id, s.work_plan_id, s.id, s.title, s.assigned_agent
 FROM subtasks s

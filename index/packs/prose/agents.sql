@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ---- Agents of this run; those of project and user: pack prose-agents ----
 
--- on agent.memory_set   guarded "the name is empty, or the scope is not one that lives in the run (execution, custom)"
+-- on agent.memory_set   guarded "the name is empty, or the scope is not one of the run's scopes (execution, custom)"
 INSERT INTO agents (name, scope, memory, created_at, updated_at)
 SELECT $name, COALESCE($scope, 'execution'), $memory, replace(substr(:ts, 1, 19), 'T', ' '),
        replace(substr(:ts, 1, 19), 'T', ' ')
@@ -14,7 +14,7 @@ ON CONFLICT (name) DO UPDATE SET
 SELECT 1 + COALESCE(MAX(segment_number), 0) AS segment_number FROM agent_segments
 WHERE agent_name = $agent_name;
 
--- on agent.segment_recorded   guarded "segment_number is not the agent's next one, or there is no agent_name"
+-- on agent.segment_recorded   guarded "segment_number is not the agent's next number, or agent_name is missing"
 INSERT INTO agent_segments (agent_name, segment_number, timestamp, prompt, summary)
 SELECT $agent_name, $segment_number,
        COALESCE($timestamp, replace(substr(:ts, 1, 19), 'T', ' ')), $prompt, $summary

@@ -9,25 +9,25 @@ SELECT COALESCE($id, substr(:session, 7)), $program_path, $program_source,
        'running', COALESCE($state_mode, 'sqlite')
 WHERE NOT EXISTS (SELECT 1 FROM run);
 
--- on run.completed   guarded "the run is not running (a final status is left only with override and a reason)"
+-- on run.completed   guarded "the run is not running (a final status needs override and a reason)"
 UPDATE run SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'completed')
    OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
--- on run.failed   guarded "the run is over (a final status is left only with override and a reason)"
+-- on run.failed   guarded "the run has ended (a final status needs override and a reason)"
 UPDATE run SET status = 'failed', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'failed')
    OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
--- on run.interrupted   guarded "the run is not running (a final status is left only with override and a reason)"
+-- on run.interrupted   guarded "the run is not running (a final status needs override and a reason)"
 UPDATE run SET status = 'interrupted', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'interrupted')
    OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> '');
 
--- on run.resumed   guarded "the run is over (a final status is left only with override and a reason)"
+-- on run.resumed   guarded "the run has ended (a final status needs override and a reason)"
 UPDATE run SET status = 'running', updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE EXISTS (SELECT 1 FROM prose_edges
               WHERE entity = 'run' AND was = run.status AND becomes = 'running')
@@ -38,7 +38,7 @@ WHERE EXISTS (SELECT 1 FROM prose_edges
 -- on execution.started, execution.executing, execution.completed, execution.skipped, execution.failed, execution.metadata_set, parallel.started, parallel.branch_completed, parallel.branch_failed, parallel.joined, loop.started, loop.iterated, loop.exited, retry.attempted   guarded "only the VM writes executions"
 UPDATE prose_gate SET id = 1 WHERE COALESCE($role, 'vm') <> 'subagent';
 
--- on execution.started, parallel.started, loop.started   guarded "execution_id is not the next one"
+-- on execution.started, parallel.started, loop.started   guarded "execution_id is not the next id"
 UPDATE prose_gate SET id = 1
 WHERE $execution_id = MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
            COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1;
@@ -80,7 +80,7 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'executing')
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
--- on execution.completed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+-- on execution.completed   guarded "the execution is unknown or has ended (a final status needs override and a reason)"
 UPDATE execution SET status = 'completed', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
     completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
@@ -88,7 +88,7 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'completed')
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
--- on execution.skipped   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+-- on execution.skipped   guarded "the execution is unknown or has ended (a final status needs override and a reason)"
 UPDATE execution SET status = 'skipped', updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
     completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
@@ -96,7 +96,7 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'skipped')
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
--- on execution.failed   guarded "the execution is unknown or over (a final status is left only with override and a reason)"
+-- on execution.failed   guarded "the execution is unknown or has ended (a final status needs override and a reason)"
 UPDATE execution SET status = 'failed', error_message = $error_message,
     updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
     completed_at = COALESCE($completed_at, replace(substr(:ts, 1, 19), 'T', ' '))
@@ -105,7 +105,7 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
                WHERE entity = 'execution' AND was = execution.status AND becomes = 'failed')
        OR ($override AND trim($reason, ' ' || char(9, 10, 13)) <> ''));
 
--- set is an object, member by path or by name: {"$.current_iteration":2} or {"model":"…"}.
+-- set is an object, whose members are paths or names: {"$.current_iteration":2} or {"model":"…"}.
 -- on execution.metadata_set   guarded "the execution is unknown, or its metadata is not a JSON object"
 UPDATE execution SET updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
     metadata = json_patch(COALESCE(metadata, '{}'),
@@ -117,7 +117,7 @@ UPDATE execution SET updated_at = replace(substr(:ts, 1, 19), 'T', ' '),
 WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
   AND json_valid(COALESCE(metadata, '{}')) AND json_type(COALESCE(metadata, '{}')) = 'object';
 
--- ---- Parallel blocks: a row for the block, and right behind it one for each branch ----
+-- ---- Parallel blocks: a row for the block, followed by a row for each branch ----
 
 -- fill parallel.started
 SELECT e.next AS execution_id,
@@ -168,7 +168,7 @@ WHERE json_valid(metadata) AND metadata ->> '$.parallel_id' = $parallel_id
   AND metadata ->> '$.branch' = $branch
 ORDER BY id DESC LIMIT 1;
 
--- on parallel.branch_completed, parallel.branch_failed   guarded "there is no such branch, or it is over"
+-- on parallel.branch_completed, parallel.branch_failed   guarded "there is no such branch, or it has ended"
 UPDATE execution SET
     status = CASE :type WHEN 'parallel.branch_failed' THEN 'failed' ELSE 'completed' END,
     error_message = COALESCE($error_message, error_message),
@@ -181,8 +181,8 @@ WHERE id = $execution_id AND status IN ('pending', 'executing')
 -- fill parallel.joined
 SELECT execution_id, result FROM x_parallel_join WHERE parallel_id = $parallel_id;
 
--- What is still open when the block is decided is cancelled: skipped.
--- on parallel.joined   guarded "there is no such parallel block, it is over, or its branches do not decide it yet"
+-- Branches that are open when the block is decided are skipped.
+-- on parallel.joined   guarded "there is no such parallel block, it has ended, or its branches do not decide it yet"
 UPDATE execution SET status = $result, completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
     updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> 'subagent'
@@ -225,7 +225,7 @@ SELECT id AS execution_id,
 FROM execution WHERE json_valid(metadata) AND metadata ->> '$.loop_id' = $loop_id
 ORDER BY id DESC LIMIT 1;
 
--- on loop.iterated   guarded "there is no such loop under way, iteration is not the next one, or it is beyond the loop's maximum"
+-- on loop.iterated   guarded "no such loop is running, iteration is not the next number, or it exceeds the loop's maximum"
 UPDATE execution SET metadata = json_set(metadata, '$.current_iteration', $iteration),
     updated_at = replace(substr(:ts, 1, 19), 'T', ' ')
 WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> 'subagent'
@@ -233,7 +233,7 @@ WHERE id = $execution_id AND status = 'executing' AND COALESCE($role, 'vm') <> '
   AND $iteration = COALESCE(metadata ->> '$.current_iteration', 0) + 1
   AND $iteration <= COALESCE(metadata ->> '$.max_iterations', $iteration);
 
--- on loop.exited   guarded "there is no such loop under way"
+-- on loop.exited   guarded "no such loop is running"
 UPDATE execution SET status = 'completed',
     metadata = json_set(metadata, '$.exit_reason', COALESCE($exit_reason, 'done')),
     completed_at = replace(substr(:ts, 1, 19), 'T', ' '),
@@ -246,7 +246,7 @@ SELECT COALESCE(metadata ->> '$.retry_attempt', 0) + 1 AS attempt,
        metadata ->> '$.max_retries' AS max_retries
 FROM execution WHERE id = $execution_id AND json_valid(COALESCE(metadata, '{}'));
 
--- on retry.attempted   guarded "the execution is unknown or over, attempt is not the next one, or it is beyond max_retries"
+-- on retry.attempted   guarded "the execution is unknown or has ended, attempt is not the next number, or it exceeds max_retries"
 UPDATE execution SET
     metadata = json_set(COALESCE(metadata, '{}'), '$.retry_attempt', $attempt,
                         '$.max_retries', $max_retries),
@@ -263,7 +263,7 @@ WHERE id = $execution_id AND COALESCE($role, 'vm') <> 'subagent'
 UPDATE prose_gate SET id = 1
 WHERE $execution_id IS NULL OR EXISTS (SELECT 1 FROM execution WHERE id = $execution_id);
 
--- on binding.set   guarded "the name is bound for good (input, const)"
+-- on binding.set   guarded "the value of this name cannot change (input, const)"
 UPDATE prose_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM bindings WHERE name = $name AND execution_id IS $execution_id
                   AND kind IN ('input', 'const'));

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ---- What users wrote with the shell ----
+-- ---- Rows that users wrote with the shell ----
 
--- Such a row is a fact, and is not asked: it bypasses the guards above. These sections change
--- nothing; with them `annal verify` tells which rows a guard would have refused.
+-- Such a row is a fact that bypasses the guards above. These sections change nothing; with them
+-- `annal verify` reports which rows a guard would have refused.
 
--- on sql.applied   guarded "the name is bound for good (input, const)"
+-- on sql.applied   guarded "the value of this name cannot change (input, const)"
 UPDATE prose_gate SET id = 1
 WHERE COALESCE($table, '') <> 'bindings' OR NOT EXISTS (
     SELECT 1 FROM bindings
@@ -25,7 +25,7 @@ UPDATE prose_gate SET id = 1
 WHERE COALESCE($table, '') <> 'execution' OR $op = 'delete' OR $row::parent_id IS NULL
    OR EXISTS (SELECT 1 FROM execution WHERE id = $row::parent_id AND id < $row::id);
 
--- on sql.applied   guarded "the status may not become this one"
+-- on sql.applied   guarded "the status cannot change to this status"
 UPDATE prose_gate SET id = 1
 WHERE COALESCE($table, '') NOT IN ('run', 'execution') OR $op = 'delete' OR NOT EXISTS (
     SELECT 1 FROM (SELECT 'run' AS entity, id, status FROM run
@@ -35,7 +35,7 @@ WHERE COALESCE($table, '') NOT IN ('run', 'execution') OR $op = 'delete' OR NOT 
                       WHERE edge.entity = stands.entity AND was = stands.status
                         AND becomes = $row::status));
 
--- on sql.applied   guarded "segment_number is not the agent's next one"
+-- on sql.applied   guarded "segment_number is not the agent's next number"
 UPDATE prose_gate SET id = 1
 WHERE COALESCE($table, '') <> 'agent_segments' OR $op <> 'insert'
    OR $row::segment_number = (SELECT 1 + COALESCE(MAX(segment_number), 0) FROM agent_segments

@@ -1,12 +1,12 @@
 -- pack prose   version 1   database runs/*/state.db   in prose   sessions prose_*   writable
 -- SPDX-License-Identifier: Apache-2.0
 
--- One OpenProse run a database, which the run's VM and its subagents also write themselves, with
--- the stock sqlite3 shell. docs/packs/prose.md says what each event does.
+-- One database for each OpenProse run, which the run's VM and its subagents also write directly,
+-- with the stock sqlite3 shell. docs/packs/prose.md describes the effect of each event.
 --
--- The tables stand as the OpenProse document prints them, with two mends, without which its own SQL
--- does not run: execution has updated_at (its loop example sets it), and the key of bindings, which
--- is an expression, is a unique index.
+-- The tables are as the OpenProse document prints them, with two corrections, without which its own
+-- SQL does not run: execution has updated_at (its loop example sets it), and the key of bindings,
+-- which is an expression, is a unique index.
 
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY,
@@ -72,7 +72,8 @@ CREATE TABLE IF NOT EXISTS imports (
     outputs_schema TEXT
 );
 
--- Files beside the database, as the events name them: what a check of them is made against.
+-- Files beside the database, as the events describe them: a check compares the files with these
+-- rows.
 CREATE TABLE IF NOT EXISTS attachments (
     path TEXT PRIMARY KEY,
     sha256 TEXT,
@@ -80,12 +81,12 @@ CREATE TABLE IF NOT EXISTS attachments (
     written_at TEXT
 );
 
--- A guard asks for something by an UPDATE of this one row, which changes nothing.
+-- A guard checks a condition by an UPDATE of this one row, which changes nothing.
 CREATE TABLE IF NOT EXISTS prose_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
 INSERT INTO prose_gate VALUES (1);
 
--- What may become of what. A status that nothing leads out of is final: leaving it takes an event
--- with override and a reason.
+-- The allowed changes. A status without an outgoing edge is final: only an event with override and
+-- a reason can leave it.
 CREATE VIEW IF NOT EXISTS prose_edges (entity, was, becomes) AS VALUES
     ('run', 'running', 'completed'),
     ('run', 'running', 'failed'),
@@ -101,8 +102,8 @@ CREATE VIEW IF NOT EXISTS prose_edges (entity, was, becomes) AS VALUES
     ('execution', 'executing', 'failed'),
     ('execution', 'executing', 'skipped');
 
--- The state of every parallel block. The document's own count of what is pending counts the row of
--- the block too, and so never becomes 0 before the block is over; this one counts branches.
+-- The state of every parallel block. The document's own count of pending rows includes the row of
+-- the block, and so never becomes 0 before the block has ended; this view counts branches.
 CREATE VIEW IF NOT EXISTS x_parallel_status AS
 WITH rows AS (
     SELECT id, status, statement_text,
@@ -127,7 +128,7 @@ GROUP BY p.id;
 
 -- How every parallel block ends: completed, failed, or NULL while it must go on.
 --   all    every branch; any: count of them succeed; first: the first that ends decides
---   fail-fast   the first failure is the block's; continue: the others go on, and then it fails;
+--   fail-fast   the first failure fails the block; continue: the other branches run, then it fails;
 --   ignore      a failure is as good as a success
 CREATE VIEW IF NOT EXISTS x_parallel_join AS
 SELECT *, CASE
@@ -143,7 +144,7 @@ SELECT *, CASE
     ELSE 'completed' END AS result
 FROM x_parallel_status;
 
--- To resume: the statements that were under way, outermost first, and the last one completed.
+-- To resume: the statements that were running, outermost first, and the last one completed.
 CREATE VIEW IF NOT EXISTS x_resume AS
 SELECT 'open' AS what, id AS execution_id, parent_id, statement_index, statement_text, status,
        metadata
@@ -155,7 +156,7 @@ SELECT * FROM (
     ORDER BY COALESCE(completed_at, '') DESC, id DESC LIMIT 1);
 
 -- A row that is its own ancestor would make every walk up the call stack endless. (A parent that
--- does not exist is let through: the document's own example writes one.)
+-- does not exist is accepted: the document's own example writes one.)
 CREATE TRIGGER IF NOT EXISTS prose_no_cycle_insert
 BEFORE INSERT ON execution
 WHEN NEW.parent_id IS NOT NULL

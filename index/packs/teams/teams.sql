@@ -1,27 +1,28 @@
 -- pack teams   version 2   database state.db   sessions team_*
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Teams and their messages, and what is derived from the runs beside them (the tables of the pack
--- lionagi, in the same database). One session a team: team_<id>. All rows of a team are written by
--- its session, so the team's id is what follows team_ there, whatever data says.
+-- Teams and their messages, and data derived from the runs beside them (the tables of the pack
+-- lionagi, in the same database). Each team is a session: team_<id>. All rows of a team are written
+-- by its session, so the team's id is the part after team_ there, whatever data says.
 --
---  (1) A member is a name: text, not empty, without a comma, and neither 'all' nor '*', for these
---      mean everybody. member_count is the length of members, whoever writes.
+--  (1) A member is a name: text, not empty, without a comma, and neither 'all' nor '*', which mean
+--      all members. member_count is the length of members, whoever writes.
 --  (2) recipient is 'all', or names joined by commas. data.to may be a name, a list of names,
---      "all", "*", ["*"] or missing. Sender and recipients need not be members: who sends says so.
---  (3) read_by are the names of x_team_reads, sorted; when each read is there (NULL: not known).
+--      "all", "*", ["*"] or missing. Sender and recipients need not be members: the sender checks.
+--  (3) read_by are the names of x_team_reads, sorted; when each read is there (NULL: unknown).
 --      data.read_by of an imported message is a list of names, or an object name -> time. A
---      message is marked once for a member: who marks several marks all of them or none, so of two
---      that read one inbox at once one is refused, and looks again.
---  (4) session_id is NULL where data.session_known is false: whoever sends looks, a handler cannot.
---  (5) A message's id is one team's; guards refuse it elsewhere. Where somebody went round them,
---      the team whose id sorts first has the row, whatever the order in which sessions are read.
---  (6) Staleness is derived when it is asked for, and stored nowhere: stale_at is the second after
---      which a running session counts as stale; a row of stale_thresholds for each kind, 'default'
---      for any other. An hour without a message is 'idle'.
---  (7) Of the six levels of a run's health (health_levels) the tables alone tell healthy, idle and
---      stale. The others need a look at the run's process, at its artifacts and at its locks: over
---      our connections run_list is a view that looks (index/query/run_health.c). Status NULL is an old row,
+--      message is marked once for a member: marking several marks all of them or none, so if two
+--      processes read one inbox at once, one is refused, and reads it again.
+--  (4) session_id is NULL where data.session_known is false: the sender checks; a handler cannot.
+--  (5) A message's id belongs to one team; guards refuse it elsewhere. If events bypassed the
+--      guards, the team whose id sorts first has the row, whatever the order in which sessions are
+--      read.
+--  (6) Staleness is derived when it is queried, and not stored: stale_at is the second after which
+--      a running session counts as stale; a row of stale_thresholds for each kind, 'default' for
+--      any other. An hour without a message is 'idle'.
+--  (7) Of the six levels of a run's health (health_levels) the tables alone show healthy, idle and
+--      stale. The others need a look at the run's process, artifacts and locks: on our connections
+--      run_list is a view that includes it (index/query/run_health.c). Status NULL is an old row,
 --      and counts as completed.
 
 CREATE TABLE IF NOT EXISTS teams (
@@ -50,7 +51,7 @@ content TEXT NOT NULL,
 summary TEXT, -- one-line distillation for collapsed display
 read_by JSON NOT NULL DEFAULT '[]', -- array of member names
 session_id TEXT REFERENCES sessions(id), -- optional link to coordinating session
-from_op TEXT -- ours: the operation that the message belongs to
+from_op TEXT -- ours: the operation of the message
 );
 CREATE INDEX IF NOT EXISTS idx_team_msgs_team ON team_messages(team_id);
 CREATE INDEX IF NOT EXISTS idx_team_msgs_created ON team_messages(created_at);
@@ -64,13 +65,13 @@ CREATE TABLE x_team_reads (
     PRIMARY KEY (message_id, member)
 ) WITHOUT ROWID;
 
--- A second message of one id in a team is none; from another team see rule 5.
+-- A second message with the same id in a team is ignored; for another team see rule 5.
 CREATE TRIGGER team_message_once BEFORE INSERT ON team_messages
 WHEN EXISTS (SELECT 1 FROM team_messages WHERE id = NEW.id AND team_id = NEW.team_id)
 BEGIN
-    SELECT RAISE(ABORT, 'a message of this id is there already');
+    SELECT RAISE(ABORT, 'a message with this id exists already');
 END;
--- Another team has the better claim to the id.
+-- The id belongs to another team.
 CREATE TRIGGER team_message_taken AFTER UPDATE OF team_id ON team_messages
 WHEN NEW.team_id IS NOT OLD.team_id
 BEGIN
@@ -88,7 +89,7 @@ BEGIN
     UPDATE teams SET member_count = json_array_length(NEW.members) WHERE id = NEW.id;
 END;
 
--- Who works through which team.
+-- The team through which a session works.
 CREATE VIEW team_sessions AS
 SELECT team_id, session_id, count(*) AS messages, min(created_at) AS first_at,
        max(created_at) AS last_at
@@ -104,7 +105,7 @@ INSERT INTO stale_thresholds (kind, seconds) VALUES
     ('flow', 12 * 3600), ('fanout', 12 * 3600), ('show-play', 12 * 3600),
     ('default', 6 * 3600);
 
--- When a session was active last, and the moment after which it is stale should it still run.
+-- The time of a session's last activity, and the time after which it is stale if it still runs.
 CREATE VIEW session_activity AS
 SELECT s.id AS session_id, s.status, s.invocation_kind,
        COALESCE(NULLIF(s.last_message_at, 0), NULLIF(s.updated_at, 0), 0) AS last_activity,
@@ -113,19 +114,19 @@ SELECT s.id AS session_id, s.status, s.invocation_kind,
                       (SELECT seconds FROM stale_thresholds WHERE kind = 'default')) AS stale_at
 FROM sessions s;
 
--- The worst of several runs is the one whose severity is greatest.
+-- The worst of several runs is the run with the greatest severity.
 CREATE TABLE health_levels (
     health   TEXT PRIMARY KEY,
     severity INTEGER NOT NULL,
     meaning  TEXT NOT NULL
 );
 INSERT INTO health_levels (health, severity, meaning) VALUES
-    ('healthy',      0, 'active, or ended with nothing left behind'),
+    ('healthy',      0, 'active, or ended without leaving locks'),
     ('idle',         1, 'alive, and silent for more than an hour'),
     ('unresponsive', 2, 'alive, and silent for longer than its kind allows'),
     ('stale',        3, 'its process is dead, and it has messages or artifacts'),
     ('orphaned',     4, 'its process is dead, and it has neither messages nor artifacts'),
-    ('zombie',       5, 'ended, and locks are left');
+    ('zombie',       5, 'ended, and left locks');
 
 -- A row of the runs list; see (7).
 CREATE VIEW run_list AS
@@ -154,17 +155,17 @@ SELECT (SELECT count(*) FROM sessions WHERE status = 'running') AS running,
         WHERE status = 'running' AND duration_seconds > 30 * 60) AS slow,
        (SELECT COUNT(*) FROM teams WHERE status = 'active') AS teams_active;
 
--- A guard asks for something by an UPDATE of this one row, which changes nothing.
+-- A guard checks a condition by an UPDATE of this one row, which changes nothing.
 CREATE TABLE teams_gate (id INTEGER PRIMARY KEY CHECK (id = 1));
 INSERT INTO teams_gate VALUES (1);
 
--- on team.created, team.imported   guarded "the team is there already"
+-- on team.created, team.imported   guarded "the team exists already"
 UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6));
 
--- on team.created, team.imported, team.renamed   guarded "a team has a name"
+-- on team.created, team.imported, team.renamed   guarded "a team needs a name"
 UPDATE teams_gate SET id = 1 WHERE $name <> '';
 
--- on team.created, team.imported   guarded "members are different names, without commas, and none of them is 'all' or '*'"
+-- on team.created, team.imported   guarded "members must be different names, without commas, and not 'all' or '*'"
 UPDATE teams_gate SET id = 1
 WHERE COALESCE(json_type(:data, '$.members'), 'array') = 'array'
   AND NOT EXISTS (SELECT 1 FROM json_each(:data, '$.members')
@@ -178,23 +179,23 @@ UPDATE teams_gate SET id = 1 WHERE EXISTS (SELECT 1 FROM teams WHERE id = substr
 UPDATE teams_gate SET id = 1
 WHERE EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6) AND status = 'active');
 
--- on team.members_changed   guarded "a new member has a name, without commas, that is neither 'all' nor '*'"
+-- on team.members_changed   guarded "a new member needs a name, without commas, that is neither 'all' nor '*'"
 UPDATE teams_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM json_each(:data, '$.add')
                   WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','));
 
--- What is long has its beginning for a summary; its sender may say a better one.
+-- The summary of a long text is its beginning, unless its sender gives one.
 
 -- fill team.message
 SELECT CASE WHEN length($content) > 200 THEN substr($content, 1, 200) || '…' END AS summary;
 
--- on team.message   guarded "a message has an id, a sender and content"
+-- on team.message   guarded "a message needs an id, a sender and content"
 UPDATE teams_gate SET id = 1 WHERE $id <> '' AND $sender <> '' AND $content IS NOT NULL;
 
--- on team.message   guarded "a message of this id is there already"
+-- on team.message   guarded "a message with this id exists already"
 UPDATE teams_gate SET id = 1 WHERE NOT EXISTS (SELECT 1 FROM team_messages WHERE id = $id);
 
--- on team.message   guarded "a name has no comma: the sender's, or one in read_by"
+-- on team.message   guarded "a name must not contain a comma: the sender's, or one in read_by"
 UPDATE teams_gate SET id = 1
 WHERE instr($sender, ',') = 0
   AND NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN $read_by IS NULL THEN '[]'
@@ -202,7 +203,8 @@ WHERE instr($sender, ',') = 0
                   WHERE instr(CASE json_type(:data, '$.read_by') WHEN 'object' THEN key
                                    ELSE value END, ','));
 
--- A + before team_id: look messages up by their ids, and not all those of the team.
+-- The + before team_id makes SQLite look messages up by their ids, not scan all messages of the
+-- team.
 
 -- on team.message_read   guarded "there is no such message in this team"
 UPDATE teams_gate SET id = 1
@@ -211,7 +213,7 @@ WHERE EXISTS (SELECT 1 FROM json_each(:data, '$.message_ids'))
                   WHERE NOT EXISTS (SELECT 1 FROM team_messages m
                                     WHERE m.id = i.value AND +m.team_id = substr(:session, 6)));
 
--- on team.created, team.imported   guarded "the status of a team is active or archived"
+-- on team.created, team.imported   guarded "the status of a team must be active or archived"
 INSERT INTO teams (id, name, created_at, updated_at, members, node_metadata, status)
 SELECT substr(:session, 6), $name,
        COALESCE(annal_unix($created_at), annal_unix(:ts)),
@@ -224,7 +226,7 @@ WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = substr(:session, 6))
                   WHERE type <> 'text' OR value IN ('', 'all', '*') OR instr(value, ','))
   AND (SELECT count(*) = count(DISTINCT value) FROM json_each(:data, '$.members'));
 
--- on team.members_changed   guarded "nobody would come or go"
+-- on team.members_changed   guarded "this changes no member"
 UPDATE teams SET
     members = (
         SELECT json_group_array(value) FROM (
@@ -262,7 +264,7 @@ DELETE FROM x_team_reads
 WHERE message_id IN (SELECT id FROM team_messages WHERE team_id = substr(:session, 6));
 DELETE FROM team_messages WHERE team_id = substr(:session, 6);
 
--- on team.message   guarded "a message goes to all or to names, and no name has a comma"
+-- on team.message   guarded "recipients must be 'all' or names without a comma"
 INSERT INTO team_messages
     (id, team_id, created_at, sender, recipient, content, summary, session_id, from_op)
 SELECT $id, t.id, COALESCE(annal_unix($created_at), annal_unix(:ts)), CASE WHEN instr($sender, ',') = 0 THEN NULLIF($sender, '') END,
@@ -305,10 +307,10 @@ UPDATE teams SET
     updated_at = MAX(updated_at, COALESCE(annal_unix($created_at), annal_unix(:ts)))
 WHERE id = substr(:session, 6) AND $id <> '';
 
--- on team.message_read   guarded "the name of a member has no comma"
+-- on team.message_read   guarded "the name of a member must not contain a comma"
 UPDATE teams_gate SET id = 1 WHERE $member IS NULL OR instr($member, ',') = 0;
 
--- on team.message_read   guarded "the member has read one of them already, or has no name"
+-- on team.message_read   guarded "the member has read one of them already, or the name is missing"
 INSERT INTO x_team_reads (message_id, member, read_at)
 SELECT m.id, $member, COALESCE(annal_unix($read_at), annal_unix(:ts))
 FROM team_messages m

@@ -666,7 +666,8 @@ START_TEST(an_import_names_a_locked_database_and_imports_the_others)
     CLI(&cli, NULL, "import", "openai-agents", tmpdir_path(&cli.dir, "logs"), "--wait", "1");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.db'"));
-    ck_assert_msg(strstr(cli.err, "another program keeps the database") != NULL, "%s", cli.err);
+    ck_assert_msg(strstr(cli.err, "the database is locked by another program") != NULL, "%s",
+                  cli.err);
     ck_assert_int_eq(count_type("message.added"), 1);
     sqlite3_close(locked);
 }
@@ -795,7 +796,7 @@ START_TEST(an_import_names_a_line_that_its_importer_rejects_and_imports_the_othe
     fclose(file);
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "picky.sql"), tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.log': importer: line 2 gave no event"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.log': importer: line 2 yielded no event"));
     assert_found("{\"a\":3}");
 }
 END_TEST
@@ -820,7 +821,7 @@ END_TEST
 START_TEST(an_endless_view_instead_of_a_table_ends_the_import)
 {
     static const char *const wheres[] = {"", "WHERE x < 0"};
-    static const char *const says[] = {"this SQLite database gives more than 1 MB of rows",
+    static const char *const says[] = {"this SQLite database contains more than 1 MB of rows",
                                        "it was stopped after 1 seconds for one row"};
     for (size_t i = 0; i < 2; i++) {
         char name[20], sql[500];
