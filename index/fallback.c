@@ -24,7 +24,7 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
     if (fallback->index == NULL) {
         status =
             annal__index_open_private(index->store, index->derived.wait_ms, &fallback->index, err);
-        if (status >= 0 && annal__index_is_hopeless(why))
+        if (status >= 0 && annal__derived_is_hopeless(why))
             annal__say(index->store, ANNAL_LOG_WARNING,
                        "cannot keep the index on disk; it is built in memory each time: %s",
                        why->message);
@@ -76,16 +76,16 @@ static void note_tried(annal_index *index, bool caught_up, struct stamp stamp)
     pthread_mutex_unlock(&fallback->mutex);
 }
 
-annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, annal_index **out_used,
-                                   struct stamp *out_stamp, annal_error *err)
+annal_status annal__fallback_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
+                                      const annal_catch_up_options *options, annal_index **out_used,
+                                      struct stamp *out_stamp, annal_error *err)
 {
     annal_error why = {0};
     bool stuck = false;
     *out_used = index;
     if (is_due(index)) {
-        annal_status status = annal__follower_run(&index->follower, sessions, count, NULL, options,
-                                                  out_stamp, &stuck, &why);
+        annal_status status = annal__indexer_run(&index->follower, sessions, count, NULL, options,
+                                                 out_stamp, &stuck, &why);
         if (!stuck) {
             note_tried(index, status == ANNAL_OK, *out_stamp);
             if (status < 0 && err != NULL)
@@ -98,8 +98,8 @@ annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessio
         return status;
     struct stamp ignored;
     *out_used = annal__fallback_or_self(index, &ignored);
-    return annal__follower_run(&(*out_used)->follower, sessions, count, NULL, options, out_stamp,
-                               &stuck, err);
+    return annal__indexer_run(&(*out_used)->follower, sessions, count, NULL, options, out_stamp,
+                              &stuck, err);
 }
 
 annal_status annal_index_catch_up(annal_index *index, annal_slice session,
@@ -108,7 +108,7 @@ annal_status annal_index_catch_up(annal_index *index, annal_slice session,
     struct stamp stamp;
     annal_index *used;
     annal_status status =
-        annal__index_catch_up(index, &session, session.len > 0, options, &used, &stamp, err);
+        annal__fallback_catch_up(index, &session, session.len > 0, options, &used, &stamp, err);
     if (status != ANNAL_OK || options == NULL || !(options->packs || options->every_database))
         return status;
     return annal__packs_catch_up(used, options->every_database ? PACK_EVERYONE : PACK_SHARED,

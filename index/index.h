@@ -88,12 +88,12 @@ annal_status annal__index_follow(void *arg, annal_error *err);
 /* ---- fallback.c ---- */
 
 /*
- * Call annal__follower_run(), on the fallback if necessary. *out_used: the index that is caught up
+ * Call annal__indexer_run(), on the fallback if necessary. *out_used: the index that is caught up
  * now.
  */
-annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
-                                   const annal_catch_up_options *options, annal_index **out_used,
-                                   struct stamp *out_stamp, annal_error *err);
+annal_status annal__fallback_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
+                                      const annal_catch_up_options *options, annal_index **out_used,
+                                      struct stamp *out_stamp, annal_error *err);
 
 /*
  * Use the fallback from now on, for some seconds. `why` is logged unless sessions.db was deleted.
@@ -119,25 +119,26 @@ annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_
  * connection. A catch-up that did not finish is reported in *out_lag (may be NULL), and is not a
  * failure.
  */
-annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
-                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
-                               annal_lag *out_lag, annal_error *err);
+annal_status annal__reader_read(annal_index *index, const annal_slice *sessions, size_t count,
+                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                annal_lag *out_lag, annal_error *err);
 
 /*
  * As above, with a connection that is kept for reuse: it may have served another query. Return it
  * with annal__derived_give() to this index's derived.
  */
-annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
-                                 bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
-                                 annal_lag *out_lag, annal_error *err);
+annal_status annal__reader_borrow(annal_index *index, const annal_slice *sessions, size_t count,
+                                  bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                  annal_lag *out_lag, annal_error *err);
 
 /*
  * Read events that are not indexed yet from the journals, into the table temp.rest, which has the
- * columns of event_index. Call it after annal__index_read() on db. Begins a transaction, so that
+ * columns of event_index. Call it after annal__reader_read() on db. Begins a transaction, so that
  * both tables keep their content. *lag: what is still missing; if there is too much to read,
  * nothing is read (*out_added stays false).
  */
-annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
-                                   size_t count, annal_lag *lag, bool *out_added, annal_error *err);
+annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                    size_t count, annal_lag *lag, bool *out_added,
+                                    annal_error *err);
 
 #endif

@@ -48,7 +48,7 @@ static annal_status work_off(struct round *round, struct follower *follower, str
     plan->next = 0;
     plan->in_task = true;
     while (status >= 0 && plan->next < plan->count && !over) {
-        status = annal__follower_batch(follower, plan, 0, round->stop_us, false, &progress, err);
+        status = annal__indexer_batch(follower, plan, 0, round->stop_us, false, &progress, err);
         over =
             annal__deadline_passed(round->stop_us) || annal__keeper_is_needed(round->index->store);
     }
@@ -118,7 +118,7 @@ static annal_status follow_packs(struct round *round, annal_error *err)
         follow_database(round, database);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         struct pack_slot *slot = &set->slots[i];
-        if (slot->pack == NULL || !annal__slot_has_star(slot))
+        if (slot->pack == NULL || !annal__packs_slot_has_star(slot))
             continue;
         for (size_t j = 0; status >= 0 && j < round->changed.count; j++) {
             annal_slice session = annal__plan_session(&round->changed, &round->changed.entries[j]);

@@ -96,8 +96,8 @@ static int look_at(void *arg, struct derived *derived, const char *name, annal_e
     return look->fn(look->arg, &info);
 }
 
-annal_status annal__index_databases(annal_index *index, annal__database_fn fn, void *arg,
-                                    annal_error *err)
+annal_status annal__maintain_databases(annal_index *index, annal__database_fn fn, void *arg,
+                                       annal_error *err)
 {
     return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
@@ -128,8 +128,8 @@ static annal_status prove_database(void *arg, struct pack_database *database, an
     return prove(arg, &database->derived, err);
 }
 
-annal_status annal__index_prove(annal_index *index, const annal_slice *sessions, size_t count,
-                                bool all, annal__damaged_fn fn, void *arg, annal_error *err)
+annal_status annal__maintain_prove(annal_index *index, const annal_slice *sessions, size_t count,
+                                   bool all, annal__damaged_fn fn, void *arg, annal_error *err)
 {
     struct proving proving = {index, all, fn, arg};
     struct pack_set *set = NULL;
@@ -235,14 +235,14 @@ static int look_inside(void *arg, struct derived *derived, const char *name, ann
     return verdict;
 }
 
-annal_status annal__index_tables(annal_index *index, annal__table_fn fn, void *arg,
-                                 annal_error *err)
+annal_status annal__maintain_tables(annal_index *index, annal__table_fn fn, void *arg,
+                                    annal_error *err)
 {
     return each_database(index, look_inside, &(struct tables){fn, arg, false}, err);
 }
 
-annal_status annal__index_statuses(annal_index *index, annal__table_fn fn, void *arg,
-                                   annal_error *err)
+annal_status annal__maintain_statuses(annal_index *index, annal__table_fn fn, void *arg,
+                                      annal_error *err)
 {
     return each_database(index, look_inside, &(struct tables){fn, arg, true}, err);
 }
@@ -336,7 +336,7 @@ static annal_status rebuild_core(annal_index *index, const annal_catch_up_option
     annal_status status =
         annal__derived_discard(&index->derived, annal__deadline_after(options->timeout_ms), err);
     if (status >= 0)
-        status = annal__follower_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
+        status = annal__indexer_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
     return status;
 }
 
@@ -389,15 +389,16 @@ static int wipe_database(void *arg, struct derived *derived, const char *name, a
     return 0;
 }
 
-annal_status annal__index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
-                               annal_error *err)
+annal_status annal__maintain_wipe(annal_index *index, const annal_slice *sessions, size_t count,
+                                  annal_error *err)
 {
     struct wiping wiping = {.deadline_us = annal__deadline_after(index->derived.wait_ms),
                             .left = {.limit = 400}};
     annal_error why = {0};
     struct stamp stamp;
     annal_index *used = index;
-    annal_status status = annal__index_catch_up(index, sessions, count, NULL, &used, &stamp, &why);
+    annal_status status =
+        annal__fallback_catch_up(index, sessions, count, NULL, &used, &stamp, &why);
     if (status >= 0)
         status = annal__packs_catch_up(used, PACK_SHARED, sessions, count, NULL, &why);
     if (status < 0)

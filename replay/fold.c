@@ -36,8 +36,8 @@ annal_status annal__fold_begin(struct folding *folding, annal_index *index, anna
     options = options == NULL ? &defaults : options;
     folding->store = annal__index_store(index);
     annal_status status =
-        annal__snapshot_begin(index, session, options->no_snapshots ? 0 : seq, options->packs,
-                              options->pack_count, &folding->state, &folding->cursor, err);
+        annal__load_begin(index, session, options->no_snapshots ? 0 : seq, options->packs,
+                          options->pack_count, &folding->state, &folding->cursor, err);
     if (status >= 0)
         folding->from_seq = annal_state_seq(folding->state);
     return status;

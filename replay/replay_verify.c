@@ -82,8 +82,8 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
 {
     annal_state *loaded = NULL;
     annal_cursor *cursor = NULL;
-    annal_status status = annal__snapshot_begin(proof->index, proof->session, seq, NULL, 0, &loaded,
-                                                &cursor, proof->err);
+    annal_status status =
+        annal__load_begin(proof->index, proof->session, seq, NULL, 0, &loaded, &cursor, proof->err);
     annal_cursor_close(cursor);
     if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);

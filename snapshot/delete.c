@@ -62,7 +62,7 @@ void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t 
 {
     const annal_slice all = {NULL, 0};
     annal_error why = {0};
-    if (annal__index_wipe(index, sessions, count, &why) < 0)
+    if (annal__maintain_wipe(index, sessions, count, &why) < 0)
         tell(ANNAL_DELETE_DATABASES, all, &why, fn, arg);
     if (annal__replace_wipe_logs(annal__index_store(index), &why) < 0)
         tell(ANNAL_DELETE_LOGS, all, &why, fn, arg);

@@ -21,7 +21,7 @@
 static uint32_t version_of(annal_index *index)
 {
     const annal_pack *core = annal__index_core(index);
-    return (uint32_t)annal__packs_version(&core, 1);
+    return (uint32_t)annal__state_packs_version(&core, 1);
 }
 
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
@@ -34,15 +34,15 @@ void annal__due_refused(annal_index *index, annal_slice session, struct snapshot
                                       .every = patience,
                                       .seq = here.seq,
                                       .offset = here.offset};
-    (void)!annal__index_reduction_put(index, &row, UINT64_MAX, 0, &every, NULL);
+    (void)!annal__reduction_put(index, &row, UINT64_MAX, 0, &every, NULL);
 }
 
 static annal_status look_up_refused(annal_index *index, annal_slice session, struct due *due,
                                     annal_error *err)
 {
     annal__reduction_row row;
-    annal_status status = annal__index_reduction_newest(index, session, REFUSED, version_of(index),
-                                                        due->end.seq, &row, err);
+    annal_status status = annal__reduction_newest(index, session, REFUSED, version_of(index),
+                                                  due->end.seq, &row, err);
     if (status < 0)
         return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
     if (row.seq > due->last.seq && row.offset <= due->end.offset) {
@@ -137,7 +137,7 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
         *out_due = due;
         return ANNAL_OK;
     }
-    status = annal__index_snapshot_last(index, session, note_header, &header, err);
+    status = annal__reader_snapshot_last(index, session, note_header, &header, err);
     if (status >= 0 && strcmp(header.file, info.file) != 0)
         header = (struct snapshot_header){0};
     if (status >= 0 && header.seq > 0) {
@@ -188,9 +188,8 @@ static int report_overdue(void *arg, annal_slice session, uint64_t bytes)
     return call->fn(call->arg, &overdue);
 }
 
-annal_status annal__snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
-                                          annal__snapshot_overdue_fn fn, void *arg,
-                                          annal_error *err)
+annal_status annal__due_each(annal_index *index, const annal_snapshot_policy *policy,
+                             annal__snapshot_overdue_fn fn, void *arg, annal_error *err)
 {
     struct overdue_call call = {index, annal__policy_fill(policy), fn, arg};
     return annal__session_list_read(annal__index_store(index), report_overdue, &call, err);

@@ -107,7 +107,7 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
             warn_skipped(shelf, seq, problem);
         if (status >= 0 && discard)
             status =
-                annal__index_snapshot_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
+                annal__snapshot_rows_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
         if (status < 0)
             return status;
         if (seq == 0)
@@ -185,10 +185,9 @@ annal_status annal__load_cursor(const struct storage *shelf, const struct loaded
                                 header->h, out_cursor, err);
 }
 
-annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint64_t at_most,
-                                   const annal_pack *const *packs, size_t pack_count,
-                                   annal_state **out_state, annal_cursor **out_cursor,
-                                   annal_error *err)
+annal_status annal__load_begin(annal_index *index, annal_slice session, uint64_t at_most,
+                               const annal_pack *const *packs, size_t pack_count,
+                               annal_state **out_state, annal_cursor **out_cursor, annal_error *err)
 {
     struct storage shelf;
     struct loaded loaded = {0};
@@ -198,7 +197,7 @@ annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
     /* as all snapshots are */
-    bool of_core = shelf.pack_version == annal__packs_version(&shelf.core, 1);
+    bool of_core = shelf.pack_version == annal__state_packs_version(&shelf.core, 1);
     if (at_most > 0 && of_core)
         found = annal__load_newest(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)

@@ -60,9 +60,8 @@ static int look_in_part(void *arg, const annal_lineage_part *part)
     uint64_t at_most = search->at_most < part->to_seq ? search->at_most : part->to_seq;
     while (at_most > 0 && at_most >= part->from_seq) {
         annal__reduction_row row;
-        annal_status status =
-            annal__index_reduction_newest(search->index, part->session, search->reducer,
-                                          search->version, at_most, &row, search->err);
+        annal_status status = annal__reduction_newest(search->index, part->session, search->reducer,
+                                                      search->version, at_most, &row, search->err);
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? 0 : status;
         bool forked_here = row.seq != part->to_seq || row.h == part->h;
@@ -144,7 +143,7 @@ annal_status annal__reduction_save(annal_index *index, const annal_cursor *curso
     annal_status status = pack(data, &frame, err);
     row.state = frame;
     if (status >= 0)
-        status = annal__index_reduction_put(index, &row, bytes_max, 0, out_every, err);
+        status = annal__reduction_put(index, &row, bytes_max, 0, out_every, err);
     annal__free((void *)(uintptr_t)frame.ptr);
     return status;
 }

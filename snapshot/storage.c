@@ -41,7 +41,7 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
         shelf->packs = &shelf->core;
         shelf->pack_count = 1;
     }
-    shelf->pack_version = annal__packs_version(shelf->packs, shelf->pack_count);
+    shelf->pack_version = annal__state_packs_version(shelf->packs, shelf->pack_count);
     annal_status status = annal_session_info_get(shelf->store, session, &shelf->info, err);
     if (status < 0)
         return status;
@@ -115,8 +115,8 @@ annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                                 struct shelf_row *out_row, annal_error *err)
 {
     struct shelf_row row = {0};
-    annal_status status = annal__index_snapshot_newest(shelf->index, shelf->session, at_most,
-                                                       &row.seq, &row.bytes, err);
+    annal_status status = annal__snapshot_rows_newest(shelf->index, shelf->session, at_most,
+                                                      &row.seq, &row.bytes, err);
     if (status < 0)
         return status;
     row.problem = annal__container_header_read(row.bytes, &row.header);
@@ -180,9 +180,9 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
-        status = annal__index_snapshot_put_over(shelf->index, shelf->session, header->seq,
-                                                annal__buf_slice(&row), header->created_us,
-                                                below.seq, base_begins, wait_ms, err);
+        status = annal__snapshot_rows_put_over(shelf->index, shelf->session, header->seq,
+                                               annal__buf_slice(&row), header->created_us,
+                                               below.seq, base_begins, wait_ms, err);
     annal__buf_done(&row);
     if (status >= 0 && header->in_file)
         annal__storage_sweep(shelf);
@@ -216,7 +216,7 @@ static int list_add(void *arg, const annal__snapshot_row *row)
 annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
                                  annal_error *err)
 {
-    annal_status status = annal__index_snapshot_each(index, session, list_add, list, err);
+    annal_status status = annal__reader_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the list of snapshots");
     return status;
@@ -252,7 +252,7 @@ annal_status annal__storage_delete(const struct storage *shelf, const struct she
     annal_status status = ANNAL_OK;
     if (count > 0)
         status =
-            annal__index_snapshot_delete(shelf->index, shelf->session, seqs, count, wait_ms, err);
+            annal__snapshot_rows_delete(shelf->index, shelf->session, seqs, count, wait_ms, err);
     for (size_t i = 0; status >= 0 && i < list->count; i++) {
         const struct shelf_item *item = &list->items[i];
         if (goes(arg, item) && (item->problem != NULL || item->header.in_file))

@@ -472,9 +472,9 @@ done:
     return status;
 }
 
-annal_status annal__restore(const struct io *io, const char *directory, const char *path,
-                            const annal_backup_options *options, annal_backup_result *out_result,
-                            annal_error *err)
+annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,
+                                   const annal_backup_options *options,
+                                   annal_backup_result *out_result, annal_error *err)
 {
     struct copying copying = {0};
     struct manifest manifest = {0};
@@ -497,11 +497,11 @@ annal_status annal_restore(const char *directory, const char *path,
                            const annal_backup_options *options, annal_backup_result *out_result,
                            annal_error *err)
 {
-    return annal__restore(&annal__system_io, directory, path, options, out_result, err);
+    return annal__backup_restore(&annal__system_io, directory, path, options, out_result, err);
 }
 
 annal_status annal_backup_check(const char *directory, const annal_backup_options *options,
                                 annal_backup_result *out_result, annal_error *err)
 {
-    return annal__restore(&annal__system_io, directory, NULL, options, out_result, err);
+    return annal__backup_restore(&annal__system_io, directory, NULL, options, out_result, err);
 }

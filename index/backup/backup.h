@@ -72,8 +72,8 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
                                          annal_error *err);
 
 /* Run annal_restore(), or annal_backup_check() (path NULL), with another struct io. */
-annal_status annal__restore(const struct io *io, const char *directory, const char *path,
-                            const annal_backup_options *options, annal_backup_result *out_result,
-                            annal_error *err);
+annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,
+                                   const annal_backup_options *options,
+                                   annal_backup_result *out_result, annal_error *err);
 
 #endif

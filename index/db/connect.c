@@ -43,7 +43,7 @@ static int harden(sqlite3 *db)
     return rc == SQLITE_OK ? sqlite3_drop_modules(db, kept) : rc;
 }
 
-int annal__db_connect(const char *vfs, const char *name, int flags, sqlite3 **out_db)
+int annal__connect_open(const char *vfs, const char *name, int flags, sqlite3 **out_db)
 {
     int rc = sqlite3_open_v2(name, out_db, flags | SQLITE_OPEN_NOMUTEX, vfs);
     return rc == SQLITE_OK ? harden(*out_db) : rc;

@@ -125,7 +125,7 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
 {
     sqlite3 *db = NULL;
     annal_status status = ANNAL_OK;
-    int rc = annal__db_connect(vfs, name, flags | SQLITE_OPEN_EXRESCODE, &db);
+    int rc = annal__connect_open(vfs, name, flags | SQLITE_OPEN_EXRESCODE, &db);
     if (rc == SQLITE_OK)
         rc = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (rc == SQLITE_OK)

@@ -35,8 +35,8 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
 void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
 
 /*
- * Open a database of ours with annal__db_connect(): with our SQL functions, extended result codes,
- * no checkpoint on close (only the holder of the index lock may checkpoint). flags as for
+ * Open a database of ours with annal__connect_open(): with our SQL functions, extended result
+ * codes, no checkpoint on close (only the holder of the index lock may checkpoint). flags as for
  * sqlite3_open_v2().
  */
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err);
@@ -47,7 +47,7 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
 
 /* Add the virtual table events to a connection, over the journals of this store; see
  * events_table.c. */
-annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err);
+annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_error *err);
 
 /*
  * Load an extension of SQLite; its functions replace ours of the same name. *out_functions: the

@@ -170,7 +170,7 @@ static annal_status read_own_stamp(struct derived *derived, annal_error *err)
         status = annal__db_prepare(derived->db, "SELECT id, commits FROM main._stamp",
                                    &derived->get_stamp, err);
     if (status >= 0)
-        status = annal__stamp_step(derived->db, derived->get_stamp, &derived->stamp, err);
+        status = annal__derived_stamp_step(derived->db, derived->get_stamp, &derived->stamp, err);
     return annal__derived_or_corrupt(derived, status, err);
 }
 
@@ -367,14 +367,14 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
         annal_status status = begin_once(derived, deadline_us, &why);
         bool again =
             status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < DERIVED_IO_ATTEMPTS &&
-                                         !annal__index_is_hopeless(&why));
+                                         !annal__derived_is_hopeless(&why));
         if (!again || gives_up(derived, deadline_us)) {
             if (status < 0 && err != NULL)
                 *err = why;
             return status;
         }
         annal__store_wait_begin(derived->store);
-        annal__pause(attempt);
+        annal__deadline_pause(attempt);
         annal__store_wait_end(derived->store);
     }
 }
@@ -473,7 +473,7 @@ annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_
         if (gives_up(derived, deadline_us))
             return annal__fail(err, ANNAL_ERR_BUSY, "another program reads it");
         annal__store_wait_begin(derived->store);
-        annal__pause(attempt);
+        annal__deadline_pause(attempt);
         annal__store_wait_end(derived->store);
     }
 }

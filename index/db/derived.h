@@ -191,7 +191,7 @@ annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqli
 annal_status annal__derived_renew(struct derived *derived, annal_error *err);
 
 /* Return whether a failure means that trying again is useless: no space, no permission. */
-bool annal__index_is_hopeless(const annal_error *why);
+bool annal__derived_is_hopeless(const annal_error *why);
 
 /* Read the stamp of a database that is attached to db under this name ("main": db itself). */
 annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
@@ -201,6 +201,6 @@ annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct s
  * Return whether the opened database contains what was caught up: it is the same database, and not
  * older than that transaction.
  */
-bool annal__stamp_holds(struct stamp opened, struct stamp caught_up);
+bool annal__derived_stamp_holds(struct stamp opened, struct stamp caught_up);
 
 #endif

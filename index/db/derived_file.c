@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-bool annal__index_is_hopeless(const annal_error *why)
+bool annal__derived_is_hopeless(const annal_error *why)
 {
     static const int numbers[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
                                   EROFS,  EISDIR, ENOTDIR, ELOOP};
@@ -112,7 +112,8 @@ annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *d
 
 /* ---- Stamps ---- */
 
-annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out, annal_error *err)
+annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out,
+                                       annal_error *err)
 {
     annal_status status = ANNAL_OK;
     int rc = sqlite3_step(stmt);
@@ -133,12 +134,12 @@ annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct s
     sqlite3_snprintf((int)sizeof sql, sql, "SELECT id, commits FROM \"%w\"._stamp", schema);
     annal_status status = annal__db_prepare(db, sql, &stmt, err);
     if (status >= 0)
-        status = annal__stamp_step(db, stmt, out, err);
+        status = annal__derived_stamp_step(db, stmt, out, err);
     sqlite3_finalize(stmt);
     return status;
 }
 
-bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
+bool annal__derived_stamp_holds(struct stamp opened, struct stamp caught_up)
 {
     return opened.id == caught_up.id && opened.commits >= caught_up.commits;
 }

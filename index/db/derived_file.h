@@ -41,8 +41,8 @@ annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *d
                                        annal_error *err);
 
 /* Read the stamp with "SELECT id, commits FROM _stamp", and reset stmt. */
-annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out,
-                               annal_error *err);
+annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out,
+                                       annal_error *err);
 
 /*
  * Turn ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in one

@@ -132,7 +132,7 @@ static annal_status reader_until(struct derived *derived, int64_t deadline_us, s
             status = annal__derived_end(derived, true, err);
         if (status < 0)
             return status;
-        annal__pause(attempt);
+        annal__deadline_pause(attempt);
     }
 }
 
@@ -298,7 +298,7 @@ static annal_status borrow_until(struct derived *derived, int64_t deadline_us, s
         annal__readers_take(&derived->readers, derived_io(derived), derived->path);
     if (reader != NULL) {
         if (!annal__derived_is_marked(derived) && has_same_schema(reader) &&
-            annal__stamp_step(reader->db, reader->get_stamp, &out->stamp, NULL) >= 0) {
+            annal__derived_stamp_step(reader->db, reader->get_stamp, &out->stamp, NULL) >= 0) {
             out->db = reader->db;
             return ANNAL_OK;
         }

@@ -19,24 +19,6 @@
 
 #define NOTE_MAGIC 0x31746f6e6c6e6e61u /* "annlnot1" */
 
-int64_t annal__deadline_after(uint32_t wait_ms)
-{
-    return wait_ms == ANNAL_NO_TIMEOUT ? INT64_MAX
-                                       : annal__clock_monotonic_us() + (int64_t)wait_ms * 1000;
-}
-
-bool annal__deadline_passed(int64_t deadline_us)
-{
-    return deadline_us != INT64_MAX && annal__clock_monotonic_us() >= deadline_us;
-}
-
-void annal__pause(unsigned attempt)
-{
-    long ms = attempt < 20 ? 1 + (long)attempt : 20;
-    struct timespec pause = {.tv_nsec = ms * 1000000L};
-    nanosleep(&pause, NULL);
-}
-
 annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
                                     annal_error *err)
 {
@@ -105,7 +87,7 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "another thread of this process is writing the index");
         atomic_store(&lock->wanted_us, annal__clock_monotonic_us());
-        annal__pause(attempt);
+        annal__deadline_pause(attempt);
     }
     return ANNAL_OK;
 }
@@ -163,7 +145,7 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
             status = err == NULL ? ANNAL_ERR_BUSY : refuse(lock, store_path, err);
         } else {
             leave_word(lock);
-            annal__pause(attempt);
+            annal__deadline_pause(attempt);
         }
     }
     pthread_mutex_unlock(&lock->mutex);
@@ -194,21 +176,21 @@ static uint64_t note_hash(const struct lock_note *note)
     return annal__hash(note, offsetof(struct lock_note, hash), 0);
 }
 
-annal_status annal__lock_note_peek(struct index_lock *lock, const char *store_path,
-                                   struct lock_note *out)
+annal_status annal__index_lock_note_peek(struct index_lock *lock, const char *store_path,
+                                         struct lock_note *out)
 {
     annal_status status = ANNAL_OK;
     if (pthread_mutex_trylock(&lock->mutex) != 0)
         return ANNAL_ERR_BUSY;
     if (lock->fd < 0)
         status = open_lock_file(lock, store_path, NULL);
-    if (status >= 0 && !annal__lock_note_read(lock, out))
+    if (status >= 0 && !annal__index_lock_note_read(lock, out))
         status = ANNAL_ERR_NOTFOUND;
     pthread_mutex_unlock(&lock->mutex);
     return status < 0 ? ANNAL_ERR_NOTFOUND : ANNAL_OK;
 }
 
-bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out)
+bool annal__index_lock_note_read(const struct index_lock *lock, struct lock_note *out)
 {
     const struct io *io = lock->io;
     return lock->fd >= 0 && !lock->wiped &&
@@ -217,7 +199,7 @@ bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out)
            out->session_bytes <= ANNAL_SESSION_ID_BYTES_MAX;
 }
 
-bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note)
+bool annal__index_lock_note_write(struct index_lock *lock, struct lock_note *note)
 {
     const struct io *io = lock->io;
     note->magic = NOTE_MAGIC;
@@ -230,7 +212,7 @@ bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note)
 }
 
 /* Truncate the note, which needs no room on a full disk. */
-void annal__lock_note_wipe(struct index_lock *lock)
+void annal__index_lock_note_wipe(struct index_lock *lock)
 {
     const struct io *io = lock->io;
     lock->wiped = true;

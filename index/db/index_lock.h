@@ -28,6 +28,7 @@
 #ifndef INDEX_DB_INDEX_LOCK_H
 #define INDEX_DB_INDEX_LOCK_H
 
+#include "index/db/deadline.h"
 #include "journal/base/io.h"
 
 #include <annal/event.h>
@@ -60,13 +61,6 @@ struct lock_note {
     uint64_t hash; /* hash of the members before it */
 };
 
-/* Return the monotonic time in microseconds wait_ms from now; INT64_MAX for ANNAL_NO_TIMEOUT. */
-int64_t annal__deadline_after(uint32_t wait_ms);
-bool annal__deadline_passed(int64_t deadline_us);
-
-/* Sleep a little, longer with each attempt (1 to 20 ms). */
-void annal__pause(unsigned attempt);
-
 annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
                                     annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
@@ -97,14 +91,14 @@ void annal__index_lock_leave_free(void);
  * Read the note without the lock: the last note, or a note that is being written.
  * ANNAL_ERR_NOTFOUND: no note exists. ANNAL_ERR_BUSY: a thread of this process holds the lock.
  */
-annal_status annal__lock_note_peek(struct index_lock *lock, const char *store_path,
-                                   struct lock_note *out);
+annal_status annal__index_lock_note_peek(struct index_lock *lock, const char *store_path,
+                                         struct lock_note *out);
 
 /* Read the note under the lock. Returns false if no note exists or it cannot be read. */
-bool annal__lock_note_read(const struct index_lock *lock, struct lock_note *out);
+bool annal__index_lock_note_read(const struct index_lock *lock, struct lock_note *out);
 
 /* Write the note, setting magic and hash. Returns false if it could not be written. */
-bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note);
-void annal__lock_note_wipe(struct index_lock *lock);
+bool annal__index_lock_note_write(struct index_lock *lock, struct lock_note *note);
+void annal__index_lock_note_wipe(struct index_lock *lock);
 
 #endif

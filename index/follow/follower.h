@@ -110,8 +110,8 @@ bool annal__follower_feeds(const struct follower *follower, annal_slice session)
  * Find the place of a follower in a session; get_cursor is from annal__follower_get_cursor(). Not
  * found: before the first event.
  */
-annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
-                                 annal_position *out_from, bool *out_found, annal_error *err);
+annal_status annal__plan_cursor(sqlite3_stmt *get_cursor, annal_slice session,
+                                annal_position *out_from, bool *out_found, annal_error *err);
 
 /* ---- indexer.c ---- */
 
@@ -120,16 +120,16 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
  * *out_stamp: the database that is caught up now. *out_stuck: the database cannot be created or
  * written, or is deleted repeatedly.
  */
-annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
-                                 size_t count, const struct plan *journals,
-                                 const annal_catch_up_options *options, struct stamp *out_stamp,
-                                 bool *out_stuck, annal_error *err);
+annal_status annal__indexer_run(struct follower *follower, const annal_slice *sessions,
+                                size_t count, const struct plan *journals,
+                                const annal_catch_up_options *options, struct stamp *out_stamp,
+                                bool *out_stuck, annal_error *err);
 
 /*
  * Follow one session to the current end of its journal, inside a transaction that the caller began
  * with annal__derived_begin().
  */
-annal_status annal__follower_catch_up(struct follower *follower, annal_slice session,
-                                      annal_error *err);
+annal_status annal__indexer_catch_up(struct follower *follower, annal_slice session,
+                                     annal_error *err);
 
 #endif

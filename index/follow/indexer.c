@@ -137,7 +137,7 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     annal_store *store = follower->derived->store;
     annal_position from;
     bool known = false;
-    annal_status status = annal__index_cursor(follower->get_cursor, session, &from, &known, err);
+    annal_status status = annal__plan_cursor(follower->get_cursor, session, &from, &known, err);
     if (status < 0)
         return status;
 
@@ -236,8 +236,8 @@ static annal_status index_session(struct batch *batch, annal_slice session, uint
     return status;
 }
 
-annal_status annal__follower_catch_up(struct follower *follower, annal_slice session,
-                                      annal_error *err)
+annal_status annal__indexer_catch_up(struct follower *follower, annal_slice session,
+                                     annal_error *err)
 {
     struct batch batch = {.follower = follower, .deadline_us = INT64_MAX, .turn_rows = UINT64_MAX};
     bool done = false;
@@ -275,9 +275,9 @@ static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *ne
     return status;
 }
 
-annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
-                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,
-                                   annal_index_progress *progress, annal_error *err)
+annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
+                                  int64_t lock_until_us, int64_t work_until_us, bool must_match,
+                                  annal_index_progress *progress, annal_error *err)
 {
     struct derived *derived = follower->derived;
     annal_status status = annal__derived_begin(derived, lock_until_us, err);
@@ -325,7 +325,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
     annal__plan_look_ahead(follower, plan, &progress.bytes_total);
     while (plan->next < plan->count) {
         annal_status status =
-            annal__follower_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
+            annal__indexer_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
         if (progress.bytes_total < progress.bytes_done) /* the journals have grown since */
@@ -354,10 +354,10 @@ static bool is_about_database(struct derived *derived, annal_status status, cons
     return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived));
 }
 
-annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
-                                 size_t count, const struct plan *journals,
-                                 const annal_catch_up_options *options, struct stamp *out_stamp,
-                                 bool *out_stuck, annal_error *err)
+annal_status annal__indexer_run(struct follower *follower, const annal_slice *sessions,
+                                size_t count, const struct plan *journals,
+                                const annal_catch_up_options *options, struct stamp *out_stamp,
+                                bool *out_stuck, annal_error *err)
 {
     struct derived *derived = follower->derived;
     static const annal_catch_up_options defaults;
@@ -384,14 +384,14 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
         }
         again = is_about_database(derived, status, &plan);
         annal__plan_done(&plan);
-        if (again && (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))) {
+        if (again && (attempt >= ATTEMPTS_MAX || annal__derived_is_hopeless(&why))) {
             again = false;
             *out_stuck = !derived->private;
         } else if (again && annal__deadline_passed(deadline_us)) {
             again = false;
             status = ANNAL_ERR_BUSY;
         } else if (again) {
-            annal__pause(attempt);
+            annal__deadline_pause(attempt);
         }
     }
     if (status == ANNAL_ERR_CONFLICT || (status == ANNAL_ERR_BUSY && why.status != ANNAL_ERR_BUSY))

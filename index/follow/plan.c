@@ -137,8 +137,8 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db,
     return status;
 }
 
-annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
-                                 annal_position *out_from, bool *out_found, annal_error *err)
+annal_status annal__plan_cursor(sqlite3_stmt *get_cursor, annal_slice session,
+                                annal_position *out_from, bool *out_found, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     annal__db_bind_text(get_cursor, 1, session);
@@ -167,7 +167,7 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
         return ANNAL_OK;
     annal_status status = annal__follower_kept_cursor(follower, db, &get_cursor, err);
     if (status >= 0)
-        status = annal__index_cursor(get_cursor, session, &from, &known, err);
+        status = annal__plan_cursor(get_cursor, session, &from, &known, err);
     if (status < 0)
         return status;
     if (!known)

@@ -74,8 +74,8 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
  * only tries the lock. With must_match, returns ANNAL_ERR_CONFLICT, without a message, if the
  * database is no longer that of the plan.
  */
-annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
-                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,
-                                   annal_index_progress *progress, annal_error *err);
+annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
+                                  int64_t lock_until_us, int64_t work_until_us, bool must_match,
+                                  annal_index_progress *progress, annal_error *err);
 
 #endif

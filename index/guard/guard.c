@@ -71,7 +71,7 @@ bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, b
         if (!annal__guard_is_of_interest(&pack->sections[i], artifacts))
             continue;
         for (size_t j = 0; j < call->count; j++)
-            if (annal__section_takes(&pack->sections[i], call->given[j].type))
+            if (annal__pack_section_takes(&pack->sections[i], call->given[j].type))
                 return true;
     }
     return false;
@@ -147,7 +147,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     annal_store *store = call->index->store;
     annal_slice *plain = &call->plain[draft], smaller = {0};
     if (section->kind != PACK_ARTIFACT || plain->len <= section->over_bytes ||
-        !annal__section_takes(section, call->given[draft].type))
+        !annal__pack_section_takes(section, call->given[draft].type))
         return ANNAL_OK;
     annal_status status = ANNAL_OK;
     if (call->hold == NULL)
@@ -514,7 +514,7 @@ static const struct pack_slot *find_bar(const struct guard_call *call, annal_sli
 {
     for (size_t i = 0; i < call->set->slot_count; i++)
         for (size_t j = 0; j < call->count; j++)
-            if (annal__slot_bars(&call->set->slots[i], call->given[j].type)) {
+            if (annal__packs_slot_bars(&call->set->slots[i], call->given[j].type)) {
                 *out_type = call->given[j].type;
                 return &call->set->slots[i];
             }
@@ -590,8 +590,8 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     return is_shared ? annal__guard_shared(&call, append, out, err) : append(&call, out, err);
 }
 
-annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_slice type,
-                              bool *out_asks, annal_error *err)
+annal_status annal__guard_pack_asks(annal_index *index, annal_slice session, annal_slice type,
+                                    bool *out_asks, annal_error *err)
 {
     const annal_draft draft = {.type = type};
     struct guard_call call = {.index = index, .session = session, .given = &draft, .count = 1};

@@ -174,7 +174,7 @@ annal_status annal__guard_fetch_reads(struct guard_call *call, annal_error *err)
         for (size_t j = 0; j < pack->section_count; j++)
             for (size_t k = 0; status >= 0 && k < call->count; k++)
                 if (annal__guard_is_of_interest(&pack->sections[j], false) &&
-                    annal__section_takes(&pack->sections[j], call->given[k].type))
+                    annal__pack_section_takes(&pack->sections[j], call->given[k].type))
                     status = fetch_section(call, &pack->sections[j], call->plain[k], err);
     }
     return status;

@@ -40,7 +40,7 @@ static annal_status catch_up(const struct guard_call *call, const struct guard_d
 {
     if (database->packs != NULL)
         return annal__pack_catch_up(database->packs, session, err);
-    return annal__follower_catch_up(&call->index->follower, session, err);
+    return annal__indexer_catch_up(&call->index->follower, session, err);
 }
 
 /*
@@ -139,7 +139,7 @@ static annal_status read_all(const struct guard_call *call, const struct guard_d
         for (size_t j = 0; status >= 0 && j < pack->section_count; j++)
             for (size_t k = 0; status >= 0 && k < call->count; k++)
                 if (annal__guard_is_of_interest(&pack->sections[j], false) &&
-                    annal__section_takes(&pack->sections[j], call->given[k].type))
+                    annal__pack_section_takes(&pack->sections[j], call->given[k].type))
                     status = read_others(call, database, follower, &pack->sections[j],
                                          call->plain[k], err);
     }
@@ -176,7 +176,7 @@ static bool write_note(const struct guard_call *call, const struct guard_databas
     memcpy(note.boot, annal__store_boot(call->index->store), sizeof note.boot);
     if (session.len > 0)
         memcpy(note.session, session.ptr, session.len);
-    return annal__lock_note_write(&database->derived->lock, &note);
+    return annal__index_lock_note_write(&database->derived->lock, &note);
 }
 
 annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *err)
@@ -208,7 +208,7 @@ static annal_status find_head(struct guard_call *call, annal_error *err)
          status >= 0 && (follower = annal__guard_next(call, &walk)) != NULL;) {
         annal_position position;
         bool known = false;
-        status = annal__index_cursor(follower->get_cursor, call->session, &position, &known, err);
+        status = annal__plan_cursor(follower->get_cursor, call->session, &position, &known, err);
         uint64_t seq = status >= 0 && known ? position.seq - 1 : 0;
         if (first || seq < call->head)
             call->head = seq;
@@ -230,7 +230,7 @@ static void find_missing(const struct guard_call *call, const struct guard_datab
                          struct missing *out)
 {
     const struct lock_note *note = &out->note;
-    out->all = !annal__lock_note_read(&database->derived->lock, &out->note) ||
+    out->all = !annal__index_lock_note_read(&database->derived->lock, &out->note) ||
                memcmp(note->boot, annal__store_boot(call->index->store), sizeof note->boot) != 0 ||
                note->packs != call->set->seen || note->database != database->derived->stamp.id ||
                note->transactions > database->derived->stamp.commits;
@@ -305,8 +305,8 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
     if (status < 0 || !any)
         return status;
     annal_error why = {0};
-    status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL, &options,
-                                 &stamp, &stuck, &why);
+    status = annal__indexer_run(follower, &missing->session, missing->all ? 0 : 1, NULL, &options,
+                                &stamp, &stuck, &why);
     if (status == ANNAL_ERR_BUSY)
         return refuse_lag(call, follower, left, &why, err);
     if (status < 0 && err != NULL)
@@ -350,7 +350,7 @@ static bool may_lack_much(const struct guard_call *call, const struct guard_data
     struct lock_note note;
     annal_store *store = call->index->store;
     annal_status status =
-        annal__lock_note_peek(&database->derived->lock, annal_store_path(store), &note);
+        annal__index_lock_note_peek(&database->derived->lock, annal_store_path(store), &note);
     return status == ANNAL_ERR_NOTFOUND ||
            (status >= 0 && (memcmp(note.boot, annal__store_boot(store), sizeof note.boot) != 0 ||
                             note.packs != call->set->seen));

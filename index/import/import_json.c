@@ -143,7 +143,7 @@ static bool find_text(struct import_json *json, sqlite3_value *value, struct jso
 sqlite3 *annal__import_json_sqlite(struct import_json *json)
 {
     if (json->sqlite == NULL &&
-        annal__db_connect(NULL, ":memory:", SQLITE_OPEN_READWRITE, &json->sqlite) != SQLITE_OK) {
+        annal__connect_open(NULL, ":memory:", SQLITE_OPEN_READWRITE, &json->sqlite) != SQLITE_OK) {
         sqlite3_close(json->sqlite);
         json->sqlite = NULL;
     }

@@ -66,7 +66,7 @@ static int begin_reading(struct rows *rows)
 
 static int open_at(struct rows *rows, const char *path, int flags)
 {
-    int rc = annal__db_connect(annal__patience_vfs(&rows->patience), path, flags, &rows->db);
+    int rc = annal__connect_open(annal__patience_vfs(&rows->patience), path, flags, &rows->db);
     if (rc == SQLITE_OK) {
         annal__patience_on(&rows->patience, rows->db);
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);

@@ -217,9 +217,9 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal__permit_steps(applier->db, NULL);
     if (rc == SQLITE_INTERRUPT)
         status = note_spent(applier, handler, session, event, spending.why, err);
-    else if (annal__is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
+    else if (annal__handler_is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
         annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
-    else if (annal__is_refusal(rc)) /* a finding, for the author of the pack */
+    else if (annal__handler_is_refusal(rc)) /* a finding, for the author of the pack */
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
@@ -244,7 +244,7 @@ static annal_status run_outbox(struct applier *applier, annal_slice session,
         return status;
     const char *why = NULL;
     int rc = annal__outbox_apply(applier->outbox, event, &why);
-    if (annal__is_refusal(rc)) {
+    if (annal__handler_is_refusal(rc)) {
         snprintf(applier->refused, sizeof applier->refused, "%.*s: %s", ANNAL_FMT(event->type),
                  why == NULL ? sqlite3_errmsg(applier->db) : why);
         *out_refused = applier->refused;
@@ -309,7 +309,7 @@ const struct route *annal__applier_route(struct applier *applier, annal_slice ty
     route->guarded = false;
     for (size_t i = 0; i < applier->handler_count; i++) {
         const struct pack_section *section = applier->handlers[i].section;
-        if (section->kind != PACK_ON || !annal__section_takes(section, type))
+        if (section->kind != PACK_ON || !annal__pack_section_takes(section, type))
             continue;
         route->handlers[route->count++] = &applier->handlers[i];
         route->guarded = route->guarded || section->guard != NULL;

@@ -70,7 +70,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     if (rc == SQLITE_INTERRUPT)
         status = annal__fail(err, ANNAL_ERR_LIMIT, "fill an event '%.*s': %s",
                              ANNAL_FMT(event->type), spending.why);
-    else if (annal__is_refusal(rc)) {
+    else if (annal__handler_is_refusal(rc)) {
         annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
         status = annal__fail(err, ANNAL_ERR_REFUSED, "fill an event '%.*s': %.400s",
                              ANNAL_FMT(event->type), applier->refused);
@@ -137,7 +137,7 @@ annal_status annal__applier_fill(struct applier *applier, annal_slice session,
     for (size_t i = 0; status >= 0 && i < applier->handler_count; i++) {
         const struct handler *handler = &applier->handlers[i];
         const struct pack_section *section = handler->section;
-        if (section->kind != PACK_FILL || !annal__section_takes(section, event->type))
+        if (section->kind != PACK_FILL || !annal__pack_section_takes(section, event->type))
             continue;
         status = prepare_fill(applier, err);
         if (status >= 0 && stored != NULL)

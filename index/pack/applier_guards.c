@@ -44,7 +44,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
         const struct pack_section *section = handler->section;
         bool holds = true;
         int rc = SQLITE_OK;
-        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
+        if (section->kind != PACK_ON || !annal__pack_section_takes(section, event->type))
             continue;
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status =

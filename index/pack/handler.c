@@ -100,7 +100,7 @@ static annal_status check_count(const struct handler *handler, const annal_pack 
                            "%s:%u: a section '-- fill' needs exactly one SELECT", pack->file, line);
     for (int i = 0; section->kind == PACK_FILL && i < sqlite3_column_count(first); i++) {
         const char *name = sqlite3_column_name(first, i);
-        if (!annal__is_field(annal_slice_of(name)))
+        if (!annal__pack_is_field(annal_slice_of(name)))
             return annal__fail(
                 err, ANNAL_ERR_INVALID,
                 "%s:%u: column '%s' of a fill is not a valid name of a field of data", pack->file,
@@ -200,7 +200,7 @@ void annal__handler_bind(const struct handler *handler, const struct statement *
     }
 }
 
-bool annal__is_refusal(int rc)
+bool annal__handler_is_refusal(int rc)
 {
     switch (rc & 0xff) {
     case SQLITE_ERROR:

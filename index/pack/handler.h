@@ -54,6 +54,6 @@ int annal__handler_run(const struct handler *handler, annal_slice session, const
                        bool *out_holds);
 
 /* Return whether a failure is about this event, and not about the database. */
-bool annal__is_refusal(int rc);
+bool annal__handler_is_refusal(int rc);
 
 #endif

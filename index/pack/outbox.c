@@ -554,7 +554,7 @@ static bool matters(const struct drain *drain, const annal_event *event)
         return true;
     for (size_t i = 0; i < pack->section_count; i++)
         if (pack->sections[i].kind == PACK_ON &&
-            annal__section_takes(&pack->sections[i], event->type))
+            annal__pack_section_takes(&pack->sections[i], event->type))
             return true;
     return false;
 }
@@ -633,7 +633,7 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         status = append_batch(drain, 0, &why);
     for (int attempt = 0; status == ANNAL_ERR_CONFLICT && attempt < ATTEMPTS_MAX; attempt++) {
         if (attempt > 0)
-            annal__pause((unsigned)attempt);
+            annal__deadline_pause((unsigned)attempt);
         bool foreign = drain->foreign;
         status = read_tail(drain, &there, &why);
         drain->foreign |= foreign;

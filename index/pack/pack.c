@@ -84,7 +84,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-annal_slice annal__take_word(annal_slice *rest)
+annal_slice annal__pack_take_word(annal_slice *rest)
 {
     while (rest->len > 0 && is_space(*rest->ptr)) {
         rest->ptr++;
@@ -132,10 +132,10 @@ static bool is_comment(annal_slice line)
 static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
 {
     annal_slice rest = line;
-    if (!is_comment(line) || !annal__slice_is(annal__take_word(&rest), "--"))
+    if (!is_comment(line) || !annal__slice_is(annal__pack_take_word(&rest), "--"))
         return false;
-    annal_slice word = annal__take_word(&rest);
-    bool more = annal__take_word(&rest).len > 0;
+    annal_slice word = annal__pack_take_word(&rest);
+    bool more = annal__pack_take_word(&rest).len > 0;
     for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
         if (annal__slice_is(word, section_words[i]) &&
             more == has_more((enum pack_section_kind)i)) {
@@ -199,7 +199,7 @@ static bool is_misspelt(annal_slice slice, const char *word)
  */
 static bool has_form(enum pack_section_kind kind, annal_slice rest)
 {
-    annal_slice word = annal__take_word(&rest);
+    annal_slice word = annal__pack_take_word(&rest);
     if (!has_more(kind))
         return word.len == 0;
     if (is_for_people(kind))
@@ -207,10 +207,10 @@ static bool has_form(enum pack_section_kind kind, annal_slice rest)
     bool dotted =
         memchr(word.ptr, '.', word.len) != NULL || memchr(word.ptr, '*', word.len) != NULL;
     while (is_type(word)) {
-        word = annal__take_word(&rest);
+        word = annal__pack_take_word(&rest);
         if (!annal__slice_is(word, ","))
             break;
-        word = annal__take_word(&rest);
+        word = annal__pack_take_word(&rest);
     }
     return dotted && (word.len == 0 || kind == PACK_ARTIFACT || is_nearly(word, "guarded") ||
                       is_nearly(word, "reads"));
@@ -222,11 +222,11 @@ static bool has_form(enum pack_section_kind kind, annal_slice rest)
  */
 static bool has_guard(annal_slice rest)
 {
-    annal_slice word = annal__take_word(&rest);
+    annal_slice word = annal__pack_take_word(&rest);
     bool guards = word.len > 0 && word.ptr[0] != '-' && word.ptr[0] != '#';
     while (guards && word.len > 0 && !is_nearly(word, "guarded"))
-        word = annal__take_word(&rest);
-    word = annal__take_word(&rest);
+        word = annal__pack_take_word(&rest);
+    word = annal__pack_take_word(&rest);
     return guards && word.len > 2 && word.ptr[0] == '"' && word.ptr[word.len - 1] == '"';
 }
 
@@ -235,13 +235,13 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
                                   annal_error *err)
 {
     annal_slice rest = line;
-    annal_slice word = annal__take_word(&rest);
+    annal_slice word = annal__pack_take_word(&rest);
     if (word.len < 2 || memcmp(word.ptr, "--", 2) != 0)
         return ANNAL_OK;
     bool guards = false, meant = false;
     if (word.len == 2) {
         guards = has_guard(rest);
-        word = annal__take_word(&rest);
+        word = annal__pack_take_word(&rest);
     } else { /* without a space */
         word = (annal_slice){word.ptr + 2, word.len - 2};
         guards = has_guard((annal_slice){word.ptr, (size_t)(rest.ptr + rest.len - word.ptr)});
@@ -266,7 +266,7 @@ static annal_status check_comments(const annal_pack *pack, struct text text, ann
     while (status >= 0 && text.at < text.end) {
         unsigned number = text.line;
         annal_slice line = take_line(&text);
-        if (below_verb && annal__is_verb_line(line))
+        if (below_verb && annal__pack_is_verb_line(line))
             continue;
         bool begins = begins_section(line, &kind);
         below_verb = begins && kind == PACK_VERB;
@@ -278,7 +278,7 @@ static annal_status check_comments(const annal_pack *pack, struct text text, ann
 
 /* ---- Sections, rule 3 ---- */
 
-bool annal__is_field(annal_slice word)
+bool annal__pack_is_field(annal_slice word)
 {
     bool begins = true;
     for (size_t i = 0; i < word.len; i++) {
@@ -302,10 +302,10 @@ static bool is_reads(annal_slice word)
     if (dollar != NULL) {
         const annal_slice name = {word.ptr, (size_t)(dollar - word.ptr)};
         return (name.len == 0 ||
-                (annal__is_glob(name) && memchr(name.ptr, '*', name.len) == NULL)) &&
-               annal__is_field((annal_slice){dollar + 1, word.len - name.len - 1});
+                (annal__pack_is_glob(name) && memchr(name.ptr, '*', name.len) == NULL)) &&
+               annal__pack_is_field((annal_slice){dollar + 1, word.len - name.len - 1});
     }
-    return annal__is_glob(word) &&
+    return annal__pack_is_glob(word) &&
            (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
 }
 
@@ -324,13 +324,13 @@ static annal_status take_list(const struct place *place, annal_slice *rest, anna
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file);
     *out = list;
-    for (;; *word = annal__take_word(rest)) {
+    for (;; *word = annal__pack_take_word(rest)) {
         if (!is_item(*word))
             return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: '%.*s' is not a valid %s",
                                place->pack->file, place->line, ANNAL_FMT(*word), item);
         memcpy(list, word->ptr, word->len);
         list += word->len + 1;
-        *word = annal__take_word(rest);
+        *word = annal__pack_take_word(rest);
         if (!annal__slice_is(*word, ","))
             return ANNAL_OK;
     }
@@ -339,7 +339,7 @@ static annal_status take_list(const struct place *place, annal_slice *rest, anna
 static annal_status take_guard(const struct place *place, annal_slice *rest, char **out,
                                annal_error *err)
 {
-    annal_slice word = annal__take_word(rest);
+    annal_slice word = annal__pack_take_word(rest);
     if (word.len < 3 || word.ptr[0] != '"' || word.ptr[word.len - 1] != '"')
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:%u: a guard needs a sentence in quotes: guarded \"why not\"",
@@ -358,9 +358,9 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
         if (annal__slice_is(*word, "guarded") && section->kind == PACK_ON &&
             section->guard == NULL) {
             status = take_guard(place, rest, &section->guard, err);
-            *word = annal__take_word(rest);
+            *word = annal__pack_take_word(rest);
         } else if (annal__slice_is(*word, "reads") && section->reads == NULL) {
-            *word = annal__take_word(rest);
+            *word = annal__pack_take_word(rest);
             status = take_list(place, rest, word, is_reads, "session, name*, $field or name$field",
                                &section->reads, err);
         } else {
@@ -379,8 +379,9 @@ static annal_status parse_artifact(const struct place *place, struct pack_sectio
 {
     annal_slice field = *word;
     uint32_t over = 0;
-    if (!annal__is_field(field) || !annal__slice_is(annal__take_word(rest), "over") ||
-        !annal__parse_number(annal__take_word(rest), &over) || annal__take_word(rest).len > 0)
+    if (!annal__pack_is_field(field) || !annal__slice_is(annal__pack_take_word(rest), "over") ||
+        !annal__pack_parse_number(annal__pack_take_word(rest), &over) ||
+        annal__pack_take_word(rest).len > 0)
         return annal__fail(
             err, ANNAL_ERR_INVALID,
             "%s:%u: write an artifact as '-- artifact TYPE[, TYPE]   FIELD   over BYTES'",
@@ -397,8 +398,8 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
 {
     const struct place place = {pack, number};
     annal_slice rest = line;
-    annal__take_word(&rest); /* -- */
-    annal__take_word(&rest); /* on, fill, … */
+    annal__pack_take_word(&rest); /* -- */
+    annal__pack_take_word(&rest); /* on, fill, … */
     if (is_for_people(section->kind)) {
         section->head = annal__strndup(rest.ptr, rest.len);
         return section->head == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file)
@@ -406,7 +407,7 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
     }
     if (!has_more(section->kind))
         return ANNAL_OK;
-    annal_slice word = annal__take_word(&rest);
+    annal_slice word = annal__pack_take_word(&rest);
     annal_status status =
         take_list(&place, &rest, &word, is_type, "event type", &section->types, err);
     if (status < 0)
@@ -426,7 +427,7 @@ static char *take_body(struct text *text, bool of_verb)
     while (text->at < text->end) {
         struct text peek = *text;
         annal_slice line = take_line(&peek);
-        of_verb = of_verb && annal__is_verb_line(line);
+        of_verb = of_verb && annal__pack_is_verb_line(line);
         if (!of_verb && begins_section(line, &kind))
             break;
         *text = peek;
@@ -480,20 +481,20 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
 static bool may_guard(annal_slice line, annal_slice *out_types)
 {
     annal_slice rest = line;
-    if (!annal__slice_is(annal__take_word(&rest), "--"))
+    if (!annal__slice_is(annal__pack_take_word(&rest), "--"))
         return false;
-    annal_slice word = annal__take_word(&rest), after = rest;
+    annal_slice word = annal__pack_take_word(&rest), after = rest;
     bool fills = is_nearly(word, "fill");
     if (!fills && !is_nearly(word, "on"))
         return false;
     do {
-        (void)annal__take_word(&after);
+        (void)annal__pack_take_word(&after);
         *out_types = (annal_slice){rest.ptr, (size_t)(after.ptr - rest.ptr)};
-        word = annal__take_word(&after);
+        word = annal__pack_take_word(&after);
     } while (annal__slice_is(word, ","));
     bool reads = annal__slice_is(word, "reads");
     while (!fills && reads && word.len > 0 && sqlite3_strnicmp(word.ptr, "guard", 5) != 0)
-        word = annal__take_word(&after);
+        word = annal__pack_take_word(&after);
     return fills || word.len > 0;
 }
 
@@ -505,7 +506,7 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
     while (status >= 0 && text.at < text.end) {
         bool guards = may_guard(take_line(&text), &types);
         for (annal_slice type; guards && status >= 0;) {
-            type = annal__take_word(&types);
+            type = annal__pack_take_word(&types);
             if (type.len == 0)
                 break;
             if (type.ptr[0] != ',')
@@ -517,7 +518,7 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
     return status < 0 ? annal__fail(err, status, "the guards of a pack") : ANNAL_OK;
 }
 
-bool annal__section_takes(const struct pack_section *section, annal_slice type)
+bool annal__pack_section_takes(const struct pack_section *section, annal_slice type)
 {
     const char *at = section->types == NULL ? "" : section->types;
     for (size_t len; (len = strlen(at)) > 0; at += len + 1) {
@@ -564,7 +565,7 @@ static annal_status parse(const char *name, annal_slice text, annal_pack **out_p
         status = annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack must be a text file", name);
         goto done;
     }
-    status = annal__parse_header(pack, take_line(&rest), err);
+    status = annal__pack_parse_header(pack, take_line(&rest), err);
     if (status < 0)
         goto done;
     status = check_comments(pack, rest, err);

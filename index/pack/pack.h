@@ -82,10 +82,10 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
 annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_error *err);
 
 /* Return whether a section is for events of this type. */
-bool annal__section_takes(const struct pack_section *section, annal_slice type);
+bool annal__pack_section_takes(const struct pack_section *section, annal_slice type);
 
 /* Return whether a word has the form of a field of data after the $ of a parameter: run::id. */
-bool annal__is_field(annal_slice word);
+bool annal__pack_is_field(annal_slice word);
 
 /*
  * Return whether the pack has a `-- forget` section: a pack without one is rebuilt if a journal was
@@ -97,18 +97,18 @@ bool annal__pack_forgets(const annal_pack *pack);
 bool annal__pack_settles(const annal_pack *pack);
 
 /* Take the next word of a line, or a comma, or a sentence with its quotes; empty at the end. */
-annal_slice annal__take_word(annal_slice *rest);
+annal_slice annal__pack_take_word(annal_slice *rest);
 
 /* ---- pack_header.c ---- */
 
 /* Read the first line of a pack. */
-annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error *err);
+annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_error *err);
 
 /* Return whether a word has the form of a session id, with at most one * in it. */
-bool annal__is_glob(annal_slice word);
+bool annal__pack_is_glob(annal_slice word);
 
 /* Parse a number of at most eight digits. */
-bool annal__parse_number(annal_slice word, uint32_t *out);
+bool annal__pack_parse_number(annal_slice word, uint32_t *out);
 
 /*
  * Return whether the events of a session are fed to the pack. *out_star (may be NULL): the text
@@ -123,12 +123,12 @@ bool annal__pack_shares(const annal_pack *pack, annal_slice session);
  * Return whether a path, relative to the store, leads to something that belongs to the store itself
  * (events/, packs/, sessions.db, …). A * in its first name is replaced by star.
  */
-bool annal__path_is_kept(annal_slice path, annal_slice star);
+bool annal__pack_path_is_kept(annal_slice path, annal_slice star);
 
 /* ---- pack_verbs.c ---- */
 
 /* Return whether a line belongs to the verb above it. */
-bool annal__is_verb_line(annal_slice line);
+bool annal__pack_is_verb_line(annal_slice line);
 
 /*
  * Create the nouns of the sections that were read. Call annal__pack_free_verbs() even after a

@@ -109,7 +109,7 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
     if (status >= 0 && drained.must_rebuild)
         status = annal__pack_schema_remake(fill, err);
     if (status >= 0 && (drained.must_rebuild || drained.changes > 0))
-        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
+        status = annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
 }
 
@@ -174,7 +174,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     if (status >= 0)
         status = annal__pack_follower_open(&fill->follower, packs, 1, err);
     if (status >= 0)
-        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
+        status = annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
 }
 
@@ -448,7 +448,7 @@ annal_status annal__pack_catch_up(struct pack_database *database, annal_slice se
     for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
         if (database->fills[i].follower.applier != NULL &&
             annal__follower_feeds(&database->fills[i].follower, session))
-            status = annal__follower_catch_up(&database->fills[i].follower, session, err);
+            status = annal__indexer_catch_up(&database->fills[i].follower, session, err);
     return status;
 }
 
@@ -464,7 +464,7 @@ annal_status annal__pack_empty(struct pack_database *database, struct pack_fill 
         status = annal__pack_schema_remake(fill, err);
     if (status >= 0 && fill->slot->pack->writable) { /* users see all of it or nothing */
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
+        status = annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
     }
     annal_status ended =
         annal__derived_end(&database->derived, status >= 0, status >= 0 ? err : NULL);

@@ -41,7 +41,7 @@ static const char *const kept[] = {"events",    "commit",      "packs",     "loc
                                    "snapshots", "artifacts",   "cursors",   "leases",
                                    "cluster",   "sessions.db", "search.db", "search.off"};
 
-bool annal__path_is_kept(annal_slice path, annal_slice star)
+bool annal__pack_path_is_kept(annal_slice path, annal_slice star)
 {
     const char *slash = memchr(path.ptr, '/', path.len);
     size_t len = slash == NULL ? path.len : (size_t)(slash - path.ptr);
@@ -57,7 +57,7 @@ bool annal__path_is_kept(annal_slice path, annal_slice star)
     return false;
 }
 
-bool annal__is_glob(annal_slice word)
+bool annal__pack_is_glob(annal_slice word)
 {
     const char *star = memchr(word.ptr, '*', word.len);
     if (word.len == 0 || word.len > ANNAL_SESSION_ID_BYTES_MAX)
@@ -68,7 +68,7 @@ bool annal__is_glob(annal_slice word)
     return true;
 }
 
-bool annal__parse_number(annal_slice word, uint32_t *out)
+bool annal__pack_parse_number(annal_slice word, uint32_t *out)
 {
     *out = 0;
     for (size_t i = 0; i < word.len; i++) {
@@ -88,30 +88,31 @@ struct clauses {
 /* Parse cluster GLOB[, GLOB]... */
 static bool parse_scope(annal_slice *rest, annal_slice *out)
 {
-    if (!annal__slice_is(annal__take_word(rest), "cluster"))
+    if (!annal__slice_is(annal__pack_take_word(rest), "cluster"))
         return false;
     annal_slice glob, comma, after = *rest;
     out->ptr = rest->ptr;
     do {
-        glob = annal__take_word(&after);
+        glob = annal__pack_take_word(&after);
         *rest = after;
-        comma = annal__take_word(&after);
-    } while (annal__is_glob(glob) && annal__slice_is(comma, ","));
+        comma = annal__pack_take_word(&after);
+    } while (annal__pack_is_glob(glob) && annal__slice_is(comma, ","));
     *out = (annal_slice){out->ptr, (size_t)(rest->ptr - out->ptr)};
-    return annal__is_glob(glob);
+    return annal__pack_is_glob(glob);
 }
 
 /* Parse the clauses. Returns false if something else follows, or a clause is repeated. */
 static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *out)
 {
-    for (annal_slice word = annal__take_word(&rest); word.len > 0; word = annal__take_word(&rest)) {
+    for (annal_slice word = annal__pack_take_word(&rest); word.len > 0;
+         word = annal__pack_take_word(&rest)) {
         if (annal__slice_is(word, "in") && out->folder.len == 0) {
-            out->folder = annal__take_word(&rest);
+            out->folder = annal__pack_take_word(&rest);
             if (!is_path(out->folder, 0))
                 return false;
         } else if (annal__slice_is(word, "sessions") && out->sessions.len == 0) {
-            out->sessions = annal__take_word(&rest);
-            if (!annal__is_glob(out->sessions))
+            out->sessions = annal__pack_take_word(&rest);
+            if (!annal__pack_is_glob(out->sessions))
                 return false;
         } else if (annal__slice_is(word, "writable") && !pack->writable) {
             pack->writable = true;
@@ -134,7 +135,7 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:1: '%.*s' is not a valid database: its name must end in .db",
                            pack->file, ANNAL_FMT(database));
-    if (annal__path_is_kept(place, (annal_slice){0}) &&
+    if (annal__pack_path_is_kept(place, (annal_slice){0}) &&
         !(annal__slice_is(name, "core") && annal__slice_is(place, "sessions.db")))
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' belongs to the store itself",
                            pack->file, ANNAL_FMT(place));
@@ -146,19 +147,19 @@ static char *copy_of(annal_slice word)
     return annal__strndup(word.ptr, word.len);
 }
 
-annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error *err)
+annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_error *err)
 {
     struct clauses clauses = {0};
     annal_slice rest = line;
-    bool good = annal__slice_is(annal__take_word(&rest), "--") &&
-                annal__slice_is(annal__take_word(&rest), "pack");
-    annal_slice name = annal__take_word(&rest);
+    bool good = annal__slice_is(annal__pack_take_word(&rest), "--") &&
+                annal__slice_is(annal__pack_take_word(&rest), "pack");
+    annal_slice name = annal__pack_take_word(&rest);
     good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
-    good = good && annal__slice_is(annal__take_word(&rest), "version");
-    good =
-        good && annal__parse_number(annal__take_word(&rest), &pack->version) && pack->version > 0;
-    good = good && annal__slice_is(annal__take_word(&rest), "database");
-    annal_slice database = annal__take_word(&rest);
+    good = good && annal__slice_is(annal__pack_take_word(&rest), "version");
+    good = good && annal__pack_parse_number(annal__pack_take_word(&rest), &pack->version) &&
+           pack->version > 0;
+    good = good && annal__slice_is(annal__pack_take_word(&rest), "database");
+    annal_slice database = annal__pack_take_word(&rest);
     good = good && is_path(database, 1) && parse_clauses(pack, rest, &clauses);
     if (!good)
         return annal__fail(err, ANNAL_ERR_INVALID,
@@ -208,8 +209,8 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
         if (!glob_matches(annal_slice_of(pack->sessions), session, &star))
             return false;
         if (strchr(pack->database, '*') != NULL &&
-            (!is_path(star, 0) ||
-             (pack->folder == NULL && annal__path_is_kept(annal_slice_of(pack->database), star))))
+            (!is_path(star, 0) || (pack->folder == NULL &&
+                                   annal__pack_path_is_kept(annal_slice_of(pack->database), star))))
             return false;
     }
     if (out_star != NULL)
@@ -223,7 +224,7 @@ bool annal__pack_shares(const annal_pack *pack, annal_slice session)
         return false;
     annal_slice rest = annal_slice_of(pack->cluster), glob, star;
     do
-        glob = annal__take_word(&rest);
+        glob = annal__pack_take_word(&rest);
     while (glob.len > 0 && !glob_matches(glob, session, &star));
     return glob.len > 0;
 }

@@ -98,7 +98,7 @@ static annal_status give(annal_index *index, struct pack_set *set, const struct 
     struct pack_database *database = NULL;
     annal_status status = ANNAL_OK;
     reading.rows.forgotten = reading.forgotten;
-    if (annal__slot_has_star(slot) || slot->pack->writable)
+    if (annal__packs_slot_has_star(slot) || slot->pack->writable)
         reading.rows.why = "it has a database for each session";
     else if (!annal__pack_forgets(slot->pack))
         reading.rows.why = "it has no section '-- forget'";

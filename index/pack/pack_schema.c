@@ -124,7 +124,7 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
     if (status >= 0) /* guards must not trust tables that are being filled: index_lock.h, rule 5 */
-        annal__lock_note_wipe(&fill->follower.derived->lock);
+        annal__index_lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(pack_fill_db(fill), err);
     if (status >= 0)

@@ -168,7 +168,7 @@ static bool is_member(const char *word)
 
 /* ---- Lines below a verb, rule 2 ---- */
 
-bool annal__is_verb_line(annal_slice line)
+bool annal__pack_is_verb_line(annal_slice line)
 {
     return line.len > strlen(ITEM_PREFIX) &&
            memcmp(line.ptr, ITEM_PREFIX, strlen(ITEM_PREFIX)) == 0;
@@ -178,8 +178,8 @@ bool annal__is_verb_line(annal_slice line)
 static size_t head_len(const char *text)
 {
     size_t len = 0;
-    for (size_t line;
-         line = strcspn(text + len, "\n"), annal__is_verb_line((annal_slice){text + len, line});)
+    for (size_t line; line = strcspn(text + len, "\n"),
+                      annal__pack_is_verb_line((annal_slice){text + len, line});)
         len += line + (text[len + line] == '\n');
     return len;
 }

@@ -201,7 +201,7 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
     if (slot->source != NULL && annal__builtin_pack(pack->name) != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%s' is the name of a built-in pack",
                            pack->file, pack->name);
-    if (slot->at != NULL && annal__path_is_kept(annal_slice_of(slot->at), (annal_slice){0}))
+    if (slot->at != NULL && annal__pack_path_is_kept(annal_slice_of(slot->at), (annal_slice){0}))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "pack '%s' at '%s': this path belongs to the store itself", pack->name,
                            slot->at);
@@ -274,11 +274,11 @@ static annal_status parse_slot(const annal_index *index, struct pack_set *set,
     return list_guards(index, slot, text, err);
 }
 
-bool annal__slot_bars(const struct pack_slot *slot, annal_slice type)
+bool annal__packs_slot_bars(const struct pack_slot *slot, annal_slice type)
 {
     const struct pack_section guarded = {.types = slot->guarded};
     return slot->pack == NULL &&
-           (slot->guarded == NULL ? slot->is_file : annal__section_takes(&guarded, type));
+           (slot->guarded == NULL ? slot->is_file : annal__pack_section_takes(&guarded, type));
 }
 
 /* Add one line of packs/enabled. */
@@ -405,7 +405,7 @@ annal_status annal__packs_path(const annal_index *index, const struct pack_slot 
     return ANNAL_OK;
 }
 
-bool annal__slot_has_star(const struct pack_slot *slot)
+bool annal__packs_slot_has_star(const struct pack_slot *slot)
 {
     return slot->pack != NULL && strchr(slot->pack->database, '*') != NULL;
 }
@@ -423,7 +423,7 @@ static annal_status make_database(annal_index *index, struct pack_set *set, cons
                               : ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         const struct pack_slot *slot = &set->slots[i];
-        if (slot->pack == NULL || annal__slot_has_star(slot) != (star.len > 0))
+        if (slot->pack == NULL || annal__packs_slot_has_star(slot) != (star.len > 0))
             continue;
         status = annal__packs_path(index, slot, star, &other, err);
         if (status >= 0 && strcmp(other.ptr, path) == 0)
@@ -501,7 +501,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         struct pack_database *unused;
         struct pack_slot *slot = &set->slots[i];
-        if (slot->pack != NULL && !annal__slot_has_star(slot))
+        if (slot->pack != NULL && !annal__packs_slot_has_star(slot))
             status = get_database(index, set, slot, (annal_slice){0}, &unused, &slot->error);
         if (status == ANNAL_ERR_NOMEM) {
             annal__fail(err, status, "pack '%s'", slot->name);
@@ -581,7 +581,7 @@ annal_status annal__packs_database(annal_index *index, struct pack_set *set,
     *out_database = NULL;
     if (slot->pack == NULL || !annal__pack_feeds(slot->pack, session, &star))
         return ANNAL_OK;
-    if (!annal__slot_has_star(slot))
+    if (!annal__packs_slot_has_star(slot))
         star = (annal_slice){0};
     pthread_mutex_lock(&index->packs.mutex);
     status = get_database(index, set, slot, star, out_database, err);

@@ -77,7 +77,7 @@ struct packs {
  * Return whether a wrong pack may guard this type: its guard cannot be checked, so the event is
  * refused.
  */
-bool annal__slot_bars(const struct pack_slot *slot, annal_slice type);
+bool annal__packs_slot_bars(const struct pack_slot *slot, annal_slice type);
 
 /* ---- kept_guards.c ---- */
 
@@ -116,7 +116,7 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
                                         struct pack_database *before);
 
 /* Return whether each session has a database of its own. */
-bool annal__slot_has_star(const struct pack_slot *slot);
+bool annal__packs_slot_has_star(const struct pack_slot *slot);
 
 /* Compose the path of a pack's database; star replaces its *. */
 annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,

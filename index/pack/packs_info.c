@@ -130,7 +130,7 @@ static annal_status look_at_slot(struct look *look, const struct pack_slot *slot
     if (status < 0)
         return status;
     examined->info.database = examined->path.ptr;
-    if (annal__slot_has_star(slot)) {
+    if (annal__packs_slot_has_star(slot)) {
         struct add_session add = {look, slot, examined};
         return annal_store_sessions(look->index->store, add_session, &add, look->err);
     }
@@ -193,7 +193,7 @@ annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *
     return status;
 }
 
-annal_status annal__index_has_pack(annal_index *index, const char *name, annal_error *err)
+annal_status annal__packs_have(annal_index *index, const char *name, annal_error *err)
 {
     struct pack_set *set = NULL;
     annal_status status = annal__packs_get(index, &set, err);

@@ -73,7 +73,7 @@ annal_status annal__packs_each(annal_index *index, struct pack_set *set, enum pa
         status = fn(arg, database, (annal_slice){0}, err);
     for (size_t i = 0; status == ANNAL_OK && i < set->slot_count; i++) {
         visit.slot = &set->slots[i];
-        if (visit.slot->pack == NULL || !annal__slot_has_star(visit.slot))
+        if (visit.slot->pack == NULL || !annal__packs_slot_has_star(visit.slot))
             continue;
         for (size_t j = 0; status == ANNAL_OK && j < count; j++)
             status = visit_session(&visit, sessions[j]);
@@ -147,9 +147,9 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     do {
         spent = annal__applier_spent(fill->follower.applier);
         if (status >= 0 || status == ANNAL_ERR_LIMIT)
-            status = annal__follower_run(&fill->follower, sessions, count,
-                                         work->listed ? &work->journals : NULL, &work->options,
-                                         &stamp, &stuck, &why);
+            status = annal__indexer_run(&fill->follower, sessions, count,
+                                        work->listed ? &work->journals : NULL, &work->options,
+                                        &stamp, &stuck, &why);
     } while (status == ANNAL_ERR_LIMIT && annal__applier_spent(fill->follower.applier) > spent &&
              !annal__deadline_passed(work->deadline_us));
     if (status == ANNAL_OK && all)
@@ -422,7 +422,7 @@ static annal_status attach_once(struct reading *reading, struct pack_database *d
         if (status >= 0)
             status = annal__derived_read_stamp(reading->db, database->stem, &stamp, err);
         *out_same = status >= 0 && (caught_up.id == 0 || database->derived.frozen ||
-                                    annal__stamp_holds(stamp, caught_up));
+                                    annal__derived_stamp_holds(stamp, caught_up));
         if (!*out_same)
             (void)run_named(reading->db, "DETACH \"%w\"", NULL, database->stem, NULL);
     }
@@ -454,11 +454,11 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
             return status;
         }
         status = attach_once(reading, database, &same, &why);
-        failed = status < 0 && annal__index_is_hopeless(&why) ? failed + 1 : 0;
+        failed = status < 0 && annal__derived_is_hopeless(&why) ? failed + 1 : 0;
         ended = failed == ATTEMPTS_MAX ||
                 (attempt + 1 >= ATTEMPTS_MAX && annal__deadline_passed(reading->work.deadline_us));
         if (status < 0 && !ended)
-            annal__pause(attempt);
+            annal__deadline_pause(attempt);
     }
     if (reading->work.why_lags.status == ANNAL_ERR_BUSY && reading->lag == NULL)
         return refuse_lag(database, &reading->work.why_lags, err);
@@ -614,7 +614,7 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
             annal__packs_each(index, set, PACK_SHARED, NULL, 0, attach_database, &reading, err);
     for (size_t i = 0; status >= 0 && session.len > 0 && i < set->slot_count; i++) {
         struct visit visit = {index, set, &set->slots[i], attach_database, &reading, err};
-        if (set->slots[i].pack != NULL && annal__slot_has_star(&set->slots[i]))
+        if (set->slots[i].pack != NULL && annal__packs_slot_has_star(&set->slots[i]))
             status = visit_session(&visit, session);
     }
     annal__plan_done(&reading.work.journals);

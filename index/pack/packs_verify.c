@@ -222,8 +222,8 @@ static annal_status run_plan(const struct part *part, struct pack_fill *fill, st
     annal_index_progress progress = {0};
     annal_status status = ANNAL_OK;
     while (status >= 0 && plan->next < plan->count)
-        status = annal__follower_batch(&fill->follower, plan, INT64_MAX, INT64_MAX, false,
-                                       &progress, part->verify->err);
+        status = annal__indexer_batch(&fill->follower, plan, INT64_MAX, INT64_MAX, false, &progress,
+                                      part->verify->err);
     return status;
 }
 
@@ -270,7 +270,7 @@ static annal_status find_fresh(const struct part *part, annal_slice session,
         if (slot->pack == NULL || strcmp(slot->name, part->slot->name) != 0)
             continue;
         annal_status status = ANNAL_OK;
-        if (annal__slot_has_star(slot))
+        if (annal__packs_slot_has_star(slot))
             status = annal__packs_database(verify->fresh, verify->fresh_set, slot, session,
                                            &database, verify->err);
         else

@@ -259,7 +259,7 @@ static int ask_helper(const struct call *call, sqlite3_context *context, int cou
     sqlite3_stmt *stmt = NULL;
     int rc = SQLITE_OK;
     if (chance->helper == NULL)
-        rc = annal__db_connect(NULL, ":memory:", SQLITE_OPEN_READWRITE, &chance->helper);
+        rc = annal__connect_open(NULL, ":memory:", SQLITE_OPEN_READWRITE, &chance->helper);
     char *sql = rc == SQLITE_OK ? question(call->moment->name, count) : NULL;
     if (sql == NULL)
         return rc == SQLITE_OK ? SQLITE_NOMEM : rc;

@@ -8,7 +8,7 @@
 
 annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err)
 {
-    annal_status status = annal__index_has_pack(index, pack, err);
+    annal_status status = annal__packs_have(index, pack, err);
     if (status == ANNAL_ERR_NOTFOUND)
         annal__fail(err, status, "pack %s is not enabled in this store", pack);
     return status;

@@ -552,7 +552,7 @@ static int connect_own(sqlite3 *db, void *arg, int count, const char *const *wor
     return annal__events_connect(db, arg, out);
 }
 
-annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err)
+annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_error *err)
 {
     struct own_source *own = annal__zalloc(sizeof *own);
     if (own == NULL)

@@ -12,7 +12,8 @@
 struct reading {
     sqlite3 *db; /* its main database is the index */
     annal_store *store;
-    bool with_rest; /* whether temp.rest has what is not indexed yet, see annal__index_add_rest() */
+    bool
+        with_rest; /* whether temp.rest has what is not indexed yet, see annal__reader_add_rest() */
 };
 
 /* The source of the rows of a table events. */

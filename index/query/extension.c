@@ -131,11 +131,11 @@ static annal_status read_index(struct store_source *source, struct reading *read
                                annal_error *err)
 {
     annal_lag lag = {0};
-    annal_status status = annal__index_borrow(source->index, NULL, 0, host_writes_index(source), 0,
-                                              &reading->db, &lag, err);
+    annal_status status = annal__reader_borrow(source->index, NULL, 0, host_writes_index(source), 0,
+                                               &reading->db, &lag, err);
     if (status >= 0)
-        status = annal__index_add_rest(source->index, reading->db, NULL, 0, &lag,
-                                       &reading->with_rest, err);
+        status = annal__reader_add_rest(source->index, reading->db, NULL, 0, &lag,
+                                        &reading->with_rest, err);
     if (status >= 0 && lag.bytes > 0)
         status = annal__fail(err, ANNAL_ERR_BUSY, "the answer would lack %llu bytes of events: %s",
                              (unsigned long long)lag.bytes, lag.message);

@@ -348,13 +348,13 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
     annal_status status = annal__history_read(index->store, filter->sessions, filter->session_count,
                                               out_history, err);
     if (status >= 0)
-        status = annal__index_borrow(index, out_history->journals, out_history->journal_count,
-                                     filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
+        status = annal__reader_borrow(index, out_history->journals, out_history->journal_count,
+                                      filter->as_indexed, filter->timeout_ms, out_db, out_lag, err);
     if (status >= 0 && out_history->forked)
         status = annal__history_put(out_history, *out_db, err);
     if (status >= 0 && !filter->as_indexed)
-        status = annal__index_add_rest(index, *out_db, out_history->journals,
-                                       out_history->journal_count, out_lag, out_with_rest, err);
+        status = annal__reader_add_rest(index, *out_db, out_history->journals,
+                                        out_history->journal_count, out_lag, out_with_rest, err);
     if (status >= 0 && out_history->forked && *out_with_rest) /* each part is looked up in it */
         status =
             annal__db_exec(*out_db, "CREATE INDEX temp.rest_place ON rest (session_id, seq)", err);

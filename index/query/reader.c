@@ -51,7 +51,7 @@ static int report_lagging(void *arg, annal_slice session, uint64_t bytes)
     if (!is_asked_for(lagging, session))
         return 0;
     annal_status status =
-        annal__index_cursor(lagging->get_cursor, session, &from, &known, lagging->err);
+        annal__plan_cursor(lagging->get_cursor, session, &from, &known, lagging->err);
     if (status < 0)
         return status;
     return bytes > from.offset && !annal__stray_is(lagging->store, session)
@@ -132,8 +132,8 @@ static annal_status add_rest(void *arg, annal_slice session, const annal_positio
     return added;
 }
 
-annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
-                                   size_t count, annal_lag *lag, bool *out_added, annal_error *err)
+annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
+                                    size_t count, annal_lag *lag, bool *out_added, annal_error *err)
 {
     struct rest rest = {.store = index->store, .err = err};
     *out_added = false;
@@ -176,11 +176,11 @@ static annal_status catch_up_once(annal_index *index, const annal_slice *session
     sqlite3 *db = NULL;
     *out_why = (annal_error){0};
     annal_status lagging =
-        annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_why);
+        annal__fallback_catch_up(index, sessions, count, options, &used, &caught_up, out_why);
     annal_status status = open(&used->derived, index->derived.wait_ms, &db, &opened, err);
     if (status < 0)
         return status;
-    if (lagging >= 0 && !annal__stamp_holds(opened, caught_up))
+    if (lagging >= 0 && !annal__derived_stamp_holds(opened, caught_up))
         annal__derived_give(&used->derived, db, false);
     else
         *out_db = db;
@@ -203,7 +203,7 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
                 *err = why;
             return status;
         }
-        if (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))
+        if (attempt >= ATTEMPTS_MAX || annal__derived_is_hopeless(&why))
             status = annal__fallback_begin(index, &why, err);
         if (attempt >= ATTEMPTS_MAX && status < 0)
             return status;
@@ -225,7 +225,7 @@ static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **
         return ANNAL_OK;
     if (status < 0)
         return status;
-    if (caught_up.id != 0 && !annal__stamp_holds(opened, caught_up))
+    if (caught_up.id != 0 && !annal__derived_stamp_holds(opened, caught_up))
         annal__derived_give(&used->derived, db, false);
     else
         *out_db = db;
@@ -257,17 +257,17 @@ static annal_status read_by(open_fn open, annal_index *index, const annal_slice 
     return ANNAL_OK;
 }
 
-annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
-                               bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
-                               annal_lag *out_lag, annal_error *err)
+annal_status annal__reader_read(annal_index *index, const annal_slice *sessions, size_t count,
+                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                annal_lag *out_lag, annal_error *err)
 {
     return read_by(annal__derived_take, index, sessions, count, as_indexed, timeout_ms, out_db,
                    out_lag, err);
 }
 
-annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
-                                 bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
-                                 annal_lag *out_lag, annal_error *err)
+annal_status annal__reader_borrow(annal_index *index, const annal_slice *sessions, size_t count,
+                                  bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
+                                  annal_lag *out_lag, annal_error *err)
 {
     return read_by(annal__derived_borrow, index, sessions, count, as_indexed, timeout_ms, out_db,
                    out_lag, err);
@@ -295,7 +295,7 @@ static int report_lag(void *arg, annal_slice session, uint64_t bytes)
         return status;
     annal_position from;
     bool known;
-    status = annal__index_cursor(each->get_cursor, session, &from, &known, each->err);
+    status = annal__plan_cursor(each->get_cursor, session, &from, &known, each->err);
     if (status < 0)
         return status;
     const annal_index_lag lag = {.session = session,
@@ -335,7 +335,7 @@ static annal_status each_row_once(annal_index *index, annal_slice session, const
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     annal_status status =
-        annal__index_borrow(index, &session, session.len > 0, true, 0, &db, NULL, err);
+        annal__reader_borrow(index, &session, session.len > 0, true, 0, &db, NULL, err);
     if (status >= 0)
         status = annal__readers_prepare(db, sql, &stmt, err);
     if (status >= 0 && session.len > 0)
@@ -374,8 +374,8 @@ static int report_count(void *arg, sqlite3_stmt *stmt)
     return call->fn(call->arg, annal__db_column(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1));
 }
 
-annal_status annal__index_counts(annal_index *index, annal_slice session, annal__index_count_fn fn,
-                                 void *arg, annal_error *err)
+annal_status annal__reader_counts(annal_index *index, annal_slice session, annal__index_count_fn fn,
+                                  void *arg, annal_error *err)
 {
     struct count_call call = {fn, arg};
     const char *sql = session.len > 0
@@ -406,8 +406,8 @@ static annal_status core_findings(annal_index *index, annal_slice session,
     return each_row(index, session, sql, report_finding, &call, err);
 }
 
-annal_status annal__core_findings(annal_index *index, annal_index_finding_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal__reader_core_findings(annal_index *index, annal_index_finding_fn fn, void *arg,
+                                         annal_error *err)
 {
     return core_findings(index, (annal_slice){0}, fn, arg, err);
 }
@@ -419,9 +419,9 @@ annal_status annal_index_findings(annal_index *index, annal_slice session,
     return status != ANNAL_OK ? status : annal__packs_findings(index, session, fn, arg, err);
 }
 
-annal_status annal__index_health(annal_index *index, annal_slice session,
-                                 const annal_catch_up_options *options, annal_index_finding_fn fn,
-                                 void *arg, annal_error *err)
+annal_status annal__reader_health(annal_index *index, annal_slice session,
+                                  const annal_catch_up_options *options, annal_index_finding_fn fn,
+                                  void *arg, annal_error *err)
 {
     struct stamp unused;
     annal_error why = {0};
@@ -475,8 +475,8 @@ static int report_snapshot(void *arg, sqlite3_stmt *stmt)
 
 #define CHORE_WAIT_MS 1
 
-annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
-                                        annal__snapshot_row_fn fn, void *arg, annal_error *err)
+annal_status annal__reader_snapshot_last(annal_index *index, annal_slice session,
+                                         annal__snapshot_row_fn fn, void *arg, annal_error *err)
 {
     struct snapshot_call call = {.fn = fn, .arg = arg};
     struct stamp stamp;
@@ -506,8 +506,8 @@ annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
     return status;
 }
 
-annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
-                                        annal__snapshot_row_fn fn, void *arg, annal_error *err)
+annal_status annal__reader_snapshot_each(annal_index *index, annal_slice session,
+                                         annal__snapshot_row_fn fn, void *arg, annal_error *err)
 {
     struct snapshot_call call = {.fn = fn, .arg = arg};
     const char *sql = session.len > 0 ? "SELECT session_id, seq, LENGTH(state), created_at, rowid "

@@ -35,7 +35,7 @@ static annal_status begin(annal__records *records, annal_error *err)
     sqlite3_stmt *any = NULL;
     annal_slice found = {0};
     annal_status status =
-        annal__index_borrow(records->index, NULL, 0, true, 0, &records->db, NULL, err);
+        annal__reader_borrow(records->index, NULL, 0, true, 0, &records->db, NULL, err);
     if (status >= 0)
         status = annal__db_exec(records->db, "BEGIN", err);
     if (status >= 0)

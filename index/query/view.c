@@ -82,11 +82,11 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     struct buf functions = {0};
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
-    annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
-                                            &db, options.out_lag, err);
+    annal_status status = annal__reader_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
+                                             &db, options.out_lag, err);
     annal_index *used = annal__fallback_or_self(index, &ignored);
     if (status >= 0)
-        status = annal__db_add_events(db, index->store, err);
+        status = annal__events_table_add(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
         status = annal__db_load(db, options.extension, &functions, err);
     allowed.functions = functions.ptr;
@@ -153,7 +153,7 @@ annal_status annal__view_open(annal_index *index, annal__view **out_view, annal_
     if (view == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->derived.path);
     view->index = index;
-    annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
+    annal_status status = annal__reader_read(index, NULL, 0, true, 0, &view->db, NULL, err);
     if (status >= 0)
         status = annal__packs_attach(index, view->db, (annal_slice){0}, true, 0, NULL, err);
     if (status >= 0)
@@ -186,7 +186,7 @@ annal_status annal__view_position(annal__view *view, annal_slice session,
 {
     annal_position from;
     bool known;
-    annal_status status = annal__index_cursor(view->get_cursor, session, &from, &known, err);
+    annal_status status = annal__plan_cursor(view->get_cursor, session, &from, &known, err);
     if (status == ANNAL_ERR_CORRUPT)
         (void)annal__derived_heal(&view->index->derived);
     if (status >= 0)

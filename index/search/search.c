@@ -440,7 +440,7 @@ annal_status annal_search_rebuild(annal_index *index, const annal_catch_up_optio
     annal_status status = annal__derived_discard(
         &search->derived, annal__deadline_after(search->derived.wait_ms), err);
     if (status >= 0)
-        status = annal__follower_run(&search->follower, NULL, 0, NULL, &own, &stamp, &stuck, err);
+        status = annal__indexer_run(&search->follower, NULL, 0, NULL, &own, &stamp, &stuck, err);
     return status;
 }
 

@@ -32,7 +32,7 @@ void annal__search_done(struct search *search);
  */
 annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err);
 
-/* Run FTS5's own check of its tables, which annal__index_prove() includes. */
+/* Run FTS5's own check of its tables, which annal__maintain_prove() includes. */
 annal_status annal__search_check(struct search *search, annal__damaged_fn fn, void *arg,
                                  annal_error *err);
 

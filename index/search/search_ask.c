@@ -242,13 +242,13 @@ static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_err
         annal_status caught_up_status =
             search->derived.frozen
                 ? ANNAL_ERR_IO
-                : annal__follower_run(&search->follower, history->journals, history->journal_count,
-                                      NULL, options, &caught_up, &stuck, &why);
+                : annal__indexer_run(&search->follower, history->journals, history->journal_count,
+                                     NULL, options, &caught_up, &stuck, &why);
         annal_status status = annal__derived_reader(&search->derived, search->derived.wait_ms,
                                                     &asking->db, &opened, err);
         if (status < 0)
             return status;
-        if (caught_up_status >= 0 && annal__stamp_holds(opened, caught_up))
+        if (caught_up_status >= 0 && annal__derived_stamp_holds(opened, caught_up))
             return ANNAL_OK;
         if (search->derived.frozen)
             snprintf(why.message, sizeof why.message, "the store is open for reading only");
@@ -312,7 +312,7 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
         *err = why;
     if (status == ANNAL_ERR_IO && !asking.begun && !index->search.derived.frozen &&
         /* no space, no permission: use memory, as for sessions.db */
-        annal__index_is_hopeless(&why)) {
+        annal__derived_is_hopeless(&why)) {
         struct stamp unused;
         status = annal__fallback_begin(index, &why, err);
         asking.index = annal__fallback_or_self(index, &unused);

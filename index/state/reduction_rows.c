@@ -88,9 +88,9 @@ static annal_status thin_out(sqlite3 *db, const annal__reduction_row *row, uint6
     return status;
 }
 
-annal_status annal__index_reduction_put(annal_index *index, const annal__reduction_row *row,
-                                        uint64_t bytes_max, uint32_t wait_ms, uint64_t *out_every,
-                                        annal_error *err)
+annal_status annal__reduction_put(annal_index *index, const annal__reduction_row *row,
+                                  uint64_t bytes_max, uint32_t wait_ms, uint64_t *out_every,
+                                  annal_error *err)
 {
     static const char others[] = "DELETE FROM _reductions WHERE session_id = ?1 AND reducer = ?2"
                                  " AND version <> ?3";
@@ -141,9 +141,9 @@ static annal_status take_row(sqlite3_stmt *stmt, annal__reduction_row *row, anna
     return ANNAL_OK;
 }
 
-annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,
-                                           annal_slice reducer, uint32_t version, uint64_t at_most,
-                                           annal__reduction_row *out_row, annal_error *err)
+annal_status annal__reduction_newest(annal_index *index, annal_slice session, annal_slice reducer,
+                                     uint32_t version, uint64_t at_most,
+                                     annal__reduction_row *out_row, annal_error *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;

@@ -29,18 +29,18 @@ static annal_status end_change(annal_index *index, sqlite3_stmt *stmt, annal_sta
     return status < 0 ? status : ended;
 }
 
-annal_status annal__index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq,
-                                       annal_slice state, int64_t created_us, uint32_t wait_ms,
-                                       annal_error *err)
+annal_status annal__snapshot_rows_put(annal_index *index, annal_slice session, uint64_t seq,
+                                      annal_slice state, int64_t created_us, uint32_t wait_ms,
+                                      annal_error *err)
 {
-    return annal__index_snapshot_put_over(index, session, seq, state, created_us, 0,
-                                          (annal_slice){0}, wait_ms, err);
+    return annal__snapshot_rows_put_over(index, session, seq, state, created_us, 0,
+                                         (annal_slice){0}, wait_ms, err);
 }
 
-annal_status annal__index_snapshot_put_over(annal_index *index, annal_slice session, uint64_t seq,
-                                            annal_slice state, int64_t created_us,
-                                            uint64_t base_seq, annal_slice base_begins,
-                                            uint32_t wait_ms, annal_error *err)
+annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice session, uint64_t seq,
+                                           annal_slice state, int64_t created_us, uint64_t base_seq,
+                                           annal_slice base_begins, uint32_t wait_ms,
+                                           annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     char created_at[ANNAL_TIME_BYTES];
@@ -68,9 +68,9 @@ annal_status annal__index_snapshot_put_over(annal_index *index, annal_slice sess
     return end_change(index, stmt, status, err);
 }
 
-annal_status annal__index_snapshot_delete(annal_index *index, annal_slice session,
-                                          const uint64_t *seqs, size_t count, uint32_t wait_ms,
-                                          annal_error *err)
+annal_status annal__snapshot_rows_delete(annal_index *index, annal_slice session,
+                                         const uint64_t *seqs, size_t count, uint32_t wait_ms,
+                                         annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = begin_change(
@@ -86,9 +86,9 @@ annal_status annal__index_snapshot_delete(annal_index *index, annal_slice sessio
     return end_change(index, stmt, status, err);
 }
 
-annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
-                                          uint64_t *out_seq, annal_slice *out_state,
-                                          annal_error *err)
+annal_status annal__snapshot_rows_newest(annal_index *index, annal_slice session, uint64_t at_most,
+                                         uint64_t *out_seq, annal_slice *out_state,
+                                         annal_error *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;

@@ -20,7 +20,7 @@ static annal_slice session_of(const annal_state *state)
 
 /* ---- Creating ---- */
 
-uint64_t annal__packs_version(const annal_pack *const *packs, size_t count)
+uint64_t annal__state_packs_version(const annal_pack *const *packs, size_t count)
 {
     uint64_t hash = INDEX_CODE_VERSION;
     for (size_t i = 0; i < count; i++)

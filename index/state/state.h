@@ -59,6 +59,6 @@ struct sink {
 #define SINK_BYTES 65536
 
 /* Pass on the buffered bytes, unless they are fewer than unless_below. Returns the result of fn. */
-int annal__sink_flush(struct sink *sink, size_t unless_below);
+int annal__state_sink_flush(struct sink *sink, size_t unless_below);
 
 #endif

@@ -440,7 +440,7 @@ static int add_change(void *arg, const annal_change *change)
     patch->begun = true;
     if (status < 0)
         return annal__fail(patch->err, status, "two states as a patch");
-    return annal__sink_flush(&patch->sink, SINK_BYTES);
+    return annal__state_sink_flush(&patch->sink, SINK_BYTES);
 }
 
 annal_status annal_state_patch(annal_state *before, annal_state *after, annal_write_fn fn,
@@ -452,7 +452,7 @@ annal_status annal_state_patch(annal_state *before, annal_state *after, annal_wr
         annal__buf_append(&patch.sink.buf, patch.begun ? "]" : "[]", patch.begun ? 1 : 2) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "two states as a patch");
     if (status == ANNAL_OK)
-        status = (annal_status)annal__sink_flush(&patch.sink, 0);
+        status = (annal_status)annal__state_sink_flush(&patch.sink, 0);
     annal__buf_done(&patch.sink.buf);
     annal__buf_done(&patch.operations);
     return status;

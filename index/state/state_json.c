@@ -141,7 +141,7 @@ annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_err
                              out_stmt, err);
 }
 
-int annal__sink_flush(struct sink *sink, size_t unless_below)
+int annal__state_sink_flush(struct sink *sink, size_t unless_below)
 {
     if (sink->buf.len < unless_below || sink->buf.len == 0)
         return 0;
@@ -164,7 +164,7 @@ static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int colum
         if (status >= 0)
             status = put_row(&sink->buf, stmt, columns, &keys);
         if (status >= 0)
-            verdict = annal__sink_flush(sink, SINK_BYTES);
+            verdict = annal__state_sink_flush(sink, SINK_BYTES);
     }
     if (status < 0)
         annal__fail(err, status, "state of session '%s' as JSON", state->session);
@@ -211,7 +211,7 @@ static annal_status write_tables(annal_state *state, struct sink *sink, annal_er
     if (status == ANNAL_OK)
         status = annal__buf_append(&sink->buf, "}", 1);
     if (status == ANNAL_OK)
-        status = (annal_status)annal__sink_flush(sink, 0);
+        status = (annal_status)annal__state_sink_flush(sink, 0);
     sqlite3_finalize(tables);
     return status;
 }
@@ -244,15 +244,15 @@ annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_B
     return status;
 }
 
-annal_status annal__value_json(const annal_value *value, annal_write_fn fn, void *arg,
-                               annal_error *err)
+annal_status annal__state_value_json(const annal_value *value, annal_write_fn fn, void *arg,
+                                     annal_error *err)
 {
     struct sink sink = {.fn = fn, .arg = arg};
     annal_status status = annal__state_put_value(&sink.buf, value);
     if (status < 0)
         annal__fail(err, status, "a value as JSON");
     else
-        status = (annal_status)annal__sink_flush(&sink, 0);
+        status = (annal_status)annal__state_sink_flush(&sink, 0);
     annal__buf_done(&sink.buf);
     return status;
 }

@@ -12,9 +12,9 @@ typedef int (*annal__index_count_fn)(void *arg, annal_slice type, uint64_t event
  * Report from counters how many events of each type are indexed, in one session or, if session is
  * empty, in all.
  */
-ANNAL_MUST_CHECK annal_status annal__index_counts(annal_index *index, annal_slice session,
-                                                  annal__index_count_fn fn, void *arg,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reader_counts(annal_index *index, annal_slice session,
+                                                   annal__index_count_fn fn, void *arg,
+                                                   annal_error *err);
 
 typedef struct annal__database_info {
     const char *name; /* "sessions.db"; like path, below the store or absolute */
@@ -39,8 +39,8 @@ typedef struct annal__database_info {
 typedef int (*annal__database_fn)(void *arg, const annal__database_info *info);
 
 /* Call fn for each database. Creates none. Any thread. */
-ANNAL_MUST_CHECK annal_status annal__index_databases(annal_index *index, annal__database_fn fn,
-                                                     void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__maintain_databases(annal_index *index, annal__database_fn fn,
+                                                        void *arg, annal_error *err);
 
 /*
  * users_write: users write this database, so it is not rebuilt automatically. Return 0 to continue.
@@ -52,9 +52,9 @@ typedef int (*annal__damaged_fn)(void *arg, const char *name, bool users_write, 
  * count is 0: the mark of a damaged page, the schema, and, if all, every page. Report the damaged
  * ones; the next query rebuilds them. Call it before anything else uses the index. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_prove(annal_index *index, const annal_slice *sessions,
-                                                 size_t count, bool all, annal__damaged_fn fn,
-                                                 void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__maintain_prove(annal_index *index, const annal_slice *sessions,
+                                                    size_t count, bool all, annal__damaged_fn fn,
+                                                    void *arg, annal_error *err);
 
 /*
  * Return 0 to continue; any other value stops, and is returned. Slices are valid until the callback
@@ -66,14 +66,14 @@ typedef int (*annal__table_fn)(void *arg, const char *database, annal_slice name
  * Count the rows of each table in the existing databases. Skips private tables (_name) and creates
  * nothing. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_tables(annal_index *index, annal__table_fn fn, void *arg,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__maintain_tables(annal_index *index, annal__table_fn fn,
+                                                     void *arg, annal_error *err);
 
 /*
  * Count the sessions by status, the most frequent status first, in each database that has a table
  * of sessions. name is the status, or empty. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_statuses(annal_index *index, annal__table_fn fn,
-                                                    void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__maintain_statuses(annal_index *index, annal__table_fn fn,
+                                                       void *arg, annal_error *err);
 
 #endif

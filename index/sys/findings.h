@@ -9,16 +9,17 @@
  * Call annal_index_findings() after catching up the packs with these options. If that fails, a line
  * in the store's log says so. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_health(annal_index *index, annal_slice session,
-                                                  const annal_catch_up_options *options,
-                                                  annal_index_finding_fn fn, void *arg,
-                                                  annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reader_health(annal_index *index, annal_slice session,
+                                                   const annal_catch_up_options *options,
+                                                   annal_index_finding_fn fn, void *arg,
+                                                   annal_error *err);
 
 /*
  * Report the findings that sessions.db has now, by session and place, without catching up. Any
  * thread.
  */
-ANNAL_MUST_CHECK annal_status annal__core_findings(annal_index *index, annal_index_finding_fn fn,
-                                                   void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reader_core_findings(annal_index *index,
+                                                          annal_index_finding_fn fn, void *arg,
+                                                          annal_error *err);
 
 #endif

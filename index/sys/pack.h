@@ -33,8 +33,8 @@ const char *annal__pack_database(const annal_pack *pack); /* "sessions.db" */
  * ANNAL_ERR_NOTFOUND  it is not enabled
  * another status      it is enabled and wrong; the message says why
  */
-ANNAL_MUST_CHECK annal_status annal__index_has_pack(annal_index *index, const char *name,
-                                                    annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__packs_have(annal_index *index, const char *name,
+                                                annal_error *err);
 
 /*
  * Return whether an append of this type to this session must go through annal_pack_append(): an
@@ -42,8 +42,9 @@ ANNAL_MUST_CHECK annal_status annal__index_has_pack(annal_index *index, const ch
  * shared (lease.h). The core pack, which every store runs, does not count: only annal_pack_append()
  * runs its guards, so that a plain append of a turn never waits for sessions.db. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__pack_asks(annal_index *index, annal_slice session,
-                                               annal_slice type, bool *out_asks, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__guard_pack_asks(annal_index *index, annal_slice session,
+                                                     annal_slice type, bool *out_asks,
+                                                     annal_error *err);
 
 /*
  * Called with a pack that was read, which the callee owns and frees with annal_pack_free(). pack is

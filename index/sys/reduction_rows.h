@@ -23,24 +23,24 @@ typedef struct annal__reduction_row {
  * Write a row, and delete rows of the same reducer with another version. If all rows of this
  * reducer and session take more than bytes_max, rows are deleted until they fit, each time the row
  * that leaves the smallest gap, and `every` is doubled until that many rows cover the session.
- * *out_every is its new value. Waits as annal__index_snapshot_put() does. Any thread.
+ * *out_every is its new value. Waits as annal__snapshot_rows_put() does. Any thread.
  *
  * ANNAL_ERR_LIMIT  the row alone takes more than bytes_max: nothing is changed
  */
-ANNAL_MUST_CHECK annal_status annal__index_reduction_put(annal_index *index,
-                                                         const annal__reduction_row *row,
-                                                         uint64_t bytes_max, uint32_t wait_ms,
-                                                         uint64_t *out_every, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reduction_put(annal_index *index,
+                                                   const annal__reduction_row *row,
+                                                   uint64_t bytes_max, uint32_t wait_ms,
+                                                   uint64_t *out_every, annal_error *err);
 
 /*
  * Find the newest row of this session, reducer and version with an event at or before at_most.
  * out_row borrows session and reducer; free its state with annal_free(). ANNAL_ERR_NOTFOUND if no
  * row exists. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,
-                                                            annal_slice reducer, uint32_t version,
-                                                            uint64_t at_most,
-                                                            annal__reduction_row *out_row,
-                                                            annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reduction_newest(annal_index *index, annal_slice session,
+                                                      annal_slice reducer, uint32_t version,
+                                                      uint64_t at_most,
+                                                      annal__reduction_row *out_row,
+                                                      annal_error *err);
 
 #endif

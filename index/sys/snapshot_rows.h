@@ -11,35 +11,36 @@
  *
  * ANNAL_ERR_BUSY  another process writes the index
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_put(annal_index *index, annal_slice session,
-                                                        uint64_t seq, annal_slice state,
-                                                        int64_t created_us, uint32_t wait_ms,
-                                                        annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put(annal_index *index, annal_slice session,
+                                                       uint64_t seq, annal_slice state,
+                                                       int64_t created_us, uint32_t wait_ms,
+                                                       annal_error *err);
 
 /*
  * As above, for a row that needs another row of the session, which begins with these bytes.
  * ANNAL_ERR_CONFLICT if that row is missing or was replaced: the index was rebuilt, or another
  * process deleted the row.
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_put_over(
-    annal_index *index, annal_slice session, uint64_t seq, annal_slice state, int64_t created_us,
-    uint64_t base_seq, annal_slice base_begins, uint32_t wait_ms, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice session,
+                                                            uint64_t seq, annal_slice state,
+                                                            int64_t created_us, uint64_t base_seq,
+                                                            annal_slice base_begins,
+                                                            uint32_t wait_ms, annal_error *err);
 
 /*
- * Delete the existing rows at these seqs, all or none. Waits as annal__index_snapshot_put() does.
+ * Delete the existing rows at these seqs, all or none. Waits as annal__snapshot_rows_put() does.
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_delete(annal_index *index, annal_slice session,
-                                                           const uint64_t *seqs, size_t count,
-                                                           uint32_t wait_ms, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__snapshot_rows_delete(annal_index *index, annal_slice session,
+                                                          const uint64_t *seqs, size_t count,
+                                                          uint32_t wait_ms, annal_error *err);
 
 /*
  * Find the row with the largest seq that is at most at_most. Free *out_state with annal_free().
  * ANNAL_ERR_NOTFOUND if no row exists. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session,
-                                                           uint64_t at_most, uint64_t *out_seq,
-                                                           annal_slice *out_state,
-                                                           annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__snapshot_rows_newest(annal_index *index, annal_slice session,
+                                                          uint64_t at_most, uint64_t *out_seq,
+                                                          annal_slice *out_state, annal_error *err);
 
 typedef struct annal__snapshot_row {
     annal_slice session;
@@ -58,16 +59,16 @@ typedef int (*annal__snapshot_row_fn)(void *arg, const annal__snapshot_row *row)
  *
  * ANNAL_ERR_BUSY  another program keeps the database locked
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
-                                                         annal__snapshot_row_fn fn, void *arg,
-                                                         annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reader_snapshot_last(annal_index *index, annal_slice session,
+                                                          annal__snapshot_row_fn fn, void *arg,
+                                                          annal_error *err);
 
 /*
  * Call fn for the rows of one session, or of all if session is empty, by session and seq. Reads
  * only the first bytes of each state.
  */
-ANNAL_MUST_CHECK annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
-                                                         annal__snapshot_row_fn fn, void *arg,
-                                                         annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reader_snapshot_each(annal_index *index, annal_slice session,
+                                                          annal__snapshot_row_fn fn, void *arg,
+                                                          annal_error *err);
 
 #endif

@@ -45,7 +45,7 @@ uint64_t annal__state_refused(const annal_state *state);
  * Compute a hash over the names, versions and texts of packs. States can be compared only if their
  * packs have the same hash. Any thread.
  */
-uint64_t annal__packs_version(const annal_pack *const *packs, size_t pack_count);
+uint64_t annal__state_packs_version(const annal_pack *const *packs, size_t pack_count);
 
 /*
  * A state is a SQLite database of pages, counted from 1. A saved state opens over its saved pages:
@@ -68,8 +68,8 @@ typedef struct annal__state_source {
 
 /*
  * Open the state whose pages source has. The packs must be those that wrote it: compare
- * annal__packs_version() first. On success the state owns the source and closes it; on failure the
- * caller keeps it.
+ * annal__state_packs_version() first. On success the state owns the source and closes it; on
+ * failure the caller keeps it.
  *
  * ANNAL_ERR_CORRUPT  the pages are not a state of this session
  * another status     the status of source->read
@@ -137,7 +137,7 @@ ANNAL_MUST_CHECK annal_status annal__state_rebase(annal_state *state,
  * Print a value of a state, for instance of a change, in the bytes that annal_state_json() writes
  * for it.
  */
-ANNAL_MUST_CHECK annal_status annal__value_json(const annal_value *value, annal_write_fn fn,
-                                                void *arg, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__state_value_json(const annal_value *value, annal_write_fn fn,
+                                                      void *arg, annal_error *err);
 
 #endif

@@ -13,13 +13,13 @@
  *
  * ANNAL_ERR_BUSY  something may remain: the message says where, and why
  */
-ANNAL_MUST_CHECK annal_status annal__index_wipe(annal_index *index, const annal_slice *sessions,
-                                                size_t count, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__maintain_wipe(annal_index *index, const annal_slice *sessions,
+                                                   size_t count, annal_error *err);
 
 /*
  * Remove the words of a session that is about to be deleted from search.db, while its journal still
- * shows which words these are. annal__index_wipe() removes their bytes from the file. If the words
- * cannot be removed, search.db is deleted. Does nothing without a search.db. Any thread.
+ * shows which words these are. annal__maintain_wipe() removes their bytes from the file. If the
+ * words cannot be removed, search.db is deleted. Does nothing without a search.db. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__search_forget(annal_index *index, annal_slice session,
                                                    annal_error *err);

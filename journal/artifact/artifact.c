@@ -12,11 +12,11 @@
  *     again if it is damaged, and if it was stored longer ago than REFRESH_US: a sweep decides by
  *     the age of files.
  * (4) Storing holds locks/artifacts shared, and a hold keeps it until its event is appended;
- *     removing takes it exclusively. See sweep.c.
+ *     removing takes it exclusively. See artifact_sweep.c.
  */
 #include "journal/sys/artifact.h"
-#include "journal/artifact/frame.h"
-#include "journal/artifact/names.h"
+#include "journal/artifact/artifact_frame.h"
+#include "journal/artifact/artifact_names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/adopt.h"

@@ -6,7 +6,7 @@
  *     that file does not exist. A hash alone may mean anything.
  * (2) The files themselves show whether they are what was stored: their names are their hashes.
  */
-#include "journal/artifact/names.h"
+#include "journal/artifact/artifact_names.h"
 #include "journal/base/error.h"
 #include "journal/sys/artifact.h"
 

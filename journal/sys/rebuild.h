@@ -8,7 +8,7 @@
 #ifndef JOURNAL_SYS_REBUILD_H
 #define JOURNAL_SYS_REBUILD_H
 
-#include "journal/base/open_below.h"
+#include "journal/base/below.h"
 
 #include <annal/journal.h>
 

@@ -20,10 +20,10 @@ typedef int (*annal__snapshot_overdue_fn)(void *arg, const annal__snapshot_overd
  * Report which snapshots are due now and not taken, sorted by session. Reads a few KB of each
  * journal. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__snapshot_each_overdue(annal_index *index,
-                                                           const annal_snapshot_policy *policy,
-                                                           annal__snapshot_overdue_fn fn, void *arg,
-                                                           annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__due_each(annal_index *index,
+                                              const annal_snapshot_policy *policy,
+                                              annal__snapshot_overdue_fn fn, void *arg,
+                                              annal_error *err);
 
 /*
  * Take the snapshots that are due by events and bytes after the newest, for instance after an
@@ -45,10 +45,9 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_catch_up(annal_index *index, annal
  *
  * ANNAL_ERR_NOTFOUND  no such session
  */
-ANNAL_MUST_CHECK annal_status annal__snapshot_begin(annal_index *index, annal_slice session,
-                                                    uint64_t at_most,
-                                                    const annal_pack *const *packs,
-                                                    size_t pack_count, annal_state **out_state,
-                                                    annal_cursor **out_cursor, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__load_begin(annal_index *index, annal_slice session,
+                                                uint64_t at_most, const annal_pack *const *packs,
+                                                size_t pack_count, annal_state **out_state,
+                                                annal_cursor **out_cursor, annal_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/artifact/frame.h"
+#include "journal/artifact/artifact_frame.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"

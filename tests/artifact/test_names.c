@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/artifact/names.h"
+#include "journal/artifact/artifact_names.h"
 #include "journal/sys/seam.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/runner.h"

@@ -16,7 +16,7 @@
  *     warm        everything in the page cache, one index object for all questions
  *     cold        journals and databases dropped from it, an index without an earlier query
  *     cold_used   the same, but the index has answered other questions
- *   count   events of each type (annal__index_counts), of one type (annal_query_count)
+ *   count   events of each type (annal__reader_counts), of one type (annal_query_count)
  * Cases take turns in rounds, so that other programs on a shared machine disturb all of them
  * equally. The program compares the number of events, their bytes and a sum over them. It prints a
  * table to stderr and one JSON object to stdout: milliseconds, medians and (_best) the best of all.
@@ -493,7 +493,7 @@ static void measure_counts(struct bench *bench, size_t rounds)
         struct counts counts = {0};
         uint64_t one = 0;
         counts_ms[round] = now_ms();
-        check(annal__index_counts(bench->index, (annal_slice){0}, add_count, &counts, &err),
+        check(annal__reader_counts(bench->index, (annal_slice){0}, add_count, &counts, &err),
               "count", &err);
         counts_ms[round] = now_ms() - counts_ms[round];
         one_ms[round] = now_ms();

@@ -162,7 +162,7 @@ static void look_at_index(struct life *life, annal_index *index)
     annal_status status = annal_index_lag_each(index, (annal_slice){0}, check_lag, &sessions, &err);
     ck_failure(life, status, &err, "lag");
     ck_fault(status < 0 || sessions == 2, "the lag of %" PRIu64 " sessions", sessions);
-    status = annal__index_counts(index, ANNAL_SLICE("b"), count_events, &events, &err);
+    status = annal__reader_counts(index, ANNAL_SLICE("b"), count_events, &events, &err);
     ck_failure(life, status, &err, "counts");
     ck_fault(status < 0 || events <= expected_events(life, "b"), "%" PRIu64 " events are counted",
              events);

@@ -685,7 +685,8 @@ START_TEST(a_finished_backup_is_complete_after_a_power_cut)
         struct sim_disk *left = sim_disk_crash(disk, &choices);
         struct sim_process *reader = sim_process_new(left);
         snprintf(data, sizeof data, "%s/backup", reader->root);
-        annal_status status = annal__restore(&reader->io, data, NULL, NULL, &found, &failure);
+        annal_status status =
+            annal__backup_restore(&reader->io, data, NULL, NULL, &found, &failure);
         ck_assert_msg(status == ANNAL_OK, "outcome %u: %s", (unsigned)choices.number,
                       failure.message);
         ck_assert_uint_eq(found.files, made.files);

@@ -42,12 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     const annal_slice body = {(const char *)bytes + 1, len - 1};
     struct seen seen = {0};
     annal_error err = {0};
-    annal_status status = otlp_wire_each(body, signal, take, &seen, &err);
+    annal_status status = wire_each(body, signal, take, &seen, &err);
     MUST(status == ANNAL_OK || err.message[0] != '\0');
     if (status == ANNAL_OK && body.len > 0) {
         seen.compares = true;
         const annal_slice cut = {body.ptr, body.len - 1};
-        (void)otlp_wire_each(cut, signal, take, &seen, &err);
+        (void)wire_each(cut, signal, take, &seen, &err);
     }
     annal__buf_done(&seen.all);
     return 0;

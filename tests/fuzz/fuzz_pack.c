@@ -27,7 +27,7 @@ static void check_types(const struct pack_section *section)
         if (type[draft.type.len - 1] == '*') /* any that begins so */
             draft.type.len--;
         MUST(draft.type.len == 0 || annal_draft_check(&draft, NULL) == ANNAL_OK);
-        MUST(annal__section_takes(section, draft.type));
+        MUST(annal__pack_section_takes(section, draft.type));
     }
 }
 

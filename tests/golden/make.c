@@ -253,8 +253,8 @@ static void keep_snapshot(const char *session)
     uint64_t seq;
     MUST(annal_index_open(store, NULL, &index, &reason) == ANNAL_OK);
     MUST(annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &reason) >= 0);
-    MUST(annal__index_snapshot_newest(index, annal_slice_of(session), UINT64_MAX, &seq, &row,
-                                      &reason) == ANNAL_OK);
+    MUST(annal__snapshot_rows_newest(index, annal_slice_of(session), UINT64_MAX, &seq, &row,
+                                     &reason) == ANNAL_OK);
     write_bytes(path_of("snapshot", ""), row.ptr, row.len, false);
     annal_free(row.ptr);
     annal_index_close(index);

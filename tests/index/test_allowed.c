@@ -165,7 +165,7 @@ START_TEST(no_connection_accepts_a_pointer_through_fts3_tokenizer)
     static const char *const asked[] = {("SELECT " TOKENIZER), "SELECT * FROM v",
                                         "SELECT fts3_tokenizer('simple', ?1)",
                                         "SELECT fts3_tokenizer('simple')"};
-    ck_assert_int_eq(annal__db_connect(NULL, path, SQLITE_OPEN_READWRITE, &db), SQLITE_OK);
+    ck_assert_int_eq(annal__connect_open(NULL, path, SQLITE_OPEN_READWRITE, &db), SQLITE_OK);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (sqlite3_prepare_v2(db, asked[i], -1, &stmt, NULL) != SQLITE_OK)
             continue;

@@ -323,7 +323,7 @@ START_TEST(on_a_failing_disk_a_store_is_restored_whole_or_not_at_all)
         disk.for_good = _i == 1;
         snprintf(name, sizeof name, "restored-%u", at);
         const char *path = tmpdir_path(&f.dir, name);
-        annal_status status = annal__restore(&disk.io, backup, path, NULL, &result, NULL);
+        annal_status status = annal__backup_restore(&disk.io, backup, path, NULL, &result, NULL);
         failed = disk.failed[0] != '\0';
         ck_assert_msg(status == ANNAL_OK || failed, "call %u", at);
         if (access(path, F_OK) != 0) {

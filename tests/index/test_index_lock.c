@@ -73,16 +73,16 @@ START_TEST(a_note_is_read_without_the_lock_until_it_is_wiped)
     struct two two;
     struct lock_note note = {.packs = 7}, got;
     set_up(&two);
-    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal__index_lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
     ck_ok(annal__index_lock_take(&two.one, two.f.path, 0, err));
     ck_busy(&two.other, &two, WAIT_MS);
-    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
-    ck_assert_int_eq(annal__lock_note_peek(&two.one, two.f.path, &got), ANNAL_ERR_BUSY);
-    ck_assert(annal__lock_note_write(&two.one, &note));
-    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_OK);
+    ck_assert_int_eq(annal__index_lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal__index_lock_note_peek(&two.one, two.f.path, &got), ANNAL_ERR_BUSY);
+    ck_assert(annal__index_lock_note_write(&two.one, &note));
+    ck_assert_int_eq(annal__index_lock_note_peek(&two.other, two.f.path, &got), ANNAL_OK);
     ck_assert_uint_eq(got.packs, 7);
-    annal__lock_note_wipe(&two.one);
-    ck_assert_int_eq(annal__lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
+    annal__index_lock_note_wipe(&two.one);
+    ck_assert_int_eq(annal__index_lock_note_peek(&two.other, two.f.path, &got), ANNAL_ERR_NOTFOUND);
     annal__index_lock_give(&two.one);
     tear_down(&two);
 }

@@ -115,8 +115,8 @@ START_TEST(a_callback_can_stop_the_counting)
     int calls = 0;
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT count(*) FROM sessions", "1\n");
-    ck_assert_int_eq((int)annal__index_tables(f.index, stop, &calls, NULL), 7);
-    ck_assert_int_eq((int)annal__index_statuses(f.index, stop, &calls, NULL), 7);
+    ck_assert_int_eq((int)annal__maintain_tables(f.index, stop, &calls, NULL), 7);
+    ck_assert_int_eq((int)annal__maintain_statuses(f.index, stop, &calls, NULL), 7);
     ck_assert_int_eq(calls, 2);
 }
 END_TEST

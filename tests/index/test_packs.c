@@ -86,7 +86,7 @@ START_TEST(a_plan_older_than_the_emptied_tables_is_not_executed)
     ck_ok(annal_pack_rebuild(other, "notes", NULL, err));
     annal_index_close(other);
     ck_assert_int_eq(
-        annal__follower_batch(follower, &plan, INT64_MAX, INT64_MAX, true, &progress, NULL),
+        annal__indexer_batch(follower, &plan, INT64_MAX, INT64_MAX, true, &progress, NULL),
         ANNAL_ERR_CONFLICT);
     annal__plan_done(&plan);
     annal__packs_put(f.index, set);

@@ -13,8 +13,8 @@ static const annal_slice S = {"s", 1};
 
 static void put(uint64_t seq, const char *state)
 {
-    ck_ok(annal__index_snapshot_put(f.index, S, seq, annal_slice_of(state), 1767684240000000, 0,
-                                    err));
+    ck_ok(
+        annal__snapshot_rows_put(f.index, S, seq, annal_slice_of(state), 1767684240000000, 0, err));
 }
 
 static int note_row(void *arg, const annal__snapshot_row *row)
@@ -34,15 +34,15 @@ START_TEST(the_newest_row_up_to_a_seq_is_found)
     put(10, "ten");
     put(20, "twenty");
     put(20, "twenty again");
-    ck_ok(annal__index_snapshot_newest(f.index, S, 19, &seq, &state, err));
+    ck_ok(annal__snapshot_rows_newest(f.index, S, 19, &seq, &state, err));
     ck_assert_uint_eq(seq, 10);
     annal_free(state.ptr);
-    ck_ok(annal__index_snapshot_newest(f.index, S, UINT64_MAX, &seq, &state, err));
+    ck_ok(annal__snapshot_rows_newest(f.index, S, UINT64_MAX, &seq, &state, err));
     ck_assert_uint_eq(seq, 20);
     ck_assert_uint_eq(state.len, 12);
     ck_assert_mem_eq(state.ptr, "twenty again", 12);
     annal_free(state.ptr);
-    ck_assert_int_eq(annal__index_snapshot_newest(f.index, S, 9, &seq, &state, NULL),
+    ck_assert_int_eq(annal__snapshot_rows_newest(f.index, S, 9, &seq, &state, NULL),
                      ANNAL_ERR_NOTFOUND);
 }
 END_TEST
@@ -53,9 +53,9 @@ START_TEST(rows_are_listed_and_deleted)
     put(10, "ten");
     put(5, "");
     put(20, "twenty");
-    ck_ok(annal__index_snapshot_delete(f.index, S, (uint64_t[]){10, 11}, 2, 0, err));
-    ck_ok(annal__index_snapshot_each(f.index, S, note_row, &text, err));
-    ck_ok(annal__index_snapshot_each(f.index, (annal_slice){0}, note_row, &text, err));
+    ck_ok(annal__snapshot_rows_delete(f.index, S, (uint64_t[]){10, 11}, 2, 0, err));
+    ck_ok(annal__reader_snapshot_each(f.index, S, note_row, &text, err));
+    ck_ok(annal__reader_snapshot_each(f.index, (annal_slice){0}, note_row, &text, err));
     ck_assert_str_eq(text.ptr, "s:5:0:1767684240000000 s:20:6:1767684240000000 "
                                "s:5:0:1767684240000000 s:20:6:1767684240000000 ");
     free(text.ptr);
@@ -67,7 +67,7 @@ START_TEST(a_task_only_tries_the_lock)
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     ck_ok(annal__derived_begin(&other->derived, 0, err));
-    ck_assert_int_eq(annal__index_snapshot_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, NULL),
+    ck_assert_int_eq(annal__snapshot_rows_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, NULL),
                      ANNAL_ERR_BUSY);
     ck_ok(annal__derived_end(&other->derived, true, err));
     put(1, "x");

@@ -358,8 +358,8 @@ START_TEST(the_pack_version_changes_with_any_byte_of_a_pack)
     ck_ok(annal_pack_parse("a.sql", (annal_slice){text.ptr, text.len}, &one, err));
     text_add(&text, "\n", 1);
     ck_ok(annal_pack_parse("a.sql", (annal_slice){text.ptr, text.len}, &two, err));
-    ck_assert_uint_ne(annal__packs_version((const annal_pack *const[]){one}, 1),
-                      annal__packs_version((const annal_pack *const[]){two}, 1));
+    ck_assert_uint_ne(annal__state_packs_version((const annal_pack *const[]){one}, 1),
+                      annal__state_packs_version((const annal_pack *const[]){two}, 1));
     annal_pack_free(one);
     annal_pack_free(two);
     free(text.ptr);

@@ -175,7 +175,7 @@ START_TEST(a_call_without_time_does_not_wait_although_the_index_may)
     ck_assert_int_eq(annal__derived_begin(&f.index->derived, 0, &err), ANNAL_ERR_BUSY);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();
-    ck_assert_int_eq(annal__index_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
+    ck_assert_int_eq(annal__reader_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
                      ANNAL_ERR_BUSY);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();

@@ -973,7 +973,7 @@ START_TEST(tables_of_an_unknown_module_are_not_counted)
                         "INSERT INTO sqlite_schema VALUES ('table', 'x_far', 'x_far', 0, "
                         "'CREATE VIRTUAL TABLE x_far USING nothing_of_ours(a)');"),
             "");
-    ck_ok(annal__index_tables(p.index, note_table, &text, err));
+    ck_ok(annal__maintain_tables(p.index, note_table, &text, err));
     ck_assert_str_eq(text.ptr, "x_mine 1\n");
     free(text.ptr);
 }

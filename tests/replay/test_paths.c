@@ -201,14 +201,14 @@ static void damage_snapshot(void)
 {
     annal_slice session = annal_slice_of(some_session()->id), row = {0};
     uint64_t seq = 0;
-    if (annal__index_snapshot_newest(world.f.index, session, below(EVENTS_MAX), &seq, &row, NULL) <
+    if (annal__snapshot_rows_newest(world.f.index, session, below(EVENTS_MAX), &seq, &row, NULL) <
         0)
         return;
     char *bytes = malloc(row.len);
     memcpy(bytes, row.ptr, row.len);
     bytes[below(row.len)] ^= (char)(1 << below(8));
-    ck_ok(annal__index_snapshot_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
-                                    1000, err));
+    ck_ok(annal__snapshot_rows_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
+                                   1000, err));
     free(bytes);
     annal_free(row.ptr);
 }

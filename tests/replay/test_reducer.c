@@ -206,19 +206,19 @@ START_TEST(a_damaged_or_foreign_copy_is_skipped)
     uint64_t every;
     append_turns(&f, "s", 1, 120);
     reduce(S, 120, &every_50, NULL);
-    ck_ok(annal__index_reduction_newest(f.index, S, ANNAL_SLICE("sum"), 1, 120, &row, err));
+    ck_ok(annal__reduction_newest(f.index, S, ANNAL_SLICE("sum"), 1, 120, &row, err));
     ck_assert_uint_eq(row.seq, 100);
     char *bytes = malloc(row.state.len);
     memcpy(bytes, row.state.ptr, row.state.len);
     annal_free(row.state.ptr);
     row.state.ptr = bytes;
     bytes[row.state.len - 1] ^= 1;
-    ck_ok(annal__index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
+    ck_ok(annal__reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
     reduce(S, 120, &every_50, &info);
     ck_assert_uint_eq(info.snapshot_seq, 50);
     bytes[row.state.len - 1] ^= 1;
     row.h ^= 1;
-    ck_ok(annal__index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
+    ck_ok(annal__reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
     reduce(S, 120, &every_50, &info);
     ck_assert_uint_eq(info.snapshot_seq, 50);
     free(bytes);
@@ -263,7 +263,7 @@ static void put_rows(unsigned count, uint64_t bytes_max)
                                     .every = 100,
                                     .seq = 100ull * i,
                                     .state = ANNAL_SLICE("12345678901234567890")};
-        ck_ok(annal__index_reduction_put(f.index, &row, bytes_max, 1000, &every, err));
+        ck_ok(annal__reduction_put(f.index, &row, bytes_max, 1000, &every, err));
     }
 }
 
@@ -279,7 +279,7 @@ START_TEST(copies_are_thinned_to_the_limit_and_a_too_large_copy_is_refused)
     uint64_t every = 0;
     put_rows(16, 60);
     ck_sql(&f, "SELECT count(*), max(seq), max(every) FROM _reductions", "3|1600|800\n");
-    ck_assert_int_eq(annal__index_reduction_put(f.index, &large, 60, 1000, &every, NULL),
+    ck_assert_int_eq(annal__reduction_put(f.index, &large, 60, 1000, &every, NULL),
                      ANNAL_ERR_LIMIT);
     ck_sql(&f, "SELECT count(*), max(seq) FROM _reductions", "3|1600\n");
 }

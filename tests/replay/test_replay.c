@@ -73,7 +73,7 @@ START_TEST(every_past_state_is_the_same_with_all_snapshots_with_some_and_with_no
     ck_ok(annal__snapshot_catch_up(f.index, S, &every_7, NULL, err));
     for (uint64_t seq = 0; seq <= 60; seq++)
         ck_same(S, seq);
-    ck_ok(annal__index_snapshot_delete(f.index, S, &(uint64_t){21}, 1, 1000, err));
+    ck_ok(annal__snapshot_rows_delete(f.index, S, &(uint64_t){21}, 1, 1000, err));
     for (uint64_t seq = 20; seq <= 40; seq++)
         ck_same(S, seq);
     ck_ok(annal_snapshot_drop(f.index, S, err));

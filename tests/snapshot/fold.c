@@ -47,7 +47,7 @@ char *folded_json(struct fixture *fixture, annal_slice session, uint64_t seq)
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
-    ck_ok(annal__snapshot_begin(fixture->index, session, 0, NULL, 0, &state, &cursor, err));
+    ck_ok(annal__load_begin(fixture->index, session, 0, NULL, 0, &state, &cursor, err));
     annal_status status = ANNAL_OK;
     while (annal_cursor_position(cursor).seq <= seq && status != ANNAL_END) {
         status = annal_cursor_next(cursor, &event, NULL);
@@ -67,7 +67,7 @@ char *loaded_json(struct fixture *fixture, annal_slice session, uint64_t at_most
     annal_cursor *cursor = NULL;
     annal_error err = {0};
     annal_status status =
-        annal__snapshot_begin(fixture->index, session, at_most, NULL, 0, &state, &cursor, &err);
+        annal__load_begin(fixture->index, session, at_most, NULL, 0, &state, &cursor, &err);
     ck_assert_msg(status == ANNAL_OK, "%s", err.message);
     ck_assert_uint_eq(annal_cursor_position(cursor).seq, annal_state_seq(state) + 1);
     annal_cursor_close(cursor);
@@ -112,12 +112,12 @@ annal_slice row_get(struct fixture *fixture, uint64_t seq)
 {
     annal_slice row = {0};
     uint64_t got = 0;
-    ck_ok(annal__index_snapshot_newest(fixture->index, S, seq, &got, &row, err));
+    ck_ok(annal__snapshot_rows_newest(fixture->index, S, seq, &got, &row, err));
     ck_assert_uint_eq(got, seq);
     return row;
 }
 
 void row_put(struct fixture *fixture, uint64_t seq, annal_slice row)
 {
-    ck_ok(annal__index_snapshot_put(fixture->index, S, seq, row, 0, 1000, err));
+    ck_ok(annal__snapshot_rows_put(fixture->index, S, seq, row, 0, 1000, err));
 }

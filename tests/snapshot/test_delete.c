@@ -43,7 +43,7 @@ START_TEST(a_deleted_session_leaves_no_snapshot_artifact_or_row)
     ck_assert_uint_eq(notes.refused + notes.remain, 0);
     ck_assert_str_eq(notes.session, "s");
     ck_assert_int_eq(ANNAL_ERR_NOTFOUND,
-                     annal__index_snapshot_newest(f.index, S, UINT64_MAX, &seq, &state, NULL));
+                     annal__snapshot_rows_newest(f.index, S, UINT64_MAX, &seq, &state, NULL));
     ck_assert_int_eq(ANNAL_ERR_NOTFOUND,
                      annal_artifact_read(f.store, S, annal_slice_of(artifact.sha256), NULL, NULL,
                                          &artifact, NULL));

@@ -127,11 +127,11 @@ START_TEST(a_snapshot_is_valid_only_for_the_packs_of_its_creation)
                                        "INSERT INTO marks (seq) VALUES (:seq);\n"),
                            &mine, err));
     const annal_pack *both[] = {core, mine};
-    ck_ok(annal__snapshot_begin(f.index, S, UINT64_MAX, both, 2, &state, &cursor, err));
+    ck_ok(annal__load_begin(f.index, S, UINT64_MAX, both, 2, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), 0);
     annal_state_free(state);
     annal_cursor_close(cursor);
-    ck_ok(annal__snapshot_begin(f.index, S, UINT64_MAX, both, 1, &state, &cursor, err));
+    ck_ok(annal__load_begin(f.index, S, UINT64_MAX, both, 1, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), 120);
     annal_state_free(state);
     annal_cursor_close(cursor);

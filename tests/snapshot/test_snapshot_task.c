@@ -268,7 +268,7 @@ static int add_overdue(void *arg, const annal__snapshot_overdue *overdue)
     do {                                                                                           \
         struct text text_ = {0};                                                                   \
         text_add(&text_, "", 0);                                                                   \
-        ck_ok(annal__snapshot_each_overdue(f.index, policy, add_overdue, &text_, err));            \
+        ck_ok(annal__due_each(f.index, policy, add_overdue, &text_, err));                         \
         ck_assert_str_eq(text_.ptr, expected);                                                     \
         free(text_.ptr);                                                                           \
     } while (0)

@@ -101,7 +101,7 @@ END_TEST
 START_TEST(a_file_without_a_row_is_ignored_and_removed_by_the_next_snapshot)
 {
     move_to_file(210);
-    ck_ok(annal__index_snapshot_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
+    ck_ok(annal__snapshot_rows_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
     ck_assert_uint_eq(files(), 1);
     ck_newest(&f, S, UINT64_MAX, 200);
     ck_listed(&f, S, "100 200 ");

@@ -54,7 +54,7 @@ static annal_status append_draft(struct appender *appender, const annal_draft *d
         .expect = appender->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
         .expected_seq = appender->expects ? appender->expected_seq : 0};
     annal_status status =
-        annal__pack_asks(appender->index, appender->session, draft->type, &asks, err);
+        annal__guard_pack_asks(appender->index, appender->session, draft->type, &asks, err);
     if (status >= 0 && !asks)
         return annal_writer_append(appender->writer, draft, 1, &options, out_seq, err);
     if (status >= 0)

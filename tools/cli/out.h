@@ -11,6 +11,7 @@
 #define TOOLS_CLI_OUT_H
 
 #include "journal/base/buf.h"
+#include "tools/cli/human.h"
 
 #include <annal/base.h>
 
@@ -78,6 +79,9 @@ int out_cut(int columns, annal_slice text);
 
 void out_time(int64_t time_us);
 
+/* Print a time as human_time() writes it on a terminal, and as out_time() does elsewhere. */
+void out_shown_time(int64_t time_us);
+
 /*
  * Append a text on one line as stdout would print it: breaks and tabs become spaces and, on a
  * terminal, the rest is made visible, so that its width is final. ANNAL_ERR_NOMEM only.
@@ -136,24 +140,5 @@ void table_free(struct table *table); /* prints the held rows */
  * infinity. */
 #define REAL_BYTES 40
 const char *table_real_text(char text[REAL_BYTES], double number);
-
-/* ---- For people ---- */
-
-/* Write a time in whole seconds in the reader's zone: "2026-03-02 10:14:06". */
-#define SHOWN_TIME_BYTES 24
-void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us);
-
-/* Write the name of the reader's zone: TZ or --zone, else its abbreviation. */
-#define ZONE_NAME_BYTES 64
-const char *zone_name(char text[ZONE_NAME_BYTES]);
-
-/* Print a time in this form on a terminal, and as out_time() does elsewhere. */
-void out_shown_time(int64_t time_us);
-
-/* Write "1.2 MB", "3,456", "3 min ago" to text, which is returned. */
-#define HUMAN_BYTES 40
-const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
-const char *human_count(char text[HUMAN_BYTES], uint64_t count);
-const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us);
 
 #endif

@@ -46,7 +46,7 @@ void rows_cell(struct table *table, const annal_value *value)
 }
 
 /* Print a time in UTC in a form for people on a terminal. False: it is not a time. */
-static bool is_time(const annal_value *value, char text[SHOWN_TIME_BYTES])
+static bool is_time(const annal_value *value, char text[HUMAN_TIME_BYTES])
 {
     annal_slice time = value->bytes;
     int64_t time_us;
@@ -54,13 +54,13 @@ static bool is_time(const annal_value *value, char text[SHOWN_TIME_BYTES])
         time.ptr[time.len - 1] != 'Z' || !isatty(STDOUT_FILENO) ||
         annal_time_parse(time, &time_us, NULL) != ANNAL_OK)
         return false;
-    shown_time(text, time_us);
+    human_time(text, time_us);
     return true;
 }
 
 void rows_count_cell(struct table *table, const annal_value *value)
 {
-    char time[SHOWN_TIME_BYTES];
+    char time[HUMAN_TIME_BYTES];
     if (is_time(value, time)) {
         rows_cell(table, value);
         table_shown(table, "%s", time);
@@ -173,7 +173,7 @@ void rows_print_members(const annal_row *row)
 
 int rows_print_lines(void *arg, const annal_row *row)
 {
-    char text[HUMAN_BYTES], time[SHOWN_TIME_BYTES];
+    char text[HUMAN_BYTES], time[HUMAN_TIME_BYTES];
     (void)arg;
     for (size_t i = 0; i < row->count; i++) {
         const annal_value *value = &row->values[i];

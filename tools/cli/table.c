@@ -241,7 +241,7 @@ void table_time(struct table *table, int64_t time_us)
     annal_time_format(time_us, text);
     add(table, annal_slice_of(text), CELL_TEXT);
     if (isatty(STDOUT_FILENO)) {
-        shown_time(text, time_us);
+        human_time(text, time_us);
         table_shown(table, "%s", text);
     }
 }

@@ -7,9 +7,9 @@
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
-#include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
 
 #include <annal/pack.h>
@@ -152,7 +152,7 @@ static int read_fields(struct verb_call *call)
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
-    annal_status status = pack == NULL ? ANNAL_OK : annal__index_has_pack(call->index, pack, &err);
+    annal_status status = pack == NULL ? ANNAL_OK : annal__packs_have(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
                             pack);

@@ -4,7 +4,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
 
 #include <errno.h>

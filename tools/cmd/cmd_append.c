@@ -11,8 +11,8 @@
 #include "tools/append/appender.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 
 #include <errno.h>
 #include <inttypes.h>

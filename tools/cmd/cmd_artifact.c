@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal artifact: store, print, list and sweep content beside the journals. */
 #include "journal/sys/artifact.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/artifact.h>

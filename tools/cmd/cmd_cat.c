@@ -2,8 +2,8 @@
 #include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal cursor: list, show and drop the named cursors of tails. */
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/tail.h>

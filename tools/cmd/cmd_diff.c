@@ -6,8 +6,8 @@
 #include "index/sys/pack.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/store_open.h"
 #include "tools/report/report.h"
 #include "tools/show/change_json.h"
 

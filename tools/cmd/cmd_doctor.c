@@ -8,8 +8,8 @@
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/cmd/disk_probe.h"
 #include "tools/cmd/stale.h"
 #include "tools/import/watcher.h"
@@ -357,7 +357,7 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
     struct overdue sum = {0};
-    annal_status status = annal__snapshot_each_overdue(index, NULL, add_overdue, &sum, err);
+    annal_status status = annal__due_each(index, NULL, add_overdue, &sum, err);
     if (status == ANNAL_OK && sum.sessions == 0)
         tell(doctor, "snapshots", NULL, "none is overdue");
     else if (status == ANNAL_OK)
@@ -388,7 +388,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
     if (status == ANNAL_OK) /* before it is used: who uses a damaged one rebuilds it */
-        status = annal__index_prove(index, NULL, 0, false, tell_damaged, doctor, err);
+        status = annal__maintain_prove(index, NULL, 0, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
          annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {

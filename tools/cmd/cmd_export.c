@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
@@ -15,9 +15,9 @@
 static const struct format {
     const char *name;
     int (*export)(struct export *export);
-} formats[] = {{"jsonl", export_jsonl},
-               {"markdown", export_markdown},
-               {"otlp", export_otlp},
+} formats[] = {{"jsonl", jsonl_export},
+               {"markdown", markdown_export},
+               {"otlp", otlp_export},
                {"bundle", NULL},
                {"html", NULL}};
 
@@ -81,7 +81,7 @@ static int export_all(const struct args *args, const struct format *format, anna
     if (is_bundle(format))
         exit_status = bundle_export(store, list);
     if (is_html(format))
-        exit_status = export_html(store, annal_slice_of(list->names[0].id), args_has(args, "tree"));
+        exit_status = html_export(store, annal_slice_of(list->names[0].id), args_has(args, "tree"));
     for (size_t i = 0;
          format->export != NULL && i < list->count && exit_status == EXIT_DONE && out_wanted();
          i++) {

@@ -4,9 +4,9 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/verb.h>

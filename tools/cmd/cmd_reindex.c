@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/clock.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/store_open.h"
 
 #include <annal/index.h>
 

@@ -3,8 +3,8 @@
 #include "journal/base/buf.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/store_open.h"
 #include "tools/cmd/schema.h"
 #include "tools/show/schema_list.h"
 

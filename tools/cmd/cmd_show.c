@@ -6,8 +6,8 @@
 #include "index/sys/databases.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/store_open.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/recovery.h"
 #include "tools/show/session_findings.h"
@@ -151,7 +151,7 @@ static int print_json(struct show *show)
         return exit_status;
     fputs(",\"types\":{", stdout);
     show->items = 0;
-    status = annal__index_counts(show->index, show->session, json_type, show, &err);
+    status = annal__reader_counts(show->index, show->session, json_type, show, &err);
     fputs("},\"turns\":[", stdout);
     show->items = 0;
     exit_status = status < 0 ? fail_error(&err) : sql(show, turn_rows, json_item);
@@ -353,7 +353,7 @@ static int print_text(struct show *show)
     int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_session);
     if (exit_status != 0)
         return exit_status;
-    status = annal__index_counts(show->index, show->session, print_type, show, &err);
+    status = annal__reader_counts(show->index, show->session, print_type, show, &err);
     if (status < 0)
         return fail_error(&err);
     exit_status = print_turns(show);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal snapshot: the stored states of sessions. */
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/snapshot.h>

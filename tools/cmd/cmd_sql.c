@@ -2,9 +2,9 @@
 #include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/store_open.h"
 #include "tools/cmd/schema.h"
 #include "tools/export/parquet.h"
 

@@ -3,9 +3,9 @@
 #include "journal/base/alloc.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/cli/store_open.h"
 #include "tools/plot/plot.h"
 #include "tools/show/metrics_out.h"
 
@@ -197,15 +197,15 @@ static int print_pack(void *arg, const annal_pack_info *info)
 static int print_databases(struct stats *stats)
 {
     annal_error err = {0};
-    annal_status status = annal__index_databases(stats->index, print_database, stats, &err);
+    annal_status status = annal__maintain_databases(stats->index, print_database, stats, &err);
     if (status >= 0 && !stats->args->json)
         printf("\nrows by table\n");
     if (status >= 0)
-        status = annal__index_tables(stats->index, print_table, stats, &err);
+        status = annal__maintain_tables(stats->index, print_table, stats, &err);
     if (status >= 0 && !stats->args->json)
         printf("\nsessions by status\n");
     if (status >= 0)
-        status = annal__index_statuses(stats->index, print_status, stats, &err);
+        status = annal__maintain_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
     if (status >= 0 && stats->has_index) /* asking would create the index */
@@ -276,7 +276,7 @@ static int collect(struct stats *stats)
                             sizeof lag_columns / sizeof lag_columns[0]);
     if (stats->lags == NULL)
         return fail_storage("count: out of memory");
-    annal_status status = annal__index_databases(stats->index, note_index, stats, &err);
+    annal_status status = annal__maintain_databases(stats->index, note_index, stats, &err);
     if (status >= 0 && !stats->has_index)
         status = annal_store_sessions(stats->store, add_journal, stats, &err);
     if (status < 0 || !stats->has_index)
@@ -297,7 +297,7 @@ static int print_all(struct stats *stats)
     if (!stats->args->json && stats->indexed > 0)
         printf("\nindexed events by type\n");
     if (stats->has_index &&
-        annal__index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
+        annal__reader_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
         return fail_error(&err);
     exit_status = print_databases(stats);
     if (exit_status != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/cli/store_open.h"
 #include "tools/ship/nats_tail.h"
 #include "tools/show/event_line.h"
 #include "tools/show/event_out.h"

@@ -21,10 +21,10 @@
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/sessions.h"
+#include "tools/cli/store_open.h"
 #include "tools/cmd/verify_index.h"
 
 #include <annal/artifact.h>
@@ -466,8 +466,8 @@ static int verify_databases(struct verify *verify)
             exit_status = fail_storage("verify: out of memory");
     }
     if (exit_status == EXIT_DONE &&
-        annal__index_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
-                           found_damaged, verify, &err) < 0)
+        annal__maintain_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
+                              found_damaged, verify, &err) < 0)
         exit_status = fail_error(&err);
     annal__buf_done(&names);
     return exit_status;
@@ -522,9 +522,10 @@ static int found_in_core(void *arg, const annal_index_finding *finding)
 static int verify_packs(struct verify *verify)
 {
     annal_error err = {0};
-    annal_status status = verify->index == NULL
-                              ? ANNAL_OK
-                              : annal__core_findings(verify->index, found_in_core, verify, &err);
+    annal_status status =
+        verify->index == NULL
+            ? ANNAL_OK
+            : annal__reader_core_findings(verify->index, found_in_core, verify, &err);
     if (status >= 0)
         status = annal_packs_verify(verify->packs, found_in_pack, verify, &err);
     return status < 0 ? fail_error(&err) : 0;

@@ -3,7 +3,7 @@
 #include "tools/cmd/stale.h"
 
 #include "index/sys/pack.h"
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/pack.h>
@@ -23,8 +23,8 @@ struct stale {
 /* ANNAL_ERR_NOTFOUND: the packs are not both enabled. */
 static annal_status check_packs(annal_index *index, annal_error *err)
 {
-    annal_status status = annal__index_has_pack(index, "lionagi", err);
-    return status == ANNAL_OK ? annal__index_has_pack(index, "teams", err) : status;
+    annal_status status = annal__packs_have(index, "lionagi", err);
+    return status == ANNAL_OK ? annal__packs_have(index, "teams", err) : status;
 }
 
 static int keep_counts(void *arg, const annal_row *row)

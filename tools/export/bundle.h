@@ -18,8 +18,8 @@
 #ifndef TOOLS_EXPORT_BUNDLE_H
 #define TOOLS_EXPORT_BUNDLE_H
 
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
-#include "journal/base/open_below.h"
 #include "journal/base/sha256.h"
 #include "tools/cli/args.h"
 #include "tools/cli/sessions.h"

@@ -3,8 +3,8 @@
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/seam.h"
-#include "tools/cli/open.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/store_open.h"
 #include "tools/export/staging.h"
 
 #include <annal/journal.h>

@@ -26,9 +26,9 @@ struct export
 };
 
 /* Export a session. 0 or an exit status, after one line on stderr. */
-int export_jsonl(struct export *export);
-int export_markdown(struct export *export);
-int export_otlp(struct export *export);
+int jsonl_export(struct export *export);
+int markdown_export(struct export *export);
+int otlp_export(struct export *export);
 
 /* ---- Reading, for the formats ---- */
 

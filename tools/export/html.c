@@ -309,7 +309,7 @@ static int print_all(struct html *html)
                               html->left_out);
 }
 
-int export_html(annal_store *store, annal_slice session, bool tree)
+int html_export(annal_store *store, annal_slice session, bool tree)
 {
     annal_index *index = NULL;
     struct html *html = NULL;

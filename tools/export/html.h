@@ -28,6 +28,6 @@ void html_close(struct html *html);
 annal_status html_next(struct html *html, struct buf *out, annal_error *err);
 
 /* Run `annal export --format html`, on stdout. 0 or an exit status. */
-int export_html(annal_store *store, annal_slice session, bool tree);
+int html_export(annal_store *store, annal_slice session, bool tree);
 
 #endif

@@ -33,7 +33,7 @@ static bool print_event(struct export_reader *reader, const annal_event *event, 
     return true;
 }
 
-int export_jsonl(struct export *export)
+int jsonl_export(struct export *export)
 {
     struct export_reader reader;
     annal_event event;

@@ -424,7 +424,7 @@ static void put_end(const struct transcript *transcript)
                transcript->left_out == 1 ? "is" : "are", ANNAL_FMT(transcript->export->session));
 }
 
-int export_markdown(struct export *export)
+int markdown_export(struct export *export)
 {
     struct export_reader reader = {0};
     struct summary summary;

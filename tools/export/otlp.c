@@ -545,7 +545,7 @@ static annal_status put_session(struct trace *trace, annal_error *err)
     return status;
 }
 
-int export_otlp(struct export *export)
+int otlp_export(struct export *export)
 {
     struct trace trace = {.export = export};
     annal_error err = {0};

@@ -2,13 +2,13 @@
 #include "tools/export/staging.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/error.h"
-#include "journal/base/open_below.h"
 #include "journal/sys/adopt.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 #include "tools/export/extend.h"
 
 #include <annal/journal.h>

@@ -320,8 +320,8 @@ static annal_status put_message(struct buf *out, const struct message *message, 
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-annal_status otlp_wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
-                            annal_error *err)
+annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
+                       annal_error *err)
 {
     const struct message *message = signal == OTLP_TRACES ? &resource_spans : &resource_logs;
     struct wire fields = wire_of(wire);

@@ -21,7 +21,7 @@ enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_SIGNALS };
 typedef annal_status (*otlp_fn)(void *arg, annal_slice json);
 
 /* Call fn for each resource in a request. ANNAL_ERR_INVALID: the bytes are not such a request. */
-annal_status otlp_wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
-                            annal_error *err);
+annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
+                       annal_error *err);
 
 #endif

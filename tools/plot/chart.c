@@ -153,7 +153,7 @@ int64_t chart_scale(int64_t most)
 
 void chart_title(const struct chart *chart, struct drawing *out)
 {
-    char text[TEXT_BYTES], zone[ZONE_NAME_BYTES];
+    char text[TEXT_BYTES], zone[HUMAN_ZONE_BYTES];
     text_drawing_put(out, "%s per ", chart->what);
     if (chart->merged > 1)
         text_drawing_put(out, "%d %ss", (int)chart->merged, chart_by_name(chart->by));
@@ -163,7 +163,7 @@ void chart_title(const struct chart *chart, struct drawing *out)
     int64_t last_us = chart->to_us - 1;
     if (last_us - chart->from_us >= US_PER_DAY)
         text_drawing_put(out, " to %s", text_day(text, last_us));
-    text_drawing_put(out, " %s", zone_name(zone));
+    text_drawing_put(out, " %s", human_zone(zone));
     if (chart->series_count == 1)
         text_drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
 }

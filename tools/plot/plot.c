@@ -5,7 +5,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/plot/chart_svg.h"
 #include "tools/plot/svg.h"

@@ -145,7 +145,7 @@ int report_print(const struct report_section *from, annal_index *index,
 {
     struct report_section sections[SECTIONS_MAX];
     struct target target;
-    char zone[ZONE_NAME_BYTES], title[ZONE_NAME_BYTES + 40];
+    char zone[HUMAN_ZONE_BYTES], title[HUMAN_ZONE_BYTES + 40];
     size_t count = 0;
     int exit_status = 0;
     for (; exit_status == 0 && from->name != NULL; from++) {
@@ -153,7 +153,7 @@ int report_print(const struct report_section *from, annal_index *index,
             continue;
         sections[count] = *from;
         if (from->of_period) {
-            snprintf(title, sizeof title, "%s (%s)", from->title, zone_name(zone));
+            snprintf(title, sizeof title, "%s (%s)", from->title, human_zone(zone));
             sections[count].title = title;
         }
         exit_status = report_fill(&sections[count++], index, scope);

@@ -402,7 +402,7 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
     }
     static const otlp_fn rounds[] = {weigh, take_resource};
     for (size_t i = 0; status >= 0 && i < sizeof rounds / sizeof *rounds; i++)
-        status = wire ? otlp_wire_each(body, taking->signal, rounds[i], taking, err)
+        status = wire ? wire_each(body, taking->signal, rounds[i], taking, err)
                       : each_json(taking, body, rounds[i], err);
     if (status < 0 && taking->why.status == status)
         *err = taking->why;

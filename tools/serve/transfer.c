@@ -11,11 +11,11 @@
  *     size of that part. Uploads that are incomplete after a day are removed.
  */
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/open_below.h"
-#include "tools/cli/open.h"
 #include "tools/cli/outside.h"
+#include "tools/cli/store_open.h"
 #include "tools/export/bundle.h"
 #include "tools/serve/child.h"
 #include "tools/serve/serve.h"

@@ -2,8 +2,8 @@
 /* The verb annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/ship/pull.h"
 #include "tools/ship/remote.h"
 

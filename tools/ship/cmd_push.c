@@ -2,8 +2,8 @@
 /* The verb annal push, and what it shares with annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
 #include "tools/ship/remote.h"
 
 #include <errno.h>

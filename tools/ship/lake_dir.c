@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a lake in a directory. Other programs may write there, so each file is opened,
- * renamed and removed below LAKE/store=<name> without following links (journal/base/open_below.h).
+ * renamed and removed below LAKE/store=<name> without following links (journal/base/below.h).
  * To create a name that only one process may get, a file is linked, not renamed. DuckDB opens files
  * as /proc/self/fd/N. */
 #include "tools/ship/lake.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/io.h"
-#include "journal/base/open_below.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/ship/shared.h"
 
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/open_below.h"
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 

@@ -4,7 +4,7 @@
 #define TOOLS_SHIP_SHIPPING_H
 
 #include "tools/cli/args.h"
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 #include "tools/ship/ship.h"
 
 struct shipping {

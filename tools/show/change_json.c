@@ -31,7 +31,7 @@ static annal_status add_members(struct buf *out, const annal_change *change, con
         if (status >= 0)
             status = annal__buf_append(out, ":", 1);
         if (status >= 0)
-            status = annal__value_json(&row[i], append, out, err);
+            status = annal__state_value_json(&row[i], append, out, err);
         begun = true;
     }
     if (status >= 0 && !begun && which == OF_KEY)

@@ -52,8 +52,8 @@ static void colour(const struct conversation *talk, const char *code)
 
 static void print_time(struct conversation *talk, const annal_event *event)
 {
-    char time[SHOWN_TIME_BYTES];
-    shown_time(time, event->ts_us);
+    char time[HUMAN_TIME_BYTES];
+    human_time(time, event->ts_us);
     conversation_end_line(talk);
     colour(talk, DIM);
     if (memcmp(talk->day, time, 10) != 0)

@@ -47,8 +47,8 @@ static void print_heading(struct event_lines *lines, annal_slice session, const 
 /* Print seq, time and type. Returns the columns that are left. */
 static int print_envelope(struct event_lines *lines, annal_slice session, const annal_event *event)
 {
-    char time[SHOWN_TIME_BYTES];
-    shown_time(time, event->ts_us);
+    char time[HUMAN_TIME_BYTES];
+    human_time(time, event->ts_us);
     print_heading(lines, session, time);
     out_style("2");
     int used = printf("%6" PRIu64 "  %s  ", event->seq, time + 11);

@@ -70,13 +70,13 @@ static void speed_text(const struct player *player, char text[HUMAN_BYTES])
 
 static void draw_status(struct player *player)
 {
-    char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[SHOWN_TIME_BYTES] = "";
+    char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[HUMAN_TIME_BYTES] = "";
     if (!player->terminal.open)
         return;
     player->talk.columns = out_columns();
     speed_text(player, speed);
     if (player->shown > 0)
-        shown_time(ts, player->shown_ts_us);
+        human_time(ts, player->shown_ts_us);
     snprintf(text, sizeof text, "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [? for keys]",
              player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
              event_tally_text(tally, &player->talk.spending.tally));

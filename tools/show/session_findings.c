@@ -81,7 +81,7 @@ annal_status session_findings_ask(annal_index *index, annal_slice session, bool 
     const annal_catch_up_options options = {.timeout_ms = every ? 0 : ASK_MS,
                                             .every_database = every};
     return merge(findings,
-                 annal__index_health(index, session, &options, add_finding, findings, err), err);
+                 annal__reader_health(index, session, &options, add_finding, findings, err), err);
 }
 
 static int compare_session(const void *session, const void *health)

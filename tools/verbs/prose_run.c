@@ -2,10 +2,10 @@
 /* A run of an OpenProse program on disk: its folder, its program, its attachments. */
 #include "tools/verbs/prose_run.h"
 
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/open_below.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"

@@ -21,10 +21,10 @@
 #include "tools/verbs/team.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/open_below.h"
 
 #include <annal/artifact.h>
 #include <annal/pack.h>

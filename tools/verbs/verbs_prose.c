@@ -24,7 +24,7 @@ static int prepare_agent(struct verb_call *call)
         return 0;
     const char *pack = strcmp(scope, "user") == 0 ? "prose-user" : "prose-agents";
     annal_error err = {0};
-    annal_status status = annal__index_has_pack(call->index, pack, &err);
+    annal_status status = annal__packs_have(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
                             pack);

@@ -40,7 +40,7 @@ function newTicket(answer) {
   return lastTicket;
 }
 
-/** Bytes that grow: what args_number() and args_slice() of native/codec.c read. */
+/** Bytes that grow: what args_number() and args_slice() of native/node_codec.c read. */
 class Args {
   constructor(room = 4096) {
     this.bytes = Buffer.allocUnsafeSlow(room);
@@ -112,7 +112,7 @@ const realValue = new Float64Array(realBits.buffer);
 
 const [NULL, INTEGER, REAL, TEXT, BLOB, AGAIN, END] = [0, 1, 2, 3, 4, 5, 6];
 
-/** The values of native/codec.c, one after the other. */
+/** The values of native/node_codec.c, one after the other. */
 class Table {
   constructor(cells, bytes) {
     this.cells = cells === undefined ? new Int32Array() : new Int32Array(cells);

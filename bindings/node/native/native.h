@@ -3,12 +3,12 @@
  * The addon: jobs that JavaScript submits, and threads that run them.
  *
  * JavaScript writes the arguments of a call into one array of bytes, and gets a table of values
- * back (codec.c). So the addon has operations (ops.c) instead of a function for each method, and
- * nothing that waits runs on a thread of JavaScript:
+ * back (node_codec.c). So the addon has operations (ops.c) instead of a function for each method,
+ * and nothing that waits runs on a thread of JavaScript:
  *
  * (1) Most operations run in the thread pool of Node.
- * (2) Appends and syncs of a store run on one thread, its appender (appender.c), in the order in
- *     which they were submitted. Appends that wait there are appended together and synced once.
+ * (2) Appends and syncs of a store run on one thread, its appender (node_appender.c), in the order
+ *     in which they were submitted. Appends that wait there are appended together and synced once.
  * (3) Tails wait together in one poll(2) on a thread of the store (wait.c).
  *
  * A thread of JavaScript, the main one or a worker, is a client (addon.c). Clients that open the
@@ -25,7 +25,7 @@
 int libannal_own_locks(void);                          /* ../../python/native/locks.c */
 uint64_t libannal_hash(const char *bytes, size_t len); /* ../../python/native/name.c */
 
-/* ---- codec.c ---- */
+/* ---- node_codec.c ---- */
 
 /* Arguments: numbers of 8 bytes, and slices after their length. Reading past the end reads 0. */
 struct args {
@@ -64,7 +64,7 @@ void table_value(struct table *table, const annal_value *value);
 void table_kind(struct table *table, uint32_t kind);
 void table_free(struct table *table);
 
-/* ---- appender.c ---- */
+/* ---- node_appender.c ---- */
 
 struct appender;
 struct waiters;

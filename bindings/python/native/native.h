@@ -30,7 +30,7 @@ int64_t libannal_append_one(annal_index *index, annal_writer *writer, const char
                             size_t type_len, const char *data, size_t data_len, annal_level level,
                             annal_error *err);
 
-/* ---- delta.c ---- */
+/* ---- python_delta.c ---- */
 
 /*
  * Describes new = old[:begin] + new[begin:][:inserted] + old[begin + skipped:][:copied] + the rest
@@ -43,7 +43,7 @@ typedef struct libannal_delta {
 void libannal_delta_find(const char *old_bytes, size_t old_len, const char *new_bytes,
                          size_t new_len, libannal_delta *out);
 
-/* ---- table.c ---- */
+/* ---- python_table.c ---- */
 
 /*
  * One column. `seen` has bit 1 << kind for each annal_value_kind in it. numbers[0] is 0. For row i,

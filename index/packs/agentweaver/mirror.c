@@ -10,18 +10,18 @@
  *     have. A file that cannot be read as a proposal is reported and skipped.
  * (4) A name that is not a safe file name (a slug with a slash in it) is written with %XX for the
  *     bytes that are not safe. Nothing is ever read, written or deleted outside the given
- *     directory, whatever links agents create there (journal/base/open_below.h): a link among the
+ *     directory, whatever links agents create there (journal/base/below.h): a link among the
  *     components ends the export. A file of the inbox that is a link is not a proposal.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/open_below.h"
 #include "journal/base/slice.h"
 
 #include <annal/packs/mirror.h>

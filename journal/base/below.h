@@ -17,8 +17,8 @@
  * (5) A path is relative, shorter than PATH_MAX, and has no component that is empty, "." or "..":
  *     any other path is ANNAL_ERR_INVALID.
  */
-#ifndef JOURNAL_BASE_OPEN_BELOW_H
-#define JOURNAL_BASE_OPEN_BELOW_H
+#ifndef JOURNAL_BASE_BELOW_H
+#define JOURNAL_BASE_BELOW_H
 
 #include "journal/base/buf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/artifact/frame.h"
+#include "journal/artifact/artifact_frame.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"

@@ -15,7 +15,7 @@
  * (4) A file in events/ that is not a session's journal (copied, renamed, or the second of two) may
  *     be all that is left of a journal. What its bytes name stays.
  */
-#include "journal/artifact/names.h"
+#include "journal/artifact/artifact_names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hex.h"

@@ -254,7 +254,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
     take_owner(import, source);
 
     /* An empty name is a private database; what exceeds its cache goes to a temporary file. */
-    if (annal__db_connect(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
+    if (annal__connect_open(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
             SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||

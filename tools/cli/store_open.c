@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/cli/open.h"
+#include "tools/cli/store_open.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/open_below.h"
+#include "journal/base/below.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
@@ -263,9 +263,9 @@ START_TEST(links_that_appear_during_a_call_are_not_followed)
 }
 END_TEST
 
-Suite *suite_open_below(void)
+Suite *suite_below(void)
 {
-    Suite *suite = suite_create("open_below");
+    Suite *suite = suite_create("below");
     TCase *tests = suite_case(suite, "below", set_up, tear_down);
     tcase_add_test(tests, a_file_is_written_read_and_deleted_below_the_directory);
     tcase_add_test(tests, each_directory_of_the_path_is_synced_even_if_another_process_created_it);

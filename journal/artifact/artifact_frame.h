@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Content as one zstd frame in a file: written and read as a stream, hashed on the way. */
-#ifndef JOURNAL_ARTIFACT_FRAME_H
-#define JOURNAL_ARTIFACT_FRAME_H
+#ifndef JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
+#define JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
 
 #include "journal/base/io.h"
 #include "journal/base/sha256.h"

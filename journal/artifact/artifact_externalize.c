@@ -10,7 +10,7 @@
  * (3) The rest of data is unchanged, byte for byte.
  * (4) Data that is not one JSON object is left alone: the append reports what is wrong with it.
  */
-#include "journal/artifact/names.h"
+#include "journal/artifact/artifact_names.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

@@ -2,8 +2,8 @@
 /*
  * The paths of artifacts: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>.
  */
-#ifndef JOURNAL_ARTIFACT_NAMES_H
-#define JOURNAL_ARTIFACT_NAMES_H
+#ifndef JOURNAL_ARTIFACT_ARTIFACT_NAMES_H
+#define JOURNAL_ARTIFACT_ARTIFACT_NAMES_H
 
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/open_below.h"
+#include "journal/base/below.h"
 
 #include "journal/base/error.h"
 #include "journal/base/io.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find and open the store. */
-#ifndef TOOLS_CLI_OPEN_H
-#define TOOLS_CLI_OPEN_H
+#ifndef TOOLS_CLI_STORE_OPEN_H
+#define TOOLS_CLI_STORE_OPEN_H
 
 #include "tools/cli/fields.h"
 

@@ -293,7 +293,7 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
         break;
     case CELL_TIME:
         if (annal_time_parse(value->bytes, &time_us, NULL) == ANNAL_OK)
-            shown_time(text, time_us);
+            human_time(text, time_us);
         (void)!annal__buf_printf(out, "%.16s", time_us == 0 ? "-" : text);
         break;
     case CELL_INPUT:

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Write times, sizes and counts for people. */
+#ifndef TOOLS_CLI_HUMAN_H
+#define TOOLS_CLI_HUMAN_H
+
+#include <stdint.h>
+
+/* Write a time in whole seconds in the reader's zone: "2026-03-02 10:14:06". */
+#define HUMAN_TIME_BYTES 24
+void human_time(char text[HUMAN_TIME_BYTES], int64_t time_us);
+
+/* Write the name of the reader's zone: TZ or --zone, else its abbreviation. */
+#define HUMAN_ZONE_BYTES 64
+const char *human_zone(char text[HUMAN_ZONE_BYTES]);
+
+/* Write "1.2 MB", "3,456", "3 min ago" to text, which is returned. */
+#define HUMAN_BYTES 40
+const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
+const char *human_count(char text[HUMAN_BYTES], uint64_t count);
+const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us);
+
+#endif
