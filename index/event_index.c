@@ -204,8 +204,9 @@ const struct follower_ops annal__core_follower = {.begin = begin,
 static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
 {
     const annal_index *index = arg;
-    struct shape_part part = {.shape = &index->shape};
-    return annal__shape_compare(db, schema, &part, 1, false, err);
+    struct shape_part parts[] = {{.shape = &index->shape, .ours = true},
+                                 {.shape = &index->core->shape, .ours = true}};
+    return annal__shape_compare(db, schema, parts, 2, false, err);
 }
 
 static annal_status make(void *arg, sqlite3 *db, annal_error *err)

@@ -61,7 +61,7 @@ struct annal_index {
     bool follows;
     uint64_t changed_since; /* for the task; see annal__session_list_changed() */
     bool lags;              /* whether the task left work; used by tasks only */
-    struct shape shape;     /* of sessions.db */
+    struct shape shape;     /* of sessions.db, without the core pack */
     struct fallback fallback;
     struct packs packs;
     struct search search;

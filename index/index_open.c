@@ -67,8 +67,6 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
     if (status >= 0)
         status = annal__shape_of_text(&index->shape, annal__sql_schema, err);
     if (status >= 0)
-        status = annal__shape_of_text(&index->shape, index->core->tables, err);
-    if (status >= 0)
         status = annal__search_init(&index->search, index->store, wait_ms, err);
     return status;
 }

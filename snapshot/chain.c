@@ -247,18 +247,6 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
     return status;
 }
 
-annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
-                                annal_error *err)
-{
-    struct layer layer;
-    struct shelf_row kept = *row;
-    annal_status status = layer_open(shelf, row, &layer, err);
-    layer.row = (annal_slice){0};
-    layer_done(annal__store_io(shelf->store), &layer);
-    *row = kept;
-    return status;
-}
-
 /* Find the row of the snapshot against which the last layer is stored. */
 static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)

@@ -23,10 +23,6 @@ annal_status annal__chain_new(const struct storage *shelf, struct chain **out_ch
 annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
                                struct chain **out_chain, annal_error *err);
 
-/* Check a single row in the same way, as if its base were undamaged. The caller keeps the row. */
-annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
-                                annal_error *err);
-
 /*
  * Add or drop a reference. One thread at a time, including all holders of references. chain may be
  * NULL.

@@ -33,6 +33,7 @@
  * (1) A snapshot is valid if and only if its session's journal has this file id, the line that ends
  *     at offset ends with h, and the packs have the same texts. As every h depends on all bytes
  *     before it, the journal up to there is then the journal from which the state was folded.
+ *     The pages must also have the tables that the packs create: see index/state/state.c.
  * (2) A body contains the pages that differ from the base's. A page is stored whole, in a frame of
  *     up to 4; or as a delta, in a frame that was compressed with some pages of the base as zstd
  *     prefix: the same page, and pages whose rows were moved into it when pages of a B-tree were

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DAMAGED "its content is damaged, or the content of a snapshot that it is stored against"
+static const char DAMAGED[] =
+    "its content is damaged, or the content of a snapshot that it is stored against";
+static const char NO_STATE[] =
+    "its pages are not a state of this session with the tables that annal creates";
 static const char GONE[] = "it was deleted just now";
 
 /* ---- Loading ---- */
@@ -53,6 +56,28 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
 }
 
 /*
+ * Open the state of a row, or set *out_problem to the reason why the row has none. The row is freed
+ * in any case.
+ */
+static annal_status open_row(const struct storage *shelf, struct shelf_row *row,
+                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
+{
+    struct loaded loaded = {0};
+    annal_status status = annal__chain_open(shelf, row, &loaded.chain, err);
+    *out_problem = status == ANNAL_ERR_CORRUPT ? DAMAGED : NULL;
+    if (status >= 0) {
+        status = open_state(shelf, loaded.chain, &loaded.state, err);
+        *out_problem = status == ANNAL_ERR_CORRUPT ? NO_STATE : NULL;
+    }
+    if (status >= 0) {
+        *out_loaded = loaded;
+        return ANNAL_OK;
+    }
+    annal__chain_unref(loaded.chain);
+    return *out_problem == NULL ? status : ANNAL_OK;
+}
+
+/*
  * Load a state from a row, or set *out_problem to the reason why it cannot be loaded. An error is
  * not caused by the row. The row is freed in any case.
  */
@@ -68,18 +93,10 @@ static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
         annal__storage_row_done(row);
         return status;
     }
-    status = annal__chain_open(shelf, row, &loaded.chain, err);
-    if (status >= 0)
-        status = open_state(shelf, loaded.chain, &loaded.state, err);
-    if (status >= 0) {
+    status = open_row(shelf, row, &loaded, out_problem, err);
+    if (status >= 0 && *out_problem == NULL)
         *out_loaded = loaded;
-        return ANNAL_OK;
-    }
-    annal__chain_unref(loaded.chain);
-    if (status != ANNAL_ERR_CORRUPT)
-        return status;
-    *out_problem = DAMAGED;
-    return ANNAL_OK;
+    return status;
 }
 
 static void warn_skipped(const struct storage *shelf, uint64_t seq, const char *problem)
@@ -221,46 +238,44 @@ annal_status annal__load_begin(annal_index *index, annal_slice session, uint64_t
 
 /* ---- Listing and dropping ---- */
 
-static const struct shelf_item *find_item(const struct shelf_item *items, size_t count,
-                                          uint64_t seq)
+/* Free a state that was opened to examine it, or keep it for the next one. */
+static void loaded_done(const struct storage *shelf, struct loaded *loaded)
 {
-    for (size_t i = count; i-- > 0 && items[i].seq >= seq;) {
-        if (items[i].seq == seq)
-            return &items[i];
-    }
-    return NULL;
+    annal__chain_unref(loaded->chain);
+    if (*shelf->spare == NULL && annal__state_rest(loaded->state))
+        *shelf->spare = loaded->state;
+    else
+        annal_state_free(loaded->state);
 }
 
-/*
- * Examine the last of these rows of one session. The rows before it were examined: their problem
- * says whether they are valid.
- */
-static annal_status examine(const struct storage *shelf, struct shelf_item *items, size_t count,
-                            annal_error *err)
+/* Read the row of an item again. If it cannot count, its problem says why. */
+static annal_status find_row(const struct storage *shelf, struct shelf_item *item,
+                             struct shelf_row *out_row, annal_error *err)
 {
-    struct shelf_item *item = &items[count - 1];
-    struct shelf_row row = {0};
-    if (item->problem != NULL)
-        return ANNAL_OK;
-    annal_status status = annal__storage_row(shelf, item->seq, &row, err);
-    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && row.seq != item->seq)) {
-        annal__storage_row_done(&row);
+    annal_status status = annal__storage_row(shelf, item->seq, out_row, err);
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && out_row->seq != item->seq)) {
         item->problem = GONE;
         return ANNAL_OK;
     }
-    if (status >= 0)
-        item->problem = row.problem;
-    if (status >= 0 && row.problem == NULL) {
-        status = annal__chain_check(shelf, &row, err);
-        uint64_t base = row.header.base_seq;
-        const struct shelf_item *below = base == 0 ? NULL : find_item(items, count - 1, base);
-        bool whole = base == 0 || (below != NULL && below->problem == NULL &&
-                                   below->header.header_hash == row.header.base_hash);
-        if (status == ANNAL_ERR_CORRUPT || (status >= 0 && !whole)) {
-            item->problem = DAMAGED;
-            status = ANNAL_OK;
-        }
+    if (status >= 0 && out_row->problem != NULL)
+        item->problem = out_row->problem;
+    return status;
+}
+
+/* Find out whether a row counts: load it, as a reader does. */
+static annal_status examine(const struct storage *shelf, struct shelf_item *item, annal_error *err)
+{
+    struct shelf_row row = {0};
+    struct loaded loaded = {0};
+    if (item->problem != NULL)
+        return ANNAL_OK;
+    annal_status status = find_row(shelf, item, &row, err);
+    if (status >= 0 && item->problem == NULL) {
+        status = open_row(shelf, &row, &loaded, &item->problem, err);
+        loaded_done(shelf, &loaded);
     }
+    if (status >= 0 && item->problem == DAMAGED) /* unless it was deleted together with its base */
+        status = find_row(shelf, item, &row, err);
     annal__storage_row_done(&row);
     return status;
 }
@@ -291,7 +306,7 @@ static annal_status report_session(const struct storage *shelf, annal_status fou
         info.stale = why != NULL;
         info.cut = why == annal__storage_cut;
         if (status >= 0 && why == NULL)
-            status = examine(shelf, items, i + 1, err);
+            status = examine(shelf, &items[i], err);
         if (status >= 0 && why == NULL)
             why = items[i].problem;
         info.stale = info.stale || why == GONE;
@@ -313,16 +328,19 @@ annal_status annal_snapshot_each(annal_index *index, annal_slice session, annal_
                                  void *arg, annal_error *err)
 {
     struct shelf_list list = {0};
+    annal_state *spare = NULL;
     annal_status status = annal__storage_list(index, session, &list, err);
     for (size_t i = 0, count; status == ANNAL_OK && i < list.count; i += count) {
         struct storage shelf;
         annal_slice name = annal_slice_of(list.items[i].session);
         count = same_session(&list, i);
         annal_status found = annal__storage_init(&shelf, index, name, NULL, 0, err);
+        shelf.spare = &spare;
         status = found < 0 && found != ANNAL_ERR_NOTFOUND
                      ? found
                      : report_session(&shelf, found, list.items + i, count, fn, arg, err);
     }
+    annal_state_free(spare);
     annal__storage_list_done(&list);
     return status;
 }

@@ -231,20 +231,21 @@ static annal_status note_unknown(sqlite3 *db, const char *schema, const struct r
     struct shape_object found;
     bool noted = false;
     for (size_t i = 0; i < count; i++) {
-        const struct shape_object *object = find(parts[i].shape, row, i == 0 || open);
+        const bool fixed = parts[i].ours || open;
+        const struct shape_object *object = find(parts[i].shape, row, fixed);
         if (object == NULL)
             continue;
         /* its type must be the type of its SQL, so that annal__shape_drop_moves() drops it */
-        if (i == 0 || open || !row->whole || !split(row->sql, &found) ||
-            strcmp(found.type, row->type) != 0)
+        if (fixed || !row->whole || !split(row->sql, &found) || strcmp(found.type, row->type) != 0)
             return fail_row(db, schema, row, "is not what annal created", err);
         parts[i].differs = noted = true;
         parts[i].moves |= is_run(&found);
     }
     if (noted || open)
         return ANNAL_OK;
-    return fail_row(db, schema, row,
-                    count > 1 ? "belongs to no enabled pack" : "was not created by annal", err);
+    return fail_row(
+        db, schema, row,
+        parts[count - 1].ours ? "was not created by annal" : "belongs to no enabled pack", err);
 }
 
 annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_part *parts,
@@ -261,10 +262,12 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
     if (status >= 0 && rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "the tables of '%s'", sqlite3_db_filename(db, schema));
     sqlite3_finalize(stmt);
-    if (status >= 0 && parts[0].found != parts[0].shape->count)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "'%s' has an unexpected schema: a table that annal created is missing",
-                             sqlite3_db_filename(db, schema));
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        if (parts[i].ours && parts[i].found != parts[i].shape->count)
+            status =
+                annal__fail(err, ANNAL_ERR_CORRUPT,
+                            "'%s' has an unexpected schema: a table that annal created is missing",
+                            sqlite3_db_filename(db, schema));
     return status;
 }
 

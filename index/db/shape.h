@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of a derived database: the tables, indexes, views and triggers that this program
- * creates in it. Whoever can write the file can also write its schema: SQLite then runs a planted
- * view, trigger, default or index expression for a statement of ours that names its table. And a
- * user may drop a table with the sqlite3 shell. So a file whose schema differs is not used.
+ * The shape of a derived database, or of the image in a snapshot: the tables, indexes, views and
+ * triggers that this program creates in it. Whoever can write the file can also write its schema:
+ * SQLite then runs a planted view, trigger, default or index expression for a statement of ours
+ * that names its table. And a user may drop a table with the sqlite3 shell. So a file whose schema
+ * differs is not used.
  *
  * (1) Nothing in the file counts as evidence: its schema is compared with the text from which this
  *     program creates the tables. That is the text of a built-in pack, or, for the file of a user's
@@ -11,7 +12,7 @@
  * (2) The comparison reads sqlite_schema only. No other statement runs on a connection before it.
  * (3) A part is our tables, or the tables of a pack. Each row must have the type, name, table and
  *     SQL of an object of a part. The SQL may differ in spaces and comments: ALTER TABLE does not
- *     keep those. Our tables must be complete; the caller decides about the tables of a pack.
+ *     keep those. A part that is ours must be complete; the caller decides about the others.
  * (4) The schema is compared again only if its cookie changes: with the same cookie, SQLite keeps
  *     the schema that it has parsed.
  * (5) Rows are not compared; annal verify does that.
@@ -52,19 +53,20 @@ annal_status annal__shape_of_text(struct shape *shape, const char *text, annal_e
 annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_error *err);
 void annal__shape_done(struct shape *shape);
 
-/* A part of a database, and what was found of it. All zero at first, except for shape. */
+/* A part of a database, and what was found of it. All zero at first, except for shape and ours. */
 struct shape_part {
     const struct shape *shape;
+    bool ours;    /* whether it must be complete, and as it was created */
     size_t found; /* number of its objects that are as they should be */
     bool differs; /* whether the SQL of one differs */
     bool moves;   /* whether one that differs is no table: SQLite runs it for other statements */
 };
 
 /*
- * Compare the schema of a database that is attached under this name. The first part must be
- * complete; in the others an object may differ. open: users create objects, too, so all parts are
- * ours, and an object whose name no part has is ignored. ANNAL_ERR_CORRUPT: the message names what
- * differs.
+ * Compare the schema of a database that is attached under this name. In a part that is not ours an
+ * object may differ or be missing. open: users create objects, too, so no object of a part may
+ * differ, and an object whose name no part has is ignored. ANNAL_ERR_CORRUPT: the message names
+ * what differs.
  */
 annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_part *parts,
                                   size_t count, bool open, annal_error *err);

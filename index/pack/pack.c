@@ -616,10 +616,12 @@ annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
         return status;
     (*out_pack)->tried = true;
     (*out_pack)->blank = annal__zalloc(sizeof *(*out_pack)->blank);
-    if ((*out_pack)->blank != NULL)
-        return ANNAL_OK;
-    annal_pack_free(*out_pack);
-    return annal__fail(err, ANNAL_ERR_NOMEM, "the core pack");
+    status = (*out_pack)->blank == NULL
+                 ? annal__fail(err, ANNAL_ERR_NOMEM, "the core pack")
+                 : annal__shape_of_text(&(*out_pack)->shape, (*out_pack)->tables, err);
+    if (status < 0)
+        annal_pack_free(*out_pack);
+    return status;
 }
 
 void annal_pack_free(annal_pack *pack)

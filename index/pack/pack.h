@@ -59,7 +59,7 @@ struct annal_pack {
     char *tables; /* SQL above the first section */
     unsigned tables_line;
     char *own;          /* list of the names of tables and views that `tables` creates */
-    struct shape shape; /* what `tables` creates, if it is enabled or was tried */
+    struct shape shape; /* what `tables` creates; empty for a built-in pack that is not enabled */
     uint32_t version;
     uint64_t hash;          /* hash of the text without verbs */
     uint64_t tables_hash;   /* hash of what creates the tables */

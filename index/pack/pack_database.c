@@ -310,7 +310,7 @@ static annal_status compare(struct pack_database *database, sqlite3 *db, const c
                             struct shape_part *parts, annal_error *err)
 {
     bool writable = database->derived.rollback;
-    parts[0] = (struct shape_part){.shape = &database->shape};
+    parts[0] = (struct shape_part){.shape = &database->shape, .ours = true};
     parts[1] = (struct shape_part){.shape = &database->outbox};
     for (size_t i = 0; !writable && i < database->fill_count; i++)
         parts[1 + i].shape = &database->fills[i].slot->pack->shape;

@@ -290,7 +290,7 @@ static annal_status find_shape(struct shape *shape, annal_error *err)
 static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
 {
     struct search *search = arg;
-    struct shape_part part = {.shape = &search->shape};
+    struct shape_part part = {.shape = &search->shape, .ours = true};
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&search->mutex);
     if (search->shape.count == 0)

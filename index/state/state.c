@@ -72,10 +72,11 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     return ANNAL_OK;
 }
 
+#define OWN_TABLE "_state (session_id TEXT, seq INTEGER, refused INTEGER)"
+
 static annal_status make_tables(annal_state *state, annal_error *err)
 {
-    annal_status status = annal__db_exec(
-        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
+    annal_status status = annal__db_exec(state->db, "CREATE TABLE " OWN_TABLE, err);
     for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
         status = annal__pack_try_tables(state->packs[i], state->db, err);
     return status;
@@ -319,6 +320,30 @@ annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sq
 
 /* ---- As pages ---- */
 
+/*
+ * Compare the schema of saved pages with what make_tables() creates (shape.h): whoever can write a
+ * snapshot could put a trigger or a view into its pages.
+ */
+static annal_status check_tables(const annal_state *state, annal_error *err)
+{
+    struct shape_object own = {.type = "table",
+                               .name = ANNAL_SLICE("_state"),
+                               .table = ANNAL_SLICE("_state"),
+                               .head = ANNAL_SLICE("CREATE TABLE "),
+                               .sql = ANNAL_SLICE(OWN_TABLE)};
+    const struct shape shape = {.objects = &own, .count = 1};
+    struct shape_part *parts = annal__zalloc((1 + state->pack_count) * sizeof *parts);
+    if (parts == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+    parts[0] = (struct shape_part){.shape = &shape, .ours = true};
+    for (size_t i = 0; i < state->pack_count; i++)
+        parts[1 + i] = (struct shape_part){.shape = &state->packs[i]->shape, .ours = true};
+    annal_status status =
+        annal__shape_compare(state->db, "main", parts, 1 + state->pack_count, false, err);
+    annal__free(parts);
+    return status;
+}
+
 static annal_status read_position(annal_state *state, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -357,7 +382,9 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
     annal_status status = state_alloc(session, packs, pack_count, source, &state, err);
     if (status < 0)
         return status;
-    status = read_position(state, err);
+    status = check_tables(state, err);
+    if (status >= 0)
+        status = read_position(state, err);
     if (status >= 0)
         status =
             annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
@@ -429,6 +456,8 @@ annal_status annal__state_reopen(annal_state *state, annal_slice session,
         status = hash_roots(state, &roots, err);
     if (status >= 0 && roots != state->roots)
         status = annal__fail(err, ANNAL_ERR_CONFLICT, "the state has other tables");
+    if (status >= 0 && source != NULL)
+        status = check_tables(state, err);
     if (status >= 0)
         status = read_position(state, err);
     status = annal__state_vfs_why(state->pages, status, err);

@@ -24,6 +24,9 @@
  * (7) Between two transactions a connection can be given another source with the same tables, so
  *     that compiled statements are reused. SQLite's cache is emptied then, because page 1 of both
  *     sources may tell SQLite that nothing has changed.
+ * (8) Page 1 of the source is read once and stays in memory. It has the cookie with which SQLite
+ *     finds out that the schema has changed; so SQLite reads the schema once, and it is the one
+ *     that was compared (state.c), even if another program changes the file of the source.
  */
 #include "index/state/state_vfs.h"
 
@@ -46,10 +49,11 @@ struct state_pages {
     sqlite3_vfs *usual;
     char name[40];
     annal__state_source source;
-    uint64_t shared; /* number of pages of the source that are not dropped, rule (2) */
-    uint64_t count;  /* number of pages of the file */
-    char **own;      /* own[i] is page i + 1 as it was written; NULL: not in memory */
-    bool *spilled;   /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
+    char first[PAGE_BYTES]; /* page 1 of the source, rule (8) */
+    uint64_t shared;        /* number of pages of the source that are not dropped, rule (2) */
+    uint64_t count;         /* number of pages of the file */
+    char **own;             /* own[i] is page i + 1 as it was written; NULL: not in memory */
+    bool *spilled; /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
     size_t own_cap;
     struct spill spill;
     size_t own_count;   /* number of pages in own */
@@ -87,6 +91,8 @@ annal_status annal__state_vfs_read(struct state_pages *pages, uint64_t page, voi
         memcpy(out, own, PAGE_BYTES);
     else if (is_spilled(pages, page))
         return annal__spill_get(&pages->spill, page, out, err);
+    else if (page == 1 && pages->shared > 0)
+        memcpy(out, pages->first, PAGE_BYTES);
     else if (page <= pages->shared)
         return pages->source.read(pages->source.arg, page, out, err);
     else
@@ -160,7 +166,7 @@ static void drop_from(struct state_pages *pages, uint64_t count)
 void annal__state_vfs_spill(struct state_pages *pages, const char *directory)
 {
     annal__spill_open(&pages->spill, directory);
-    for (size_t i = 0; i < pages->own_cap; i++) {
+    for (size_t i = 1; /* page 1 stays: annal__state_vfs_rebase() */ i < pages->own_cap; i++) {
         if (pages->own[i] == NULL)
             continue;
         if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
@@ -181,6 +187,8 @@ static void close_source(struct state_pages *pages)
 
 void annal__state_vfs_rebase(struct state_pages *pages, const annal__state_source *source)
 {
+    if (own_page(pages, 1) != NULL)
+        memcpy(pages->first, own_page(pages, 1), PAGE_BYTES);
     drop_from(pages, 0);
     close_source(pages);
     pages->source = *source;
@@ -468,8 +476,8 @@ static annal_status check_header(struct state_pages *pages, annal_error *err)
     static const char header[] = "SQLite format 3\0\x10\0\1\1";
     if (pages->count == 0)
         return ANNAL_OK;
-    annal_status status = annal__state_vfs_read(pages, 1, pages->part, err);
-    if (status >= 0 && memcmp(pages->part, header, sizeof header - 1) != 0)
+    annal_status status = pages->source.read(pages->source.arg, 1, pages->first, err);
+    if (status >= 0 && memcmp(pages->first, header, sizeof header - 1) != 0)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "page 1 of a state is not the beginning of a database");
     return status;

@@ -597,6 +597,89 @@ START_TEST(pages_of_another_session_or_format_are_refused)
 }
 END_TEST
 
+static void run(annal_state *state, const char *sql)
+{
+    ck_assert_int_eq(sqlite3_db_config(state->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL), SQLITE_OK);
+    ck_ok(annal__db_exec(state->db, sql, err));
+}
+
+static const char *const plants[] = {
+    "CREATE TRIGGER evil AFTER INSERT ON t BEGIN DELETE FROM t; END",
+    "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT * FROM u",
+    "DROP VIEW twice; CREATE VIEW twice AS SELECT 7 AS n FROM t",
+    "DROP TRIGGER whole",
+    "CREATE TABLE u (a)",
+};
+
+/* As a snapshot of a pack would be, if there were one. */
+START_TEST(pages_with_other_tables_than_those_of_a_users_pack_are_refused)
+{
+    static const char text[] = "-- pack p   version 1   database p.db\n"
+                               "CREATE TABLE t (n INTEGER);\n"
+                               "CREATE VIEW twice AS SELECT 2 * n AS n FROM t;\n"
+                               "CREATE TRIGGER whole BEFORE INSERT ON t WHEN NEW.n < 0 BEGIN\n"
+                               "    SELECT RAISE(IGNORE);\n"
+                               "END;\n"
+                               "-- on a\n"
+                               "INSERT INTO t VALUES (:seq);\n";
+    annal_pack *pack = NULL;
+    ck_ok(annal_pack_parse("p.sql", annal_slice_of(text), &pack, err));
+    const annal_pack *const packs[] = {pack};
+    for (size_t i = 0; i <= sizeof plants / sizeof *plants; i++) {
+        annal_state *state = NULL;
+        struct store store = {0};
+        int defensive = 0;
+        bool planted = i < sizeof plants / sizeof *plants;
+        ck_ok(annal__state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
+        apply(state, 1, "a", "{}");
+        store_take(&store, state);
+        if (planted)
+            run(state, plants[i]);
+        store_take(&store, state);
+        annal_state_free(state);
+        state = NULL;
+        const annal__state_source source = source_of(&store);
+        ck_assert_int_eq(annal__state_open_over(ANNAL_SLICE("s"), packs, 1, &source, &state, NULL),
+                         planted ? ANNAL_ERR_CORRUPT : ANNAL_OK);
+        if (!planted) {
+            sqlite3_db_config(state->db, SQLITE_DBCONFIG_DEFENSIVE, -1, &defensive);
+            ck_assert_int_eq(defensive, 1);
+        }
+        annal_state_free(state);
+        store_done(&store);
+    }
+    annal_pack_free(pack);
+}
+END_TEST
+
+/* Another program may write the file of a snapshot after it was opened. */
+START_TEST(tables_that_change_in_an_open_source_are_not_used)
+{
+    annal_state *state = core_state(), *planted = NULL;
+    struct store store = {0}, changed = {0};
+    struct text text = {0};
+    fold_turns(state, 1, 20);
+    store_take(&store, state);
+    store_take(&changed, state);
+    annal_state_free(state);
+    planted = open_over(&changed);
+    run(planted, "CREATE TRIGGER evil AFTER UPDATE ON sessions BEGIN DELETE FROM turns; END");
+    store_take(&changed, planted);
+    ck_assert_uint_eq(changed.count, store.count);
+    state = open_over(&store);
+    memcpy(store.pages, changed.pages, (size_t)store.count * ANNAL_STATE_PAGE_BYTES);
+    fold_turns(state, 21, 30);
+    ck_ok(annal_state_sql(state, ANNAL_SLICE("SELECT COUNT(*) > 20 FROM turns"), NULL, text_row,
+                          &text, err));
+    ck_assert_str_eq(text.ptr, "1\n");
+    free(text.ptr);
+    annal_state_free(planted);
+    annal_state_free(state);
+    store_done(&store);
+    store_done(&changed);
+}
+END_TEST
+
 START_TEST(a_rebase_onto_a_source_with_another_number_of_pages_is_refused)
 {
     annal_state *state = core_state();
@@ -724,6 +807,8 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, pages_that_cannot_be_put_into_a_file_stay_in_memory);
     tcase_add_test(tcase, a_failed_read_of_a_page_fails_the_call_that_needs_it);
     tcase_add_test(tcase, pages_of_another_session_or_format_are_refused);
+    tcase_add_test(tcase, pages_with_other_tables_than_those_of_a_users_pack_are_refused);
+    tcase_add_test(tcase, tables_that_change_in_an_open_source_are_not_used);
     tcase_add_test(tcase, a_rebase_onto_a_source_with_another_number_of_pages_is_refused);
     tcase_add_test(tcase, a_reused_state_equals_its_new_source);
     tcase_add_test(tcase, a_resting_state_keeps_no_file_open);

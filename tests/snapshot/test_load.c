@@ -4,6 +4,7 @@
 #include "snapshot/container.h"
 #include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
+#include "tests/snapshot/plant.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/runner.h"
 
@@ -140,6 +141,21 @@ START_TEST(a_snapshot_is_valid_only_for_the_packs_of_its_creation)
 }
 END_TEST
 
+/* The last one has no base: whoever plants it can store it whole. */
+START_TEST(a_snapshot_with_planted_sql_is_ignored_and_replaced)
+{
+    append_turns(&f, "s", 1, 210);
+    take();
+    plant_snapshot(f.index, S, 210, plants[_i]);
+    ck_listed(&f, S, "100 200 210! ");
+    ck_newest(&f, S, UINT64_MAX, 200);
+    append_turns(&f, "s", 1000, 10);
+    take();
+    ck_listed(&f, S, "100 200 220 ");
+    ck_newest(&f, S, UINT64_MAX, 220);
+}
+END_TEST
+
 START_TEST(a_snapshot_in_the_row_of_another_seq_is_ignored)
 {
     append_turns(&f, "s", 1, 210);
@@ -264,6 +280,7 @@ Suite *suite_load(void)
     tcase_add_test(tc, a_damaged_base_invalidates_the_snapshots_stored_against_it);
     tcase_add_test(tc, a_snapshot_of_a_deleted_and_restarted_session_is_ignored);
     tcase_add_test(tc, a_snapshot_is_valid_only_for_the_packs_of_its_creation);
+    tcase_add_loop_test(tc, a_snapshot_with_planted_sql_is_ignored_and_replaced, 0, PLANTS);
     tcase_add_test(tc, a_snapshot_in_the_row_of_another_seq_is_ignored);
     tcase_add_test(tc, an_unreadable_journal_does_not_make_a_snapshot_stale);
     tcase_add_test(tc, dropping_removes_all_snapshots_of_one_session_only);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Databases whose pages are right and whose schema is not: what a neighbour writes who may write in
- * the store. SQLite would run it for a statement of ours; so no command uses such a database, the
- * next one rebuilds it, and verify and doctor name it.
+ * Databases and snapshots whose pages are right and whose schema is not: what a neighbour writes
+ * who may write in the store. SQLite would run it for a statement of ours; so no command uses such
+ * a database, the next one rebuilds it, and verify and doctor name it.
  */
+#include "tests/snapshot/plant.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
@@ -38,7 +39,7 @@ static const char runs[] =
 
 static const struct {
     const char *database, *sql;
-} plants[] = {
+} planted[] = {
     {"sessions.db", "ALTER TABLE sessions RENAME TO evil; "
                     "CREATE VIEW sessions AS SELECT * FROM evil WHERE 0"},
     {"sessions.db", "ALTER TABLE _stamp RENAME TO evil; CREATE VIEW _stamp AS SELECT * FROM evil"},
@@ -156,14 +157,14 @@ static void ck_named(const char *verb, const char *database)
 /* With and without a new event: the index writes a new event. */
 START_TEST(planted_sql_changes_no_answer)
 {
-    const char *database = plants[_i].database;
+    const char *database = planted[_i].database;
     init(database);
     for (size_t i = 0; i < 2 * QUESTIONS; i++) {
         if (strcmp(questions[i / 2].database, database) != 0)
             continue;
         char text[20];
         snprintf(text, sizeof text, "no %zu", i);
-        cli_change_database(&cli, database, plants[_i].sql);
+        cli_change_database(&cli, database, planted[_i].sql);
         if (i % 2 == 1)
             append("run_a", text);
         ask(i / 2, database);
@@ -180,10 +181,10 @@ END_TEST
 START_TEST(verify_and_doctor_name_a_database_with_planted_sql)
 {
     static const char *const verbs[] = {"verify", "doctor"};
-    const char *database = plants[_i].database;
+    const char *database = planted[_i].database;
     init(database);
     for (size_t i = 0; i < 2; i++) {
-        cli_change_database(&cli, database, plants[_i].sql);
+        cli_change_database(&cli, database, planted[_i].sql);
         ck_named(verbs[i], database);
         ask_all(database);
         DONE(&cli, "verify");
@@ -194,14 +195,14 @@ END_TEST
 /* Nothing can be rebuilt there. */
 START_TEST(planted_sql_in_a_read_only_store_changes_no_answer)
 {
-    const char *database = plants[_i].database;
+    const char *database = planted[_i].database;
     char *answers[QUESTIONS] = {NULL};
     char command[600];
     init(database);
     for (size_t i = 0; i < QUESTIONS; i++)
         if (ask(i, database))
             answers[i] = strdup(cli.out);
-    cli_change_database(&cli, database, plants[_i].sql);
+    cli_change_database(&cli, database, planted[_i].sql);
     snprintf(command, sizeof command, "chmod 755 %s && chmod -R a+rX,a-w %s", cli.dir.path,
              cli.store);
     ck_assert_int_eq(system(command), 0);
@@ -222,14 +223,51 @@ START_TEST(planted_sql_in_a_read_only_store_changes_no_answer)
 }
 END_TEST
 
-#define PLANTS (int)(sizeof plants / sizeof *plants)
+/* Run SQL of plants[] on a snapshot of the store. */
+static void plant(const char *session, uint64_t seq, const char *sql)
+{
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal_index_open(store, NULL, &index, NULL), ANNAL_OK);
+    plant_snapshot(index, annal_slice_of(session), seq, sql);
+    annal_index_close(index);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+}
+
+START_TEST(a_snapshot_with_planted_sql_changes_no_answer_and_is_named)
+{
+    static const char *const verbs[] = {"verify", "doctor"};
+    append("s1", "one");
+    append("s1", "two");
+    DONE(&cli, "snapshot", "take", "s1");
+    DONE(&cli, "replay", "s1");
+    char *answer = strdup(cli.out);
+    plant("s1", 2, plants[_i]);
+    for (size_t i = 0; i < 2; i++) {
+        CLI(&cli, NULL, verbs[i]);
+        ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+        ck_assert_msg(strstr(cli.out, "its pages are not a state of this session") != NULL,
+                      "%s: %s", verbs[i], cli.out);
+    }
+    CLI(&cli, NULL, "replay", "s1");
+    ck_assert_str_eq(cli.out, answer);
+    free(answer);
+    DONE(&cli, "snapshot", "drop", "s1");
+    DONE(&cli, "verify");
+}
+END_TEST
+
+#define DATABASES (int)(sizeof planted / sizeof *planted)
 
 Suite *suite_planted(void)
 {
     Suite *suite = suite_create("planted");
     TCase *tcase = suite_case(suite, "planted", cli_setup, cli_teardown);
-    tcase_add_loop_test(tcase, planted_sql_changes_no_answer, 0, PLANTS);
-    tcase_add_loop_test(tcase, verify_and_doctor_name_a_database_with_planted_sql, 0, PLANTS);
-    tcase_add_loop_test(tcase, planted_sql_in_a_read_only_store_changes_no_answer, 0, PLANTS);
+    tcase_add_loop_test(tcase, planted_sql_changes_no_answer, 0, DATABASES);
+    tcase_add_loop_test(tcase, verify_and_doctor_name_a_database_with_planted_sql, 0, DATABASES);
+    tcase_add_loop_test(tcase, planted_sql_in_a_read_only_store_changes_no_answer, 0, DATABASES);
+    tcase_add_loop_test(tcase, a_snapshot_with_planted_sql_changes_no_answer_and_is_named, 0,
+                        PLANTS);
     return suite;
 }

@@ -351,6 +351,16 @@ static int add_overdue(void *arg, const annal__snapshot_overdue *one)
     return 0;
 }
 
+static int tell_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
+                         const char *problem)
+{
+    if (problem != NULL && !info->stale && !info->cut)
+        tell(arg, "snapshots", "it is not used; 'annal snapshot drop SESSION' deletes it",
+             "the snapshot of session '%.*s' at %" PRIu64 ": %s", ANNAL_FMT(session), info->seq,
+             problem);
+    return 0;
+}
+
 /* This is not a warning: the answers are the same without them, and the next process that appends
  * takes them. */
 static annal_status check_snapshots(struct doctor *doctor, annal_index *index, annal_error *err)
@@ -366,6 +376,8 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
              "them; 'annal snapshot take' takes them now",
              human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s",
              human_count(events, sum.events), sum.named, sum.sessions > NAMED_SESSIONS ? " …" : "");
+    if (status == ANNAL_OK)
+        status = annal_snapshot_each(index, (annal_slice){0}, tell_snapshot, doctor, err);
     return status;
 }
 
@@ -627,7 +639,7 @@ const struct command cmd_doctor = {
     .summary = "check the health of the store, and suggest actions",
     .about = "Checks the file system of the store, the space left, the commit logs and their\n"
              "owners, the ends of the journals, journals that were copied or renamed, the\n"
-             "databases and their schemas, overdue snapshots, leftover files, and the failures\n"
+             "databases and their schemas, the snapshots, leftover files, and the failures\n"
              "since counting began. Each line is ok or a warning, with what to do. 'annal\n"
              "verify' reads everything; this takes a moment.\n"
              "\n"

@@ -109,8 +109,8 @@ typedef int (*annal_snapshot_fn)(void *arg, annal_slice session, const annal_sna
 
 /*
  * The snapshots of a session, or of all if session is empty, by session and seq. Each is checked as
- * loading would: header, journal, packs (the core pack), and that all its bytes decompress. Any
- * thread.
+ * loading would: header, journal, packs (the core pack), the hash of its bytes, and that its pages
+ * are a state with the tables that Annal creates. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, annal_slice session,
                                                             annal_snapshot_fn fn, void *arg,
