@@ -47,7 +47,7 @@ void plant_snapshot(annal_index *index, annal_slice session, uint64_t seq, const
     ck_ok(annal__storage_init(&shelf, index, session, NULL, 0, err));
     ck_ok(annal__storage_row(&shelf, seq, &row, err));
     ck_assert_uint_eq(row.seq, seq);
-    ck_ok(annal__snapshot_begin(index, session, seq, NULL, 0, &state, &cursor, err));
+    ck_ok(annal__load_begin(index, session, seq, NULL, 0, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), seq);
     ck_assert_int_eq(sqlite3_db_config(state->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL), SQLITE_OK);
     ck_ok(annal__db_exec(state->db, sql, err));
