@@ -14,8 +14,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("autogen claude-code cline codex copilot-cli gemini-cli goose langgraph lionagi mini-swe-agent openai-agents opencode openhands "
-         "otel pi qwen-code swe-agent tau-bench").split()
+KINDS = ("autogen claude-code cline codex copilot-cli droid gemini-cli goose langgraph lionagi mini-swe-agent "
+         "openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 
 class Number(str):
@@ -152,14 +152,18 @@ def tokens_qwen_code(records):
             sum(number(u.get("totalTokenCount")) - number(u.get("promptTokenCount")) for u in usages))
 
 
+def tokens_droid(records):
+    return 0, 0
+
+
 def tokens_none(records):
     return 0, 0
 
 
-TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli,
-          "gemini-cli": tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode,
-          "mini-swe-agent": tokens_mini_swe_agent, "swe-agent": tokens_swe_agent, "tau-bench": tokens_none,
-          "qwen-code": tokens_qwen_code}
+TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli, "gemini-cli":
+          tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
+          "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
+          tokens_droid}
 
 
 # ---- One log ----

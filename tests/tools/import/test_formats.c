@@ -72,6 +72,9 @@ static const struct log {
     {"qwen-code", "3b1c9a44-5d0e-4c27-8f61-9a2b7c3d4e5f.jsonl", "lines", 13, 25, 3900, 77, 800,
      "import.record 3, message.added 5, tool.called 3, tool.failed 2, tool.returned 1, "
      "turn.completed 1, turn.rolled_back 1, turn.started 2"},
+    {"droid", "5d2e7a10-0c44-4b8e-9b77-3f1a2c4d5e6f.jsonl", "lines", 9, 16, 0, 0, 0,
+     "import.record 2, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.completed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
