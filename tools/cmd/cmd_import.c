@@ -803,7 +803,7 @@ const struct command cmd_import = {
         "requires, also under zstd; or a directory, for all logs of that kind below it.\n"
         "A missing store is created.\n"
         "\n"
-        "Kinds: amp, autogen, claude-code, cline, codex, copilot-cli, droid,\n"
+        "Kinds: amp, autogen, claude-code, cline, codex, copilot-cli, crush, droid,\n"
         "gemini-cli, goose, jsonl, langgraph, lionagi, mini-swe-agent, openai-agents,\n"
         "opencode, openhands, otel, otel-logs, pi, qwen-code, swe-agent, tau-bench.\n"
         "jsonl is plain JSON lines: --map session=$.run --map ts=$.at --map type=$.kind\n"

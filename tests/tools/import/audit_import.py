@@ -14,7 +14,7 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("amp autogen claude-code cline codex copilot-cli droid gemini-cli goose langgraph lionagi mini-swe-agent "
+KINDS = ("amp autogen claude-code cline codex copilot-cli crush droid gemini-cli goose langgraph lionagi mini-swe-agent "
          "openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 

@@ -78,6 +78,9 @@ static const struct log {
     {"amp", "T-019cae51-7a10-7c33-9d02-4be0a1f35c70.json", "document", 7, 20, 15203, 52, 13100,
      "import.record 3, message.added 4, tool.called 2, tool.failed 2, turn.completed 1, "
      "turn.started 2"},
+    {"crush", "crush.db.sql", "sqlite", 10, 26, 0, 0, 0,
+     "import.record 7, message.added 4, tool.called 3, tool.failed 2, tool.returned 1, "
+     "turn.completed 1, turn.failed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
