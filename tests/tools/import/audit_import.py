@@ -14,8 +14,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("amp autogen claude-code cline codex copilot-cli crush droid gemini-cli goose langgraph lionagi mini-swe-agent "
-         "openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
+KINDS = ("amp autogen claude-code cline codex copilot-chat copilot-cli crush droid gemini-cli goose langgraph lionagi "
+         "mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 
 class Number(str):
@@ -161,6 +161,10 @@ def tokens_amp(records):
     return sum(number(u.get("totalInputTokens")) for u in usages), sum(number(u.get("outputTokens")) for u in usages)
 
 
+def tokens_copilot_chat(records):
+    return 0, 0
+
+
 def tokens_none(records):
     return 0, 0
 
@@ -168,7 +172,7 @@ def tokens_none(records):
 TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli, "gemini-cli":
           tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
           "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
-          tokens_droid, "amp": tokens_amp}
+          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat}
 
 
 # ---- One log ----

@@ -81,6 +81,11 @@ static const struct log {
     {"crush", "crush.db.sql", "sqlite", 10, 26, 0, 0, 0,
      "import.record 7, message.added 4, tool.called 3, tool.failed 2, tool.returned 1, "
      "turn.completed 1, turn.failed 1, turn.started 2"},
+    {"copilot-chat", "9e1d2c3b-4a5f-4e6d-8c7b-1a2b3c4d5e6f.jsonl", "lines", 11, 31, 0, 0, 0,
+     "import.record 10, message.added 7, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.cancelled 1, turn.completed 2, turn.rolled_back 1, turn.started 3"},
+    {"copilot-chat", "tides.json", "document", 3, 9, 0, 0, 0,
+     "message.added 3, turn.completed 1, turn.failed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
