@@ -337,12 +337,12 @@ static void print_report(struct work *work, const struct import_report *report)
 }
 
 static annal_status copy(struct work *work, const struct log *log, const char *kind,
-                         const struct import_report *report, annal_error *err)
+                         struct import_report *report, annal_error *err)
 {
     bool settled = true;
     annal_status status =
         import_copy(work->store, log->path, kind, report,
-                    IMPORT_COPY_WAIT | (report->unchanged ? IMPORT_COPY_NEW : 0), &settled, err);
+                    IMPORT_COPY_WAIT | (report->unchanged ? IMPORT_COPY_IF_OLD : 0), &settled, err);
     if (!settled)
         say("import '%s': it is being written, so it was not copied; 'annal watch' copies it when "
             "it is at rest",
@@ -375,12 +375,12 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
         status = importer_of(work, log, &importer, &err);
         if (status >= 0 && importer.kind != NULL)
             status = import_file(work->store, &importer, log->path, &options, &report, &err);
-        if (status >= 0 && importer.kind != NULL)
-            unchanged_note(work->unchanged, &mark, &options, &importer, &report);
     }
     work->kind = importer.kind;
     if (status >= 0 && importer.kind != NULL && work->copies)
         status = copy(work, log, importer.kind, &report, &err);
+    if (status >= 0 && importer.kind != NULL && !report.unchanged)
+        unchanged_note(work->unchanged, &mark, &options, &importer, &report);
     if (report.container != NULL)
         print_report(work, &report);
     unchanged_mark_done(&mark);
@@ -523,7 +523,8 @@ static int follow(struct work *work, int signals)
         .limits = &work->limits,
         .owners = work->owners,
         .recheck = args_has(work->args, "recheck"),
-        .deleted = work->deleted,
+        .copies = work->copies,
+        .again = args_has(work->args, "again"),
         .signals = signals,
         .took = print_taken,
         .all_read = print_first_pass,
@@ -607,7 +608,8 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
         exit_status = fail_storage("out of memory");
     else
-        work->deleted = args_has(work->args, "again") ? NULL : deleted_open(work->store);
+        work->deleted =
+            signals >= 0 || args_has(work->args, "again") ? NULL : deleted_open(work->store);
     if (work->owners != NULL)
         exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
     deleted_close(work->deleted);

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_BYTES     33 /* 32 digits and a line break */
@@ -62,6 +63,16 @@ struct deleted *deleted_open(const annal_store *store)
     if (fd >= 0)
         close(fd);
     return deleted;
+}
+
+uint64_t deleted_stamp(const annal_store *store)
+{
+    struct stat st;
+    int fd = open_file(store, O_RDONLY);
+    uint64_t stamp = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (fd >= 0)
+        close(fd);
+    return stamp;
 }
 
 bool deleted_has(const struct deleted *deleted, annal_slice session)

@@ -17,6 +17,9 @@ void deleted_note(const annal_store *store, annal_slice session);
 
 /* Read the deleted sessions. NULL: there are none, or no memory. */
 struct deleted *deleted_open(const annal_store *store);
+
+/* Return a number that changes when a session is deleted. */
+uint64_t deleted_stamp(const annal_store *store);
 bool deleted_has(const struct deleted *deleted, annal_slice session); /* accepts NULL */
 void deleted_close(struct deleted *deleted);                          /* accepts NULL */
 

@@ -8,12 +8,14 @@
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/places.h"
 #include "tools/import/runs.h"
 #include "tools/import/unchanged.h"
 #include "tools/import/watch.h"
+#include "tools/source/copies.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +47,10 @@
 /* Pause after a check of all logs, as a multiple of its duration: rule 5. */
 #define HEARING_PAUSE 1000
 #define DEAF_PAUSE    20
-#define APPEARED_MAX  64 /* more paths cause a search of all places */
+#define COPY_US       ((int64_t)25000) /* after the last write: rule 9 */
+#define COPY_PAUSE_US ((int64_t)100000)
+#define COPY_RETRY_US ((int64_t)10000000) /* after a failure */
+#define APPEARED_MAX  64                  /* more paths cause a search of all places */
 #define PATH_SIZE     4608
 
 /* A file in the state of the last read. */
@@ -67,15 +72,19 @@ struct followed {
     uint64_t stamp;              /* stamp of the log at the last read */
     int64_t changed_us;          /* when a change was noticed */
     int64_t due_us;              /* earliest time of the next read */
+    struct import_report *read;  /* sessions of the log while it waits to be copied, or NULL */
+    int64_t copy_due_us;         /* time of the copy */
+    int64_t copied_us;           /* earliest time of a copy */
     bool is_changed;
     bool is_half; /* rule 2: waits until it changes or becomes quiet */
     bool was_read;
     bool was_refused;
-    bool was_unknown; /* its unknown layout was reported */
-    bool is_empty;    /* nothing else was found in it so far */
-    bool is_other;    /* it is not a log of its kind */
-    bool waits;       /* its first line is incomplete */
-    bool rests;       /* quiet for QUIET_US: rule 7 */
+    bool was_not_copied; /* the last copy failed */
+    bool was_unknown;    /* its unknown layout was reported */
+    bool is_empty;       /* nothing else was found in it so far */
+    bool is_other;       /* it is not a log of its kind */
+    bool waits;          /* its first line is incomplete */
+    bool rests;          /* quiet for QUIET_US: rule 7 */
 };
 
 struct follow {
@@ -84,6 +93,8 @@ struct follow {
     annal_import *detector;
     struct watch watch;
     struct unchanged *unchanged;
+    struct deleted *deleted; /* rule 10 */
+    uint64_t deleted_stamp;
     struct import_spares spares; /* rule 8 */
     struct followed *logs;
     size_t count;
@@ -99,6 +110,7 @@ struct follow {
     int64_t found_us;   /* time of the next search for places of agents */
     int64_t check_us;   /* time of the next check of all logs */
     bool ended;         /* a signal was received */
+    bool has_copied;    /* copies were made that are not durable */
     bool said_no_watch; /* polling as the only way was reported */
     int exit_status;
 };
@@ -569,6 +581,83 @@ static void close_reading(struct reading *reading)
     reading->job = NULL;
 }
 
+/* ---- Copies: rule 9 ---- */
+
+static void copy_done(struct followed *log)
+{
+    if (log->read != NULL)
+        import_report_done(log->read);
+    annal__free(log->read);
+    log->read = NULL;
+}
+
+/* The job keeps the ids of the journals that the copy belongs to. */
+static void keep_journals(struct followed *log)
+{
+    struct import_report *report = log->now.job != NULL ? import_report(log->now.job) : NULL;
+    for (size_t i = 0; report != NULL && i < log->read->session_count && i < report->session_count;
+         i++)
+        memcpy(report->sessions[i].journal, log->read->sessions[i].journal,
+               sizeof report->sessions[i].journal);
+}
+
+/* A failure is reported once, until a copy succeeds. */
+static void copy_now(struct follow *follow, struct followed *log, unsigned flags)
+{
+    annal_error err = {0};
+    bool settled = true;
+    int64_t begun_us = annal__clock_monotonic_us();
+    annal_status status = import_copy(follow->options->store, log->path, log->importer.kind,
+                                      log->read, flags, &settled, &err);
+    int64_t now_us = annal__clock_monotonic_us(), took_us = now_us - begun_us;
+    int64_t least_us = 3 * took_us > COPY_PAUSE_US ? 3 * took_us : COPY_PAUSE_US;
+    bool failed = status < 0 && status != ANNAL_ERR_BUSY && err.os_errno != ENOENT;
+    if (failed && !log->was_not_copied)
+        follow->exit_status = fail_error(&err);
+    log->was_not_copied = failed;
+    keep_journals(log);
+    follow->has_copied = follow->has_copied || (flags & IMPORT_COPY_SYNC) == 0;
+    log->copied_us = now_us + (10 * took_us < least_us ? 10 * took_us : least_us);
+    if (failed)
+        log->copied_us = now_us + COPY_RETRY_US;
+    log->copy_due_us = log->copied_us > now_us + COPY_US ? log->copied_us : now_us + COPY_US;
+    if (settled && !failed && status != ANNAL_ERR_BUSY)
+        copy_done(log);
+}
+
+/* Note that the log must be copied; the first pass copies a log at rest at once. */
+static void copy_later(struct follow *follow, struct followed *log,
+                       const struct import_report *report, unsigned flags)
+{
+    int64_t due_us = annal__clock_monotonic_us() + COPY_US;
+    size_t bytes = report->session_count * sizeof *report->sessions;
+    if (!follow->options->copies || bytes == 0)
+        return;
+    copy_done(log);
+    log->read = annal__zalloc(sizeof *log->read);
+    if (log->read != NULL)
+        log->read->sessions = annal__zalloc(bytes);
+    if (log->read == NULL || log->read->sessions == NULL) {
+        copy_done(log);
+        return;
+    }
+    memcpy(log->read->sessions, report->sessions, bytes);
+    log->read->session_count = report->session_count;
+    log->read->container = report->container;
+    log->copy_due_us = due_us > log->copied_us ? due_us : log->copied_us;
+    if (!follow->has_passed)
+        copy_now(follow, log, flags);
+}
+
+/* Make the copies of the first pass durable. */
+static void copy_sync(struct follow *follow)
+{
+    annal_error err = {0};
+    if (follow->has_copied && copies_sync(follow->options->store, &err) < 0)
+        follow->exit_status = fail_error(&err);
+    follow->has_copied = false;
+}
+
 /* Close a job that failed. */
 static annal_status take(struct follow *follow, struct followed *log, struct reading *reading,
                          enum import_until until)
@@ -577,8 +666,11 @@ static annal_status take(struct follow *follow, struct followed *log, struct rea
     uint64_t before = import_report(reading->job)->events;
     annal_status status = import_take(reading->job, until, &err);
     tell(follow, log, reading, before);
-    if (status >= 0)
+    if (status >= 0) {
+        if (reading == &log->now)
+            copy_later(follow, log, import_report(reading->job), 0);
         return ANNAL_OK;
+    }
     bool of_store = import_report(reading->job)->store_failed;
     close_reading(reading);
     return refuse(follow, log, of_store, status, &err);
@@ -730,6 +822,7 @@ static bool take_over(struct follow *follow, struct followed *log, const struct 
     log->now.totals = totals_of(&report);
     log->now.totals.same = 1;
     log->was_read = true;
+    copy_later(follow, log, &report, IMPORT_COPY_IF_OLD);
     follow->options->took(follow->options->arg, log->path, log->importer.kind, &report);
     import_report_done(&report);
     return true;
@@ -790,12 +883,35 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     return status;
 }
 
+/* Leave out sessions that were deleted in the meantime: rule 10. */
+static void leave_deleted(struct follow *follow)
+{
+    const struct follow_options *options = follow->options;
+    uint64_t stamp = options->again ? 0 : deleted_stamp(options->store);
+    if (stamp == follow->deleted_stamp)
+        return;
+    follow->deleted_stamp = stamp;
+    deleted_close(follow->deleted);
+    follow->deleted = deleted_open(options->store);
+    follow->import.deleted = follow->deleted;
+    for (size_t i = 0; i < follow->count; i++) {
+        struct followed *log = &follow->logs[i];
+        struct import_report *report = log->now.job != NULL ? import_report(log->now.job) : NULL;
+        for (size_t j = 0; report != NULL && j < report->session_count; j++)
+            if (deleted_has(follow->deleted, annal_slice_of(report->sessions[j].id))) {
+                close_reading(&log->now);
+                break;
+            }
+    }
+}
+
 /* Import the new part of a changed log. */
 static annal_status read_log(struct follow *follow, struct followed *log, bool last)
 {
     annal_status status = ANNAL_OK;
     enum import_change change = IMPORT_SAME;
     int64_t begun_us = annal__clock_monotonic_us();
+    leave_deleted(follow);
     log->is_changed = false;
     log->is_half = false;
     log->due_us = 0;
@@ -847,6 +963,10 @@ static annal_status read_if_due(struct follow *follow, struct followed *log, int
     if (status >= 0 && read_us(log) <= now_us)
         status =
             log->is_changed || log->is_half ? read_log(follow, log, false) : tell_rest(follow, log);
+    if (log->read != NULL && log->copy_due_us <= now_us)
+        copy_now(follow, log, follow->has_passed ? IMPORT_COPY_SYNC : 0);
+    if (log->read != NULL && log->copy_due_us < *out_due_us)
+        *out_due_us = log->copy_due_us;
     if (log->moved.job != NULL && log->moved_due_us < *out_due_us)
         *out_due_us = log->moved_due_us;
     if (read_us(log) < *out_due_us)
@@ -906,9 +1026,12 @@ static annal_status take_last(struct follow *follow)
         if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed || log->is_half ||
                             stamp_of(log->path) != log->stamp))
             status = read_log(follow, log, true);
+        if (log->read != NULL)
+            copy_now(follow, log, IMPORT_COPY_WAIT);
         if (status >= 0) /* it may have noticed that the log was replaced */
             status = leave_moved(follow, log);
     }
+    copy_sync(follow);
     follow->ended = true;
     return status;
 }
@@ -933,6 +1056,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
         add_totals(out, &log->now.totals);
         close_reading(&log->moved);
         close_reading(&log->now);
+        copy_done(log);
         annal__free(log->path);
     }
     for (size_t i = 0; i < follow->appeared_count; i++)
@@ -941,6 +1065,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
     annal__free(follow->logs);
     places_done(&follow->places);
     unchanged_close(follow->unchanged);
+    deleted_close(follow->deleted);
     import_spares_done(&follow->spares);
     annal_import_close(follow->detector);
     watch_done(&follow->watch);
@@ -951,14 +1076,15 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     struct follow follow = {.options = options};
     follow.live_max = find_live_max();
     follow.unchanged = options->recheck ? NULL : unchanged_open(options->store);
-    follow.import = (struct import_options){.spares = &follow.spares,
-                                            .stop = wants_to_stop,
-                                            .arg = &follow,
-                                            .owners = options->owners,
-                                            .options = options->map,
-                                            .option_count = options->map_count,
-                                            .limits = options->limits,
-                                            .deleted = options->deleted};
+    follow.import = (struct import_options){
+        .spares = &follow.spares,
+        .stop = wants_to_stop,
+        .arg = &follow,
+        .owners = options->owners,
+        .options = options->map,
+        .option_count = options->map_count,
+        .limits = options->limits,
+    };
     watch_init(&follow.watch);
     annal_status status = check_all(&follow);
     follow.left = follow.count;
@@ -967,6 +1093,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     bool all_read = status >= 0 && !follow.ended;
     follow.has_passed = true;
     if (all_read) {
+        copy_sync(&follow);
         unchanged_write(follow.unchanged); /* a later kill does not lose the notes */
         unchanged_forget(follow.unchanged);
         (void)malloc_trim(0);

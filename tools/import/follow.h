@@ -22,6 +22,10 @@
  * (7) Events that only the end of a log shows are added when it had no writes for QUIET_US.
  * (8) The cost depends on what is new: a log that did not change since its last import is not read
  *     (unchanged.h), and a prepared importer is used for one log after another.
+ * (9) A log that is a file is copied when it was not written for COPY_US. After a copy, ten times
+ *     its duration passes before the next copy of the log, up to COPY_PAUSE_US for a short copy.
+ * (10) A session that was deleted is left out from then on, unless the user wants it again. A log
+ *     with lines of it is not copied.
  */
 #ifndef TOOLS_IMPORT_FOLLOW_H
 #define TOOLS_IMPORT_FOLLOW_H
@@ -42,11 +46,12 @@ struct follow_options {
     bool all_users;
     const annal_import_option *map;
     size_t map_count;
-    struct owners *owners;         /* as in import.h */
-    const annal_limits *limits;    /* limits of a database's SQL */
-    const struct deleted *deleted; /* sessions to leave out, or NULL */
-    bool recheck;                  /* read unchanged logs too */
-    int signals;                   /* descriptor from follow_signals() */
+    struct owners *owners;      /* as in import.h */
+    const annal_limits *limits; /* limits of a database's SQL */
+    bool again;                 /* do not leave out sessions that were deleted */
+    bool copies;                /* copy the logs as they are: rule 9 */
+    bool recheck;               /* read unchanged logs too */
+    int signals;                /* descriptor from follow_signals() */
 
     /* Callback after a log was read: the first time, or because something was added. events: added
      * now. */

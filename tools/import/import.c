@@ -521,7 +521,7 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
 }
 
 annal_status import_copy(annal_store *store, const char *path, const char *kind,
-                         const struct import_report *report, unsigned flags, bool *out_settled,
+                         struct import_report *report, unsigned flags, bool *out_settled,
                          annal_error *err)
 {
     bool is_file = report->container != NULL && strcmp(report->container, "directory") != 0 &&
@@ -532,15 +532,16 @@ annal_status import_copy(annal_store *store, const char *path, const char *kind,
         is_file = !report->sessions[i].left_out;
     if (!is_file || report->session_count == 0)
         return ANNAL_OK;
-    const char **sessions = annal__zalloc(report->session_count * sizeof *sessions);
+    struct copies_session *sessions = annal__zalloc(report->session_count * sizeof *sessions);
     char *place = realpath(path, NULL);
     if (place == NULL && errno != ENOMEM)
         status = annal__fail_errno(err, "copy '%s'", path);
     else if (sessions == NULL || place == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", path);
     for (size_t i = 0; i < report->session_count && status >= 0; i++)
-        sessions[i] = report->sessions[i].id;
-    if (status >= 0 && ((flags & IMPORT_COPY_NEW) == 0 || !copies_have(store, place, sessions[0])))
+        sessions[i] = (struct copies_session){report->sessions[i].id, report->sessions[i].journal};
+    if (status >= 0 &&
+        ((flags & IMPORT_COPY_IF_OLD) == 0 || !copies_are_current(store, place, sessions[0].id)))
         status = copies_take(store,
                              &(struct copies_log){.path = place,
                                                   .kind = kind,

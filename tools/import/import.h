@@ -21,6 +21,7 @@ struct import_report {
         bool known_read;       /* the ids of its events were read from the store */
         int64_t last_us;       /* time of its last event in the store; 0: it had none */
         bool left_out;         /* deleted earlier, according to options.deleted */
+        char journal[33];      /* id of its journal, for import_copy() */
         uint64_t own, unknown; /* as below, for its events */
     } * sessions;              /* that received events from its lines, in order of appearance */
     size_t session_count;
@@ -83,12 +84,12 @@ void import_spares_done(struct import_spares *spares);
  * a directory or a database. It is not copied if a session of it was deleted.
  */
 enum import_copy {
-    IMPORT_COPY_NEW = 1,  /* only if there is no copy: the log did not change since it was copied */
-    IMPORT_COPY_SYNC = 2, /* it is durable on return */
-    IMPORT_COPY_WAIT = 4, /* wait some milliseconds if the log was just written */
+    IMPORT_COPY_IF_OLD = 1, /* nothing is done if the copy has the time of the log */
+    IMPORT_COPY_SYNC = 2,   /* it is durable on return */
+    IMPORT_COPY_WAIT = 4,   /* wait some milliseconds if the log was just written */
 };
 annal_status import_copy(annal_store *store, const char *path, const char *kind,
-                         const struct import_report *report, unsigned flags, bool *out_settled,
+                         struct import_report *report, unsigned flags, bool *out_settled,
                          annal_error *err);
 
 struct deleted;

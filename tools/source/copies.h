@@ -28,7 +28,7 @@
  * (4) Only the bytes before the last mark count, because only they were the whole log at one
  *     moment: the log had the same times and size before and after it was read, and no write was so
  *     recent that its time would not show. The next copy removes what a killed process left after
- *     them.
+ *     them. At last the file gets the time of the log.
  * (5) A mark of this boot of the system is trusted. After another boot the file is read and proved
  *     before anything is added to it, because a power cut may have lost a part.
  * (6) A generation refers to the generation before, and that one to its own, at most COPIES_DEEP
@@ -46,10 +46,16 @@
 
 /* ---- Writing ---- */
 
+/* A session, and the id of its journal. */
+struct copies_session {
+    const char *id;
+    char *journal; /* 33 bytes. "": it is set. Otherwise a session with another id was deleted */
+};
+
 struct copies_log {
     const char *path; /* absolute, without links */
     const char *kind;
-    const char *const *sessions; /* sessions with events from it, the first one first */
+    const struct copies_session *sessions; /* that have events from it, the first one first */
     size_t session_count;
     bool sync;  /* the copy is durable on return */
     bool waits; /* wait some milliseconds if the log was just written */
@@ -63,8 +69,8 @@ struct copies_log {
 annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
                          annal_error *err);
 
-/* Return whether there is a copy of the log. */
-bool copies_have(annal_store *store, const char *path, const char *session);
+/* Return whether the file of the newest generation has the time of the log: rule (4). */
+bool copies_are_current(annal_store *store, const char *path, const char *session);
 
 /* Make the copies durable that were taken without sync. */
 annal_status copies_sync(annal_store *store, annal_error *err);

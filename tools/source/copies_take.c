@@ -25,6 +25,7 @@
 /* The clock of a file system may stand still for 10 ms. */
 #define QUIET_NS ((int64_t)20000000)
 #define TRIES    20
+#define GONE     "-"   /* no id of a journal */
 #define NEW_NAME "new" /* of a generation that is being written */
 
 struct taking {
@@ -110,7 +111,7 @@ static annal_status write_info(struct taking *taking, uint64_t generation, uint6
     for (size_t i = 0; i < log->session_count && status >= 0 &&
                        info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
          i++)
-        status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i]);
+        status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i].id);
     if (status >= 0)
         status = annal__buf_printf(info, "]}");
     return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
@@ -121,6 +122,13 @@ static annal_status append_info(struct taking *taking, int fd, struct copies_fil
 {
     return copies_file_append(fd, to, COPIES_INFO, taking->info.ptr, taking->info.len, 0,
                               annal__hash(taking->info.ptr, taking->info.len, to->chain), err);
+}
+
+/* It is only a hint: without it the log is read again. */
+static void set_time(const struct taking *taking, int fd)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, taking->st.st_mtim};
+    (void)futimens(fd, times);
 }
 
 /* Rule (4). ANNAL_END: the log was written in the meantime. */
@@ -138,6 +146,8 @@ static annal_status append_mark(struct taking *taking, int fd, struct copies_fil
     if (!taking->quiet)
         return ANNAL_END;
     annal_status status = copies_file_append_mark(fd, to, &mark, err);
+    if (status >= 0)
+        set_time(taking, fd);
     if (status >= 0 && taking->log->sync && fdatasync(fd) < 0)
         status = annal__fail_errno(err, "sync sources/%s", taking->name);
     return status;
@@ -305,13 +315,23 @@ static annal_status write_generation(struct taking *taking, int fd, uint64_t gen
 
 /* Rule (2): the old generation is renamed first. A process that is killed in between leaves it with
  * two names. */
-static annal_status put_in_place(struct taking *taking, uint64_t old, annal_error *err)
+static annal_status keep_old(struct taking *taking, uint64_t old, annal_error *err)
 {
     char former[SOURCES_NAME_BYTES];
+    struct stat ours, theirs;
     copies_read_name(taking->name, old, former);
-    if (old > 0 && linkat(taking->directory, taking->name, taking->directory, former, 0) < 0 &&
-        errno != EEXIST)
-        return annal__fail_errno(err, "rename sources/%s to %s", taking->name, former);
+    if (linkat(taking->directory, taking->name, taking->directory, former, 0) == 0 ||
+        (errno == EEXIST && fstatat(taking->directory, taking->name, &ours, 0) == 0 &&
+         fstatat(taking->directory, former, &theirs, 0) == 0 && ours.st_ino == theirs.st_ino))
+        return ANNAL_OK;
+    return annal__fail_errno(err, "rename sources/%s to %s", taking->name, former);
+}
+
+static annal_status put_in_place(struct taking *taking, uint64_t old, annal_error *err)
+{
+    annal_status status = old > 0 ? keep_old(taking, old, err) : ANNAL_OK;
+    if (status < 0)
+        return status;
     if (renameat(taking->directory, NEW_NAME, taking->directory, taking->name) < 0)
         return annal__fail_errno(err, "rename sources/" NEW_NAME " to %s", taking->name);
     if (taking->log->sync && fsync(taking->directory) < 0)
@@ -344,18 +364,16 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
 
 /* ---- Names ---- */
 
-struct highest {
-    annal_slice log;
-    uint64_t generation;
-};
-
-static int find_highest(void *arg, const char *text, const annal__source_name *name)
+/* Return the highest number of an older generation. */
+static uint64_t find_highest(const struct taking *taking, const char *name)
 {
-    struct highest *highest = arg;
-    (void)text;
-    if (annal__slice_same(name->log, highest->log) && name->generation > highest->generation)
-        highest->generation = name->generation;
-    return 0;
+    char former[SOURCES_NAME_BYTES];
+    struct stat st;
+    for (uint64_t generation = 1;; generation++) {
+        copies_read_name(name, generation, former);
+        if (fstatat(taking->directory, former, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return generation - 1;
+    }
 }
 
 /* Return whether a file is only a line that names another session: sources.h, rule (2). */
@@ -370,18 +388,14 @@ static bool is_other(int fd)
 static annal_status write_other(struct taking *taking, const char *session, annal_error *err)
 {
     char name[SOURCES_NAME_BYTES], former[SOURCES_NAME_BYTES], line[SOURCES_NAME_BYTES];
-    annal__source_name parts;
     name_of(taking->log->path, session, name);
-    int len = snprintf(line, sizeof line, SOURCES_OTHER "%s\n", taking->log->sessions[0]);
+    int len = snprintf(line, sizeof line, SOURCES_OTHER "%s\n", taking->log->sessions[0].id);
     int fd = openat(taking->directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && !is_other(fd) && annal__sources_read_name(name, &parts)) {
-        struct highest highest = {.log = parts.log};
+    if (fd >= 0 && !is_other(fd)) {
         close(fd);
-        annal_status status =
-            annal__sources_each(taking->store, parts.session, find_highest, &highest, err);
-        copies_read_name(name, highest.generation + 1, former);
-        if (status < 0 || renameat(taking->directory, name, taking->directory, former) < 0)
-            return status < 0 ? status : annal__fail_errno(err, "rename sources/%s", name);
+        copies_read_name(name, find_highest(taking, name) + 1, former);
+        if (renameat(taking->directory, name, taking->directory, former) < 0)
+            return annal__fail_errno(err, "rename sources/%s", name);
         fd = -1;
     }
     if (fd < 0)
@@ -407,7 +421,7 @@ static annal_status write_others(struct taking *taking, const struct copies_file
         annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)))
         return status;
     for (size_t i = 1; i < taking->log->session_count && status >= 0; i++)
-        status = write_other(taking, taking->log->sessions[i], err);
+        status = write_other(taking, taking->log->sessions[i].id, err);
     return status;
 }
 
@@ -432,20 +446,14 @@ static bool is_sound(const struct taking *taking, const struct copies_file *file
 static annal_status begin_after(struct taking *taking, int fd, struct before *before, bool sound,
                                 annal_error *err)
 {
-    annal__source_name parts;
     if (sound) {
         map_before(taking, before);
         return begin(taking, before->file.generation, before->file.generation + 1, before, err);
     }
     /* a damaged file keeps its bytes, under the next number */
-    if (!annal__sources_read_name(taking->name, &parts))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a name of a copy", taking->name);
-    struct highest highest = {.log = parts.log};
-    annal_status status =
-        annal__sources_each(taking->store, parts.session, find_highest, &highest, err);
-    uint64_t old = fd < 0 || is_other(fd) ? 0 : highest.generation + 1;
-    return status < 0 ? status
-                      : begin(taking, old, highest.generation + 1 + (old > 0), before, err);
+    uint64_t highest = find_highest(taking, taking->name);
+    uint64_t old = fd < 0 || is_other(fd) ? 0 : highest + 1;
+    return begin(taking, old, highest + 1 + (old > 0), before, err);
 }
 
 static annal_status take(struct taking *taking, annal_error *err)
@@ -465,6 +473,7 @@ static annal_status take(struct taking *taking, annal_error *err)
     if (status >= 0)
         status = write_others(taking, file, err);
     if (status >= 0 && sound && is_marked(taking, file)) {
+        set_time(taking, fd);
         status = ANNAL_END;
     } else if (status >= 0) {
         if (sound)
@@ -479,15 +488,31 @@ static annal_status take(struct taking *taking, annal_error *err)
     return status;
 }
 
+/* Return whether the session still has the journal that its copy belongs to. */
+static annal_status check_session(annal_store *store, const struct copies_session *session,
+                                  annal_error *err)
+{
+    annal_session_info info;
+    annal_status status = annal_session_info_get(store, annal_slice_of(session->id), &info, err);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        memcpy(session->journal, GONE, sizeof GONE);
+        return ANNAL_END;
+    }
+    if (status >= 0 && session->journal[0] == '\0')
+        memcpy(session->journal, info.file, sizeof info.file);
+    return status < 0 || strcmp(session->journal, info.file) == 0 ||
+                   strcmp(session->journal, info.replaces) == 0
+               ? status
+               : ANNAL_END;
+}
+
 /* ANNAL_END: a session of the log was deleted. */
 static annal_status check_sessions(const struct taking *taking, annal_error *err)
 {
-    annal_session_info info;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < taking->log->session_count && status >= 0; i++)
-        status = annal_session_info_get(taking->store, annal_slice_of(taking->log->sessions[i]),
-                                        &info, err);
-    return status == ANNAL_ERR_NOTFOUND ? ANNAL_END : status;
+    for (size_t i = 0; i < taking->log->session_count && status == ANNAL_OK; i++)
+        status = check_session(taking->store, &taking->log->sessions[i], err);
+    return status;
 }
 
 static annal_status take_locked(struct taking *taking, annal_error *err)
@@ -538,7 +563,7 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
                             .quiet = true,
                             .zstd = copies_zstd_new()};
     annal_status status = ANNAL_END;
-    name_of(log->path, log->sessions[0], taking.name);
+    name_of(log->path, log->sessions[0].id, taking.name);
     if (taking.fd < 0 || fstat(taking.fd, &taking.st) < 0)
         status = annal__fail_errno(err, "open it");
     else if (taking.zstd == NULL)
@@ -570,15 +595,16 @@ annal_status copies_sync(annal_store *store, annal_error *err)
     return status;
 }
 
-bool copies_have(annal_store *store, const char *path, const char *session)
+bool copies_are_current(annal_store *store, const char *path, const char *session)
 {
     char name[SOURCES_NAME_BYTES];
     struct buf place = {0};
-    struct stat st;
+    struct stat st, log;
     const struct io *io = annal__store_io(store);
     name_of(path, session, name);
-    bool have = annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
-                annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0;
+    bool current = annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
+                   annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0 &&
+                   stat(path, &log) == 0 && ns_of(st.st_mtim) == ns_of(log.st_mtim);
     annal__buf_done(&place);
-    return have;
+    return current;
 }

@@ -232,6 +232,90 @@ START_TEST(delete_removes_the_copies_of_every_log_with_events_of_the_session)
 }
 END_TEST
 
+/* ---- Following ---- */
+
+static pid_t start_follow(int *input, int *output)
+{
+    return cli_start(
+        &cli, (const char *[]){"import", "claude-code", log_path(), "--follow", "--json", NULL},
+        input, output);
+}
+
+static void end_follow(pid_t follow, int signal, int input, int output)
+{
+    ck_assert_int_eq(kill(follow, signal), 0);
+    ck_assert_int_eq(waitpid(follow, NULL, 0), follow);
+    close(input);
+    close(output);
+}
+
+/* Wait until the newest generation has this size; the test's own limit ends it. */
+static void wait_for_copy(size_t bytes)
+{
+    char wanted[40];
+    const struct timespec pause = {.tv_nsec = 20000000};
+    snprintf(wanted, sizeof wanted, "\"bytes\":%zu,", bytes);
+    do {
+        nanosleep(&pause, NULL);
+        CLI(&cli, NULL, "source", "ls", "--json");
+    } while (strstr(cli.out, wanted) == NULL);
+}
+
+START_TEST(a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed)
+{
+    enum { STATES = 6 };
+    struct buf log[STATES] = {{0}};
+    char to[600];
+    int input, output;
+    snprintf(to, sizeof to, "%s/to", cli.dir.path);
+    for (int i = 0; i < STATES; i++) { /* each without the first lines of the last */
+        add_lines(&log[i], "s-1", 10 * i, 60 + 9 * i);
+        write_log(&log[i]);
+        pid_t follow = start_follow(&input, &output);
+        wait_for_copy(log[i].len);
+        if (i % 2 == 0 && ++i < STATES) { /* rewritten while it is followed */
+            add_lines(&log[i], "s-1", 10 * i, 60 + 9 * i);
+            write_log(&log[i]);
+            wait_for_copy(log[i].len);
+        }
+        end_follow(follow, SIGKILL, input, output);
+    }
+    for (int i = 0; i < STATES; i++) {
+        const char number[] = {(char)('1' + i), '\0'};
+        DONE(&cli, "source", "restore", "s-1", "--generation", number, "--to", to, "--force");
+        assert_log_is(to, &log[i]);
+        annal__buf_done(&log[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime)
+{
+    struct buf log = {0};
+    int input, output;
+    const struct timespec pause = {.tv_nsec = 20000000};
+    add_lines(&log, "s-1", 0, 5);
+    add_lines(&log, "s-2", 5, 9);
+    write_log(&log);
+    pid_t follow = start_follow(&input, &output);
+    wait_for_copy(log.len);
+    DONE(&cli, "delete", "--yes", "s-2");
+    ck_assert_int_eq(count_copies(), 0);
+    add_lines(&log, "s-2", 9, 12);
+    add_lines(&log, "s-1", 12, 15);
+    write_log(&log);
+    do { /* the lines of the other session are imported */
+        nanosleep(&pause, NULL);
+        CLI(&cli, NULL, "cat", "s-1");
+    } while (strstr(cli.out, "number 14, ") == NULL);
+    end_follow(follow, SIGINT, input, output);
+    ck_assert_int_eq(count_copies(), 0);
+    CLI(&cli, NULL, "cat", "s-2");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    annal__buf_done(&log);
+}
+END_TEST
+
 /* ---- Damage and death ---- */
 
 static annal_store *open_store(void)
@@ -245,7 +329,8 @@ static annal_store *open_store(void)
 static annal_status take(annal_store *store, bool *out_settled)
 {
     annal_error err = {0};
-    const char *const sessions[] = {"s-1"};
+    char journal[33] = "";
+    const struct copies_session sessions[] = {{"s-1", journal}};
     annal_status status = copies_take(
         store,
         &(struct copies_log){
@@ -425,6 +510,9 @@ Suite *suite_source(void)
     tcase_add_test(tc, a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_lines);
     tcase_add_test(tc, restore_replaces_no_other_file_without_force);
     tcase_add_test(tc, delete_removes_the_copies_of_every_log_with_events_of_the_session);
+    tcase_add_test(tc, a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed);
+    tcase_add_test(tc,
+                   a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime);
     tcase_add_test(tc, a_flipped_bit_in_a_copy_is_found_and_never_restored);
     tcase_add_test(tc, a_process_that_is_killed_while_it_copies_loses_no_generation);
     return suite;
