@@ -131,9 +131,12 @@ def claude_end(count, r, kind, content, blocks):
             count.end = "running"
 
 
-FAILED_CALL = re.compile(r"aborted|execution error|tool call error|exec_command failed|write_stdin failed|"
-                         r"apply_patch verification failed|unsupported call|failed to parse function arguments|"
-                         r"failed in sandbox|Script failed|Script error")
+FAILED_CALL = re.compile(r"aborted( by user after .*)?$|execution error: |tool call error: |exec_command failed( for|:) |"
+                         r"write_stdin failed: |apply_patch verification failed: |unsupported (custom tool )?call: |"
+                         r"failed to parse function arguments: |failed in sandbox .* with execution error: |"
+                         r"Script (failed|terminated)\nWall time |Script error:\n|(exec command |patch )?rejected by user$|"
+                         r"patch rejected: |Wall time: .* seconds\naborted by user|collab (spawn|tool) failed: |"
+                         r"agent with id \S+ (not found|is closed)$|unable to (locate|read|process) image at `", re.S)
 EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.M)
 
 
@@ -197,8 +200,10 @@ def count_codex(records):
                 count.failed.add(p["call_id"])
             if failed is None and p["call_id"] not in ended:
                 waiting.add(p["call_id"])
-        if what in ("exec_command_end", "patch_apply_end"):
-            ended[p.get("call_id")] = bool(p.get("exit_code")) or p.get("success") is False
+        if what in ("exec_command_end", "patch_apply_end", "mcp_tool_call_end"):
+            result = p.get("result") or {}
+            ended[p.get("call_id")] = (bool(p.get("exit_code")) or p.get("success") is False or "Err" in result
+                                       or bool(at(result, "Ok", "isError")))
             if ended[p.get("call_id")] and p.get("call_id") in waiting:
                 count.failed.add(p["call_id"])
         marked = marked or what == "task_started"

@@ -39,11 +39,12 @@
 --      "copied" in the source of an event marks the copied lines.
 --  (9) A line without a time has the time of the line before it; "time" in the data says so.
 -- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
---      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
---      patch_apply_end precede the output, and decide if the output does not. If the command
---      outlived the first wait, its end follows later: tool.updated has the result. For a script
---      that ran commands, the first exit code other than 0 in its outputs decides. A call that the
---      server runs has no output line: the line of the call is complete.
+--      metadata, isError of MCP, or a sentence in which Codex reports that it could not run a tool
+--      (refusals). An event of the end of a call (exec_command_end, mcp_tool_call_end and others)
+--      precedes the output, and decides if the output does not. If the command outlived the first
+--      wait, its end follows later: tool.updated has the result. For a script that ran commands,
+--      the first exit code other than 0 in its outputs, or in arrays and objects there, decides. A
+--      call that the server runs has no output line: the line of the call is complete.
 -- (11) A review ends with the id of entered_review_mode, which differs from the id of its
 --      task_started: it ends the open turn.
 -- (12) agent_message is a message from another agent: message.added with the role agent, if it is
@@ -127,7 +128,67 @@ CREATE TABLE facts (
     tier TEXT, supersedes INTEGER
 );
 
--- The facts of a call in its output: in lines before "Output:", or as {"output", "metadata"}.
+-- Outputs in which Codex reports that it did not run a tool, or that a tool failed, as patterns of GLOB, and
+-- a version that writes them. Codex writes them itself, so a text that only begins alike is an output.
+CREATE VIEW refusals (form, seen_in) AS VALUES
+    ('exec command rejected by user', '0.40.0'),
+    ('patch rejected by user', '0.40.0'),
+    ('rejected by user', '0.50.0'),
+    ('patch rejected: *', '0.40.0'),
+    ('aborted', '0.40.0'),
+    ('aborted by user after [0-9]*s', '0.60.0'),
+    ('Wall time: * seconds' || char(10) || 'aborted by user*', '0.80.0'),
+    ('command timed out after [0-9]* milliseconds*', '0.40.0'),
+    ('execution error: *', '0.50.0'),
+    ('failed in sandbox * with execution error: *', '0.30.0'),
+    ('exec_command failed: *', '0.60.0'),
+    ('exec_command failed for `*', '0.80.0'),
+    ('write_stdin failed: *', '0.60.0'),
+    ('apply_patch verification failed: *', '0.40.0'),
+    ('apply_patch handler received *', '0.50.0'),
+    ('failed to parse function arguments: *', '0.40.0'),
+    ('failed to parse exec_command arguments: *', '0.60.0'),
+    ('failed to parse write_stdin arguments: *', '0.60.0'),
+    ('unsupported call: *', '0.40.0'),
+    ('unsupported custom tool call: *', '0.50.0'),
+    ('unsupported payload for *', '0.60.0'),
+    ('tool call error: *', '0.40.0'),
+    ('err: "*', '0.40.0'),
+    ('user rejected MCP tool call', '0.100.0'),
+    ('user cancelled MCP tool call', '0.100.0'),
+    ('resources/list failed: *', '0.50.0'),
+    ('resources/templates/list failed: *', '0.50.0'),
+    ('resources/read failed: *', '0.50.0'),
+    ('approval policy is *; reject command *', '0.40.0'),
+    ('Command blocked by PreToolUse hook: *', '0.118.0'),
+    ('Tool call blocked by PreToolUse hook: *', '0.145.0'),
+    ('This action was rejected due to unacceptable risk.*', '0.118.0'),
+    ('unable to locate image at `*', '0.50.0'),
+    ('unable to read image at `*', '0.80.0'),
+    ('unable to process image at `*', '0.118.0'),
+    ('image path `*` is not a file', '0.50.0'),
+    ('view_image is not allowed because you do not support image inputs', '0.80.0'),
+    ('collab spawn failed: *', '0.90.0'),
+    ('collab tool failed: *', '0.90.0'),
+    ('collab manager unavailable', '0.90.0'),
+    ('agent with id * not found', '0.90.0'),
+    ('agent with id * is closed', '0.90.0'),
+    ('invalid agent id *', '0.90.0'),
+    ('Agent depth limit reached. Solve the task yourself.', '0.90.0'),
+    ('Unknown model `*` for spawn_agent. *', '0.118.0'),
+    ('request_user_input is unavailable in *', '0.90.0'),
+    ('request_user_input was cancelled before receiving a response', '0.90.0'),
+    ('dynamic tool call was cancelled before receiving a response', '0.100.0'),
+    ('Script failed' || char(10) || 'Wall time *', '0.118.0'),
+    ('Script terminated' || char(10) || 'Wall time *', '0.118.0'),
+    ('Script error:' || char(10) || '*', '0.118.0');
+
+-- The same by their first word, which few outputs begin with.
+CREATE TABLE refused (word TEXT, form TEXT, PRIMARY KEY (word, form)) WITHOUT ROWID;
+INSERT INTO refused SELECT substr(form, 1, instr(form || ' ', ' ') - 1), form FROM refusals;
+
+-- The facts of a call in its output: in lines before "Output:", or as {"output", "metadata"}. A head
+-- may follow the text of the command, a warning or a note about the length, which do not count.
 CREATE VIEW outputs AS
 SELECT row,
        coalesce(CASE WHEN head LIKE '%' || char(10) || 'Exit code: %'
@@ -143,21 +204,24 @@ SELECT row,
                     THEN CAST(ltrim(substr(head, instr(head, char(10) || 'Wall time') + 10), ': ') AS REAL) END,
                 CASE WHEN json_type(meta, '$.duration_seconds') IN ('integer', 'real')
                     THEN meta ->> '$.duration_seconds' END)) AS INTEGER) AS ms,
-       CASE WHEN said GLOB 'aborted*' OR said GLOB 'execution error*' OR said GLOB 'tool call error*'
-                 OR said GLOB 'failed in sandbox*' OR said GLOB 'Script failed*' OR said GLOB 'Script error*'
-                 OR said GLOB 'exec_command failed*' OR said GLOB 'write_stdin failed*'
-                 OR said GLOB 'apply_patch verification failed*' OR said GLOB 'unsupported call*'
-                 OR said GLOB 'failed to parse function arguments*'
+       CASE WHEN EXISTS (SELECT 1 FROM refused r
+                         WHERE r.word = substr(said, 1, instr(said || ' ', ' ') - 1) AND said GLOB r.form)
+                 OR json_type(meta, '$.content') = 'array' AND coalesce(meta ->> '$.isError', meta ->> '$.is_error') = 1
             THEN 1 END AS refused
-FROM (SELECT row, substr(said, 1, 100) AS said, inner_code,
-             CASE WHEN said GLOB 'Chunk ID: *' OR said GLOB 'Wall time*' OR said GLOB 'Exit code: *'
-                       OR said GLOB 'Process exited with code *' OR said GLOB 'Command: *'
-                       OR said GLOB 'Script *'
-                  THEN char(10) || substr(said, 1, coalesce(
-                           nullif(instr(said, char(10) || 'Output:'), 0), 300)) END AS head,
-             CASE WHEN substr(said, 1, 1) = '{' AND json_valid(said)
-                  THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
-      FROM facts);
+FROM (SELECT row, said, inner_code, meta,
+             substr(head, 1, coalesce(nullif(instr(head, char(10) || 'Output:'), 0), 300)) AS head
+      FROM (SELECT row, substr(said, 1, 1000) AS said, inner_code,
+                   CASE WHEN said GLOB 'Command: *' OR said GLOB 'Warning: *' OR said GLOB 'Total output lines: *'
+                        THEN substr(said, coalesce(nullif(instr(said, char(10) || 'Chunk ID: '), 0),
+                                                   nullif(instr(said, char(10) || 'Wall time: '), 0)), 1000)
+                        WHEN said GLOB 'Chunk ID: *' || char(10) || 'Wall time*' OR said GLOB 'Wall time*[0-9] seconds*'
+                             OR said GLOB 'Exit code: *' || char(10) || 'Wall time*'
+                             OR said GLOB 'Process exited with code *' || char(10) || 'Output:*'
+                             OR said GLOB 'Script *' || char(10) || 'Wall time *'
+                        THEN char(10) || substr(said, 1, 1000) END AS head,
+                   CASE WHEN substr(said, 1, 1) = '{' AND json_valid(said)
+                        THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
+            FROM facts));
 
 -- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
@@ -270,7 +334,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     UPDATE sessions SET review = NEW.turn
     WHERE NEW.kind = 'entered_review_mode' AND session = (SELECT session FROM file);
     UPDATE facts SET closes = 1
-    WHERE row = NEW.row AND NEW.type = 'event_msg' AND NEW.kind IN ('exec_command_end', 'patch_apply_end');
+    WHERE row = NEW.row AND NEW.type = 'event_msg'
+      AND NEW.kind IN ('exec_command_end', 'patch_apply_end', 'mcp_tool_call_end', 'dynamic_tool_call_response');
     UPDATE facts SET answers = 1 WHERE row = NEW.row AND NEW.main = 'result';
 END;
 
@@ -351,7 +416,9 @@ CREATE TRIGGER end AFTER UPDATE OF closes ON facts BEGIN
            CASE WHEN json_type(p, '$.exit_code') = 'integer' THEN p ->> '$.exit_code' END,
            CAST(p ->> '$.duration.secs' * 1000 + p ->> '$.duration.nanos' / 1000000 AS INTEGER),
            coalesce(p ->> '$.exit_code' <> 0, p ->> '$.status' IN ('failed', 'declined'),
-                    p ->> '$.success' = 0)
+                    p ->> '$.success' = 0, CASE WHEN json_type(p, '$.result') = 'object'
+                        THEN json_type(p, '$.result.Err') IS NOT NULL
+                             OR coalesce(p ->> '$.result.Ok.isError', p ->> '$.result.Ok.is_error', 0) = 1 END)
     FROM facts f, (SELECT line_json(NEW.row) -> '$.payload' AS p)
     WHERE f.row = NEW.row AND json_type(p, '$.call_id') = 'text';
     UPDATE facts SET main = 'late', (exit_code, ms, failed) = (
@@ -366,14 +433,17 @@ END;
 CREATE TRIGGER result AFTER UPDATE OF answers ON facts BEGIN
     UPDATE facts SET said = CASE json_type(line_json(NEW.row), '$.payload.output')
             WHEN 'text' THEN line_json(NEW.row) ->> '$.payload.output'
-            WHEN 'array' THEN line_json(NEW.row) ->> '$.payload.output[0].text'
+            WHEN 'array' THEN coalesce(line_json(NEW.row) ->> '$.payload.output[0].text', (
+                SELECT b.value ->> '$.text' FROM json_each(line_json(NEW.row), '$.payload.output') b
+                WHERE b.type = 'object' AND b.value ->> '$.text' IS NOT NULL LIMIT 1))
             WHEN 'object' THEN line_json(NEW.row) ->> '$.payload.output.content' END,
         inner_code = CASE WHEN json_type(line_json(NEW.row), '$.payload.output') = 'array' THEN (
-            SELECT t ->> '$.exit_code'
+            SELECT c.value
             FROM (SELECT b.value ->> '$.text' AS t FROM json_each(line_json(NEW.row), '$.payload.output') b
-                  WHERE b.type = 'object')
-            WHERE substr(t, 1, 1) = '{' AND json_valid(t) AND json_type(t, '$.exit_code') = 'integer'
-            ORDER BY t ->> '$.exit_code' = 0 LIMIT 1) END
+                  WHERE b.type = 'object'),
+                 json_tree(CASE WHEN substr(t, 1, 1) IN ('{', '[') AND json_valid(t) THEN t END) c
+            WHERE t LIKE '%"exit_code"%' AND c.key = 'exit_code' AND c.type = 'integer'
+            ORDER BY c.value = 0 LIMIT 1) END
     WHERE row = NEW.row;
     UPDATE facts SET (exit_code, ms, failed) = (
         SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
