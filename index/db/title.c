@@ -5,7 +5,9 @@
  * (1) A title is one line of at most TITLE_CHARS characters; a longer title is cut between words
  *     where it has words, never within a character or before a mark that belongs to one.
  * (2) Text that agents add to a message of the user does not count. An importer knows these texts;
- *     "said" in the data then has the text after them. Tags are dropped, their content is kept.
+ *     "said" in the data then has the text after them. Of tags that no importer knows, those with -
+ *     or _ in their names are an agent's, if they close: they are dropped with their content. Other
+ *     markup is the user's own, and stays.
  * (3) A command counts, with the text that follows its name (/review 36). Alone (/clear) it does
  *     not describe the session: the core pack replaces such a title by the next message.
  */
@@ -123,31 +125,31 @@ static void put_line(struct line *line, annal_slice text)
 
 struct tag {
     annal_slice name;
+    bool closes;
     size_t len; /* length of the tag itself */
 };
 
-/* Read a tag, <name> or <name attribute="…">, whose name has more than a letter or two of prose. */
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+/* Read a tag, <name>, <name attribute="…"> or </name>, whose lower-case name has - or _. */
 static bool take_tag(annal_slice text, struct tag *out)
 {
-    size_t len = 1;
-    if (text.len < 3 || text.ptr[0] != '<')
-        return false;
-    bool closes = text.ptr[1] == '/';
-    len += closes;
-    const char *name = text.ptr + len;
-    while (len < text.len && len < TAG_BYTES_MAX &&
-           strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
-                  text.ptr[len]) != NULL &&
-           text.ptr[len] != '\0')
+    out->closes = text.len > 1 && text.ptr[1] == '/';
+    size_t begin = 1 + out->closes, len = begin;
+    while (len < text.len && len < TAG_BYTES_MAX && in_name(text.ptr[len]))
         len++;
-    out->name = (annal_slice){name, (size_t)(text.ptr + len - name)};
-    if (out->name.len == 0 || len == text.len || (text.ptr[len] != '>' && text.ptr[len] != ' '))
+    if (len == begin || len == text.len || text.ptr[0] != '<')
         return false;
+    out->name = (annal_slice){text.ptr + begin, len - begin};
     const char *end = memchr(text.ptr + len, '>', text.len - len);
-    if (end == NULL || memchr(text.ptr + len, '\n', (size_t)(end - text.ptr) - len) != NULL)
+    if ((text.ptr[len] != '>' && !is_space(text.ptr[len])) || end == NULL)
         return false;
     out->len = (size_t)(end - text.ptr) + 1;
-    return true;
+    return memchr(out->name.ptr, '-', out->name.len) != NULL ||
+           memchr(out->name.ptr, '_', out->name.len) != NULL;
 }
 
 /* Return the text after </name>; empty if the block does not end. */
@@ -166,18 +168,40 @@ static annal_slice following_block(annal_slice text, annal_slice name, annal_sli
  * Read the wrapper of a command: its name, and the text after it. Returns true if text was moved
  * past a part.
  */
-static bool take_command(annal_slice *text, const struct tag *tag, annal_slice *command)
+static bool take_command(annal_slice *text, annal_slice *command)
 {
-    annal_slice inside;
-    if (!annal__slice_begins(tag->name, "command-"))
+    annal_slice inside = {0};
+    struct tag tag;
+    if (!take_tag(*text, &tag) || !annal__slice_begins(tag.name, "command-"))
         return false;
-    annal_slice rest = following_block(after(*text, tag->len), tag->name, &inside);
-    if (annal__slice_is(tag->name, "command-name"))
+    annal_slice rest = after(*text, tag.len);
+    if (!tag.closes)
+        rest = following_block(rest, tag.name, &inside);
+    if (annal__slice_is(tag.name, "command-name"))
         *command = inside;
-    else if (annal__slice_is(tag->name, "command-args") && skip_space(inside).len > 0)
+    else if (annal__slice_is(tag.name, "command-args") && skip_space(inside).len > 0)
         rest = inside;
     *text = rest;
     return true;
+}
+
+static bool ends_line(annal_slice text)
+{
+    while (text.len > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t' || text.ptr[0] == '\r'))
+        text = after(text, 1);
+    return text.len == 0 || text.ptr[0] == '\n';
+}
+
+annal_slice annal__title_skip_block(annal_slice text)
+{
+    annal_slice inside = {0};
+    struct tag tag;
+    if (!take_tag(text, &tag) || annal__slice_begins(tag.name, "command-"))
+        return text;
+    annal_slice rest = after(text, tag.len);
+    if (!tag.closes)
+        rest = following_block(rest, tag.name, &inside);
+    return rest.ptr != NULL && ends_line(rest) ? rest : text;
 }
 
 static annal_slice skip_marks(annal_slice text)
@@ -191,11 +215,13 @@ static annal_slice skip_marks(annal_slice text)
 /* Return the user's own words in a text, from the first on; empty if there are none. */
 static annal_slice said_in(annal_slice text, annal_slice *command)
 {
-    struct tag tag;
+    const char *at = NULL;
     *command = (annal_slice){0};
-    while (take_tag(text = skip_space(text), &tag)) {
-        if (!take_command(&text, &tag, command))
-            text = after(text, tag.len);
+    while (at != text.ptr) {
+        at = text.ptr;
+        text = skip_space(text);
+        if (!take_command(&text, command))
+            text = annal__title_skip_block(text);
     }
     return skip_marks(text);
 }

@@ -3,9 +3,18 @@
 #ifndef INDEX_DB_TITLE_H
 #define INDEX_DB_TITLE_H
 
+#include <annal/base.h>
+
 #include <sqlite3.h>
 
 /* Add the functions to a connection. Returns a result code of SQLite. */
 int annal__title_add(sqlite3 *db);
+
+/*
+ * Return the text after a block that no user writes at the beginning of a message: a tag whose
+ * lower-case name has - or _, up to its closing tag, which ends a line; or a closing tag with such
+ * a name. Otherwise text.
+ */
+annal_slice annal__title_skip_block(annal_slice text);
 
 #endif

@@ -4,12 +4,15 @@
  *
  * Agents put text of their own before the words of their user: instructions from files, the
  * environment, lists of plugins. The view added(begins, ends) of an importer lists how such a text
- * begins and ends; ends is NULL if it reaches to the end of the message. The patterns are read when
- * the function is first called.
+ * begins and ends; ends is NULL if it reaches to the end of the message. The view around(begins,
+ * opens, closes) lists how an agent puts text around the words: they are between opens and closes.
+ * A text that has only the beginning is the user's own. The patterns are read when the function is
+ * first called.
  */
 #include "index/import/import.h"
 
 #include "index/db/db.h"
+#include "index/db/title.h"
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
@@ -19,7 +22,9 @@
 #define SAID_BYTES_MAX 400 /* enough for a title and an excerpt */
 
 struct pattern {
-    struct buf begins, ends; /* ends is empty: at the end of the message */
+    struct buf begins;
+    struct buf ends;   /* empty: at the end of the message */
+    struct buf closes; /* empty: the words follow the end; else they are between the two */
 };
 
 struct said {
@@ -35,6 +40,7 @@ static void free_said(void *arg)
     for (size_t i = 0; i < said->count; i++) {
         annal__buf_done(&said->patterns[i].begins);
         annal__buf_done(&said->patterns[i].ends);
+        annal__buf_done(&said->patterns[i].closes);
     }
     annal__free(said->patterns);
     annal__buf_done(&said->text);
@@ -52,20 +58,23 @@ static bool load_pattern(struct said *said, sqlite3_stmt *row)
         return false;
     *pattern = (struct pattern){0};
     return annal__buf_append_slice(&pattern->begins, begins) >= 0 &&
-           annal__buf_append_slice(&pattern->ends, annal__db_column(row, 1)) >= 0;
+           annal__buf_append_slice(&pattern->ends, annal__db_column(row, 1)) >= 0 &&
+           annal__buf_append_slice(&pattern->closes, annal__db_column(row, 2)) >= 0;
 }
 
-/* An importer without the view has no patterns. */
+/* An importer without a view has no patterns of it. */
 static bool load(struct said *said, sqlite3 *db)
 {
-    sqlite3_stmt *rows = NULL;
+    static const char *const views[] = {"SELECT begins, opens, closes FROM around",
+                                        "SELECT begins, ends, NULL FROM added"};
     bool good = true;
-    if (said->is_loaded)
-        return true;
-    if (sqlite3_prepare_v2(db, "SELECT begins, ends FROM added", -1, &rows, NULL) == SQLITE_OK)
-        while (good && sqlite3_step(rows) == SQLITE_ROW)
-            good = load_pattern(said, rows);
-    sqlite3_finalize(rows);
+    for (size_t i = 0; !said->is_loaded && i < sizeof views / sizeof *views; i++) {
+        sqlite3_stmt *rows = NULL;
+        if (sqlite3_prepare_v2(db, views[i], -1, &rows, NULL) == SQLITE_OK)
+            while (good && sqlite3_step(rows) == SQLITE_ROW)
+                good = load_pattern(said, rows);
+        sqlite3_finalize(rows);
+    }
     said->is_loaded = good;
     return good;
 }
@@ -77,27 +86,53 @@ static annal_slice skip_space(annal_slice text)
     return text;
 }
 
+static bool begins_with(annal_slice text, const struct buf *begins)
+{
+    size_t len = begins->len;
+    bool tag =
+        begins->ptr[0] == '<' && begins->ptr[len - 1] == '>'; /* <name> is <name a="b">, too */
+    if (text.len < len || memcmp(text.ptr, begins->ptr, len - tag) != 0)
+        return false;
+    char next = text.ptr[len - 1];
+    return !tag || next == '>' || next == ' ' || next == '\n';
+}
+
+/* Return the text after the mark, or a slice whose ptr is NULL. */
+static annal_slice text_after(annal_slice text, const struct buf *mark)
+{
+    const char *found = memmem(text.ptr, text.len, mark->ptr, mark->len);
+    if (found == NULL)
+        return (annal_slice){0};
+    found += mark->len;
+    return (annal_slice){found, text.len - (size_t)(found - text.ptr)};
+}
+
+/* Return the words of a text that begins as the pattern does; text, if it does not end so. */
 static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
 {
-    size_t len = pattern->ends.len;
-    const char *end = len == 0 ? NULL : memmem(text.ptr, text.len, pattern->ends.ptr, len);
-    if (end == NULL)
+    if (pattern->ends.len == 0)
         return (annal_slice){text.ptr + text.len, 0};
-    return (annal_slice){end + len, text.len - (size_t)(end + len - text.ptr)};
+    annal_slice words = text_after(text, &pattern->ends);
+    if (words.ptr == NULL || pattern->closes.len == 0)
+        return words.ptr == NULL ? text : words;
+    annal_slice rest = text_after(words, &pattern->closes);
+    if (rest.ptr == NULL)
+        return text;
+    words.len = (size_t)(rest.ptr - words.ptr) - pattern->closes.len;
+    return words;
 }
 
 /* Return the text after what was added at its beginning. */
 static annal_slice skip_added(const struct said *said, annal_slice text)
 {
-    text = skip_space(text);
-    for (size_t i = 0; i < said->count && text.len > 0;) {
-        const struct buf *begins = &said->patterns[i].begins;
-        if (text.len >= begins->len && memcmp(text.ptr, begins->ptr, begins->len) == 0) {
-            text = skip_space(skip_pattern(text, &said->patterns[i]));
-            i = 0;
-        } else {
-            i++;
-        }
+    const char *at = NULL;
+    while (at != text.ptr) {
+        at = (text = skip_space(text)).ptr;
+        for (size_t i = 0; i < said->count && text.len > 0 && at == text.ptr; i++)
+            if (begins_with(text, &said->patterns[i].begins))
+                text = skip_pattern(text, &said->patterns[i]);
+        if (at == text.ptr)
+            text = annal__title_skip_block(text);
     }
     return text;
 }

@@ -40,7 +40,10 @@
  *       what the user said in a message, as a JSON string of at most 400 bytes: the content after
  *       the texts that the agent added before it. NULL if it added none, "" if nothing follows. The
  *       importer lists these texts in a view, added(begins, ends): ends is the text with which one
- *       ends, or NULL if it reaches to the end of the message
+ *       ends, or NULL if it reaches to the end of the message; and what the agent puts around the
+ *       words in a view, around(begins, opens, closes). Begins '<name>' is '<name a="b">', too. A
+ *       block in tags that no view lists is added, too, if their lower-case name has - or _ and the
+ *       closing tag ends a line
  *   record_owner(origin, session)
  *       the session that has the record with this identity (of the source, unique in the world):
  *       another session, from which this line was copied, or session itself. The event that session

@@ -564,7 +564,8 @@ static const struct ended_call {
     {"[{\"type\":\"input_text\",\"text\":\"Wall time: 1 seconds\\nProcess exited with code 3\\n"
      "Output:\\n\"}]",
      "tool.failed", "\"exit_code\":3,\"duration_ms\":1000,"},
-    {"{\"content\":\"Exit code: 0\",\"success\":true}", "tool.returned", "\"exit_code\":0,"},
+    {"{\"content\":\"Exit code: 0\\nWall time: 1 seconds\\nOutput:\\n\",\"success\":true}",
+     "tool.returned", "\"exit_code\":0,\"duration_ms\":1000,"},
     {"\"apply_patch verification failed: no such lines\"", "tool.failed", "\"success\":false,"},
     {"\"The notes say: Exit code: 1\"", "tool.returned", "{\"call_id\":\"c\",\"output\":"},
 };

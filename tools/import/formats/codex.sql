@@ -88,15 +88,20 @@ CREATE TABLE ends (
 -- Results that did not contain how the call ended.
 CREATE TABLE waiting (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 
--- Texts that Codex adds before its user's messages, and a version that writes them. annal/import.h:
--- said().
+-- Texts that Codex and its applications add to their user's messages, and a version that writes them.
+-- annal/import.h: said().
+CREATE VIEW around (begins, opens, closes, seen_in) AS VALUES
+    ('<codex_delegation>', '<input>', '</input>', '0.150.0');
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<environment_context>', '</environment_context>', '0.40.0'),
     ('<user_instructions>', '</user_instructions>', '0.40.0'),
     ('# AGENTS.md instructions', '</INSTRUCTIONS>', '0.121.0'),
-    ('# Context from my IDE setup', '## My request for Codex:', '0.40.0'),
-    ('# Files mentioned by the user', '## My request for Codex:', '0.126.0-alpha.8'),
-    ('# Diff comments:', '## My request for Codex:', '0.145.0-alpha.30'),
+    ('# ', char(10) || '## My request for Codex:' || char(10), '0.40.0'),
+    ('# ', char(10) || '## My request:' || char(10), '0.150.0'),
+    ('## My request for Codex:', ':', '0.150.0'),
+    ('## My request:', ':', '0.150.0'),
+    ('# AGENTS.md instructions', NULL, '0.40.0'),
+    ('# Context from my IDE setup', NULL, '0.40.0'),
     ('<recommended_plugins>', '</recommended_plugins>', '0.145.0-alpha.18'),
     ('<subagent_notification>', '</subagent_notification>', '0.118.0'),
     ('<turn_aborted>', '</turn_aborted>', '0.118.0'),
@@ -110,20 +115,28 @@ CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<INSTRUCTIONS>', '</INSTRUCTIONS>', '0.118.0'),
     ('<git_context>', '</git_context>', '0.118.0'),
     ('<hook_context>', '</hook_context>', '0.118.0'),
-    ('<hook_prompt', '</hook_prompt>', '0.118.0'),
+    ('<hook_prompt>', '</hook_prompt>', '0.118.0'),
+    ('<model_switch>', '</model_switch>', '0.100.0'),
+    ('<realtime_conversation>', '</realtime_conversation>', '0.118.0'),
+    ('<goal_context>', '</goal_context>', '0.145.0'),
+    ('<codex_internal_context>', '</codex_internal_context>', '0.150.0'),
+    ('<in-app-browser-context>', '</in-app-browser-context>', '0.150.0'),
+    ('<heartbeat>', '</heartbeat>', '0.150.0'),
     ('<skill>', '</skill>', '0.80.0'),
+    ('<image>', '>', '0.40.0'),
+    ('</image>', '</image>', '0.40.0'),
     ('The following is the Codex agent history', NULL, '0.118.0'),
     ('A previous agent produced the plan below', NULL, '0.118.0');
 
--- The facts of each line of the batch. base and the columns after it describe a token count, said
--- and the columns after it a result.
+-- The facts of each line of the batch. base and the columns after it describe a token count,
+-- exit_code and the columns after it a result.
 CREATE TABLE facts (
     row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, kind TEXT, at INTEGER, session TEXT, ts INTEGER,
     made INTEGER, first_meta INTEGER, is_new INTEGER, copied INTEGER, model TEXT, new_model TEXT,
     new_cwd TEXT, starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     main TEXT,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
-    said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER,
+    exit_code INTEGER, ms INTEGER, failed INTEGER,
     seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER,
     tier TEXT, supersedes INTEGER
 );
@@ -186,42 +199,6 @@ CREATE VIEW refusals (form, seen_in) AS VALUES
 -- The same by their first word, which few outputs begin with.
 CREATE TABLE refused (word TEXT, form TEXT, PRIMARY KEY (word, form)) WITHOUT ROWID;
 INSERT INTO refused SELECT substr(form, 1, instr(form || ' ', ' ') - 1), form FROM refusals;
-
--- The facts of a call in its output: in lines before "Output:", or as {"output", "metadata"}. A head
--- may follow the text of the command, a warning or a note about the length, which do not count.
-CREATE VIEW outputs AS
-SELECT row,
-       coalesce(CASE WHEN head LIKE '%' || char(10) || 'Exit code: %'
-                    THEN CAST(substr(head, instr(head, char(10) || 'Exit code: ') + 12) AS INTEGER)
-                WHEN head LIKE '%' || char(10) || 'Process exited with code %'
-                    THEN CAST(substr(head, instr(head, char(10) || 'Process exited with code ') + 26)
-                              AS INTEGER) END,
-                inner_code,
-                CASE WHEN json_type(meta, '$.exit_code') = 'integer' THEN meta ->> '$.exit_code' END)
-           AS exit_code,
-       CAST(round(1000 * coalesce(
-                CASE WHEN head LIKE '%' || char(10) || 'Wall time%'
-                    THEN CAST(ltrim(substr(head, instr(head, char(10) || 'Wall time') + 10), ': ') AS REAL) END,
-                CASE WHEN json_type(meta, '$.duration_seconds') IN ('integer', 'real')
-                    THEN meta ->> '$.duration_seconds' END)) AS INTEGER) AS ms,
-       CASE WHEN EXISTS (SELECT 1 FROM refused r
-                         WHERE r.word = substr(said, 1, instr(said || ' ', ' ') - 1) AND said GLOB r.form)
-                 OR json_type(meta, '$.content') = 'array' AND coalesce(meta ->> '$.isError', meta ->> '$.is_error') = 1
-            THEN 1 END AS refused
-FROM (SELECT row, said, inner_code, meta,
-             substr(head, 1, coalesce(nullif(instr(head, char(10) || 'Output:'), 0), 300)) AS head
-      FROM (SELECT row, substr(said, 1, 1000) AS said, inner_code,
-                   CASE WHEN said GLOB 'Command: *' OR said GLOB 'Warning: *' OR said GLOB 'Total output lines: *'
-                        THEN substr(said, coalesce(nullif(instr(said, char(10) || 'Chunk ID: '), 0),
-                                                   nullif(instr(said, char(10) || 'Wall time: '), 0)), 1000)
-                        WHEN said GLOB 'Chunk ID: *' || char(10) || 'Wall time*' OR said GLOB 'Wall time*[0-9] seconds*'
-                             OR said GLOB 'Exit code: *' || char(10) || 'Wall time*'
-                             OR said GLOB 'Process exited with code *' || char(10) || 'Output:*'
-                             OR said GLOB 'Script *' || char(10) || 'Wall time *'
-                        THEN char(10) || substr(said, 1, 1000) END AS head,
-                   CASE WHEN substr(said, 1, 1) = '{' AND json_valid(said)
-                        THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
-            FROM facts));
 
 -- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
@@ -430,29 +407,65 @@ CREATE TRIGGER end AFTER UPDATE OF closes ON facts BEGIN
         AND call = line_json(NEW.row) ->> '$.payload.call_id';
 END;
 
+-- Find the result of a call in its output: in lines before "Output:" (head), or as {"output",
+-- "metadata"}. A head may follow the text of the command, a warning or a note about the length, which
+-- do not count. With a LIMIT SQLite computes a column once.
 CREATE TRIGGER result AFTER UPDATE OF answers ON facts BEGIN
-    UPDATE facts SET said = CASE json_type(line_json(NEW.row), '$.payload.output')
-            WHEN 'text' THEN line_json(NEW.row) ->> '$.payload.output'
-            WHEN 'array' THEN coalesce(line_json(NEW.row) ->> '$.payload.output[0].text', (
-                SELECT b.value ->> '$.text' FROM json_each(line_json(NEW.row), '$.payload.output') b
-                WHERE b.type = 'object' AND b.value ->> '$.text' IS NOT NULL LIMIT 1))
-            WHEN 'object' THEN line_json(NEW.row) ->> '$.payload.output.content' END,
-        inner_code = CASE WHEN json_type(line_json(NEW.row), '$.payload.output') = 'array' THEN (
-            SELECT c.value
-            FROM (SELECT b.value ->> '$.text' AS t FROM json_each(line_json(NEW.row), '$.payload.output') b
-                  WHERE b.type = 'object'),
-                 json_tree(CASE WHEN substr(t, 1, 1) IN ('{', '[') AND json_valid(t) THEN t END) c
-            WHERE t LIKE '%"exit_code"%' AND c.key = 'exit_code' AND c.type = 'integer'
-            ORDER BY c.value = 0 LIMIT 1) END
-    WHERE row = NEW.row;
     UPDATE facts SET (exit_code, ms, failed) = (
         SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
                coalesce(CASE WHEN json_type(line_json(NEW.row), '$.payload.output.success') IN ('true', 'false')
                             THEN NOT line_json(NEW.row) ->> '$.payload.output.success' END,
                         o.exit_code <> 0, o.refused, e.failed)
-        FROM outputs o LEFT JOIN ends e
-             ON e.session = facts.session AND e.call = line_json(NEW.row) ->> '$.payload.call_id'
-        WHERE o.row = NEW.row)
+        FROM (SELECT coalesce(
+                         CASE WHEN head LIKE '%' || char(10) || 'Exit code: %'
+                                  THEN CAST(substr(head, instr(head, char(10) || 'Exit code: ') + 12) AS INTEGER)
+                              WHEN head LIKE '%' || char(10) || 'Process exited with code %'
+                                  THEN CAST(substr(head, instr(head, char(10) || 'Process exited with code ') + 26)
+                                            AS INTEGER) END,
+                         CASE WHEN json_type(line_json(NEW.row), '$.payload.output') = 'array' THEN (
+                             SELECT c.value
+                             FROM (SELECT b.value ->> '$.text' AS t FROM json_each(line_json(NEW.row), '$.payload.output') b
+                                   WHERE b.type = 'object'),
+                                  json_tree(CASE WHEN substr(t, 1, 1) IN ('{', '[') AND json_valid(t) THEN t END) c
+                             WHERE t LIKE '%"exit_code"%' AND c.key = 'exit_code' AND c.type = 'integer'
+                             ORDER BY c.value = 0 LIMIT 1) END,
+                         CASE WHEN json_type(meta, '$.exit_code') = 'integer' THEN meta ->> '$.exit_code' END)
+                         AS exit_code,
+                     CAST(round(1000 * coalesce(
+                         CASE WHEN head LIKE '%' || char(10) || 'Wall time%'
+                             THEN CAST(ltrim(substr(head, instr(head, char(10) || 'Wall time') + 10), ': ') AS REAL) END,
+                         CASE WHEN json_type(meta, '$.duration_seconds') IN ('integer', 'real')
+                             THEN meta ->> '$.duration_seconds' END)) AS INTEGER) AS ms,
+                     CASE WHEN EXISTS (SELECT 1 FROM refused r
+                                       WHERE r.word = substr(begin, 1, instr(begin || ' ', ' ') - 1) AND begin GLOB r.form)
+                               OR json_type(meta, '$.content') = 'array'
+                                  AND coalesce(meta ->> '$.isError', meta ->> '$.is_error') = 1
+                          THEN 1 END AS refused
+              FROM (SELECT begin, meta, substr(rest, 1, coalesce(nullif(instr(rest, char(10) || 'Output:'), 0), 300)) AS head
+                    FROM (SELECT begin,
+                                 CASE WHEN begin GLOB 'Command: *' OR begin GLOB 'Warning: *'
+                                           OR begin GLOB 'Total output lines: *'
+                                     THEN substr(said, coalesce(nullif(instr(said, char(10) || 'Chunk ID: '), 0),
+                                                                nullif(instr(said, char(10) || 'Wall time: '), 0)), 300)
+                                     WHEN begin GLOB 'Chunk ID: *' || char(10) || 'Wall time*'
+                                          OR begin GLOB 'Wall time*[0-9] seconds*'
+                                          OR begin GLOB 'Exit code: *' || char(10) || 'Wall time*'
+                                          OR begin GLOB 'Process exited with code *' || char(10) || 'Output:*'
+                                          OR begin GLOB 'Script *' || char(10) || 'Wall time *'
+                                     THEN char(10) || begin END AS rest,
+                                 CASE WHEN substr(begin, 1, 1) = '{' AND json_valid(said)
+                                     THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
+                          FROM (SELECT said, substr(said, 1, 300) AS begin
+                                FROM (SELECT CASE json_type(line_json(NEW.row), '$.payload.output')
+                                                 WHEN 'text' THEN line_json(NEW.row) ->> '$.payload.output'
+                                                 WHEN 'array' THEN coalesce(
+                                                     line_json(NEW.row) ->> '$.payload.output[0].text', (
+                                                     SELECT b.value ->> '$.text'
+                                                     FROM json_each(line_json(NEW.row), '$.payload.output') b
+                                                     WHERE b.type = 'object' AND b.value ->> '$.text' IS NOT NULL LIMIT 1))
+                                                 WHEN 'object' THEN line_json(NEW.row) ->> '$.payload.output.content'
+                                             END AS said LIMIT 1) LIMIT 1) LIMIT 1) LIMIT 1) LIMIT 1) o
+        LEFT JOIN ends e ON e.session = facts.session AND e.call = line_json(NEW.row) ->> '$.payload.call_id')
     WHERE row = NEW.row;
     INSERT OR IGNORE INTO waiting
     SELECT session, line_json(NEW.row) ->> '$.payload.call_id' FROM facts
