@@ -14,8 +14,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("amp autogen claude-code cline codex copilot-chat copilot-cli crush droid gemini-cli goose langgraph lionagi "
-         "mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
+KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush droid gemini-cli goose langgraph "
+         "lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 
 class Number(str):
@@ -165,6 +165,17 @@ def tokens_copilot_chat(records):
     return 0, 0
 
 
+def tokens_atif(records):
+    sums = [0, 0]
+    for r in records:
+        for t in [r] + (r.get("subagent_trajectories") or []):
+            steps = [at(s, "metrics") or {} for s in t.get("steps") or [] if not s.get("is_copied_context")]
+            last = t.get("final_metrics") or {}
+            for i, (one, total) in enumerate((("prompt_tokens", "total_prompt_tokens"), ("completion_tokens", "total_completion_tokens"))):
+                sums[i] += sum(number(m.get(one)) for m in steps) if any(steps) else number(last.get(total))
+    return sums[0], sums[1]
+
+
 def tokens_none(records):
     return 0, 0
 
@@ -172,7 +183,7 @@ def tokens_none(records):
 TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli, "gemini-cli":
           tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
           "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
-          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat}
+          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif}
 
 
 # ---- One log ----
