@@ -34,6 +34,7 @@
 #include "index/sys/open.h"
 #include "journal/sys/artifact.h"
 
+#include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
 
@@ -347,25 +348,30 @@ annal_status annal_backup(annal_index *index, const char *directory,
 
 /* ---- Restoring and checking ---- */
 
-static annal_status restore_file(struct copying *copying, const char *directory, const char *target,
-                                 struct backup_file *file, annal_backup_result *result,
-                                 annal_error *err)
+/* Copy a file of the backup, or only read it if target is NULL. A link in its path is refused. */
+static annal_status restore_file(struct copying *copying, const struct below *directory,
+                                 const char *target, struct backup_file *file,
+                                 annal_backup_result *result, annal_error *err)
 {
     struct buf from = {0}, to = {0};
     struct backup_file copied = {0};
-    annal_status status = annal__backup_join(&from, directory, file->path, err);
+    int source = -1;
+    annal_status status = annal__backup_join(&from, directory->root, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__backup_join(&to, target, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__backup_make_parents(copying->io, target, file->path, err);
+    if (status >= 0)
+        status = annal__below_open_file(directory, file->path, O_RDONLY, NULL, &source, err);
     if (status >= 0) /* one byte more, to check that the file ends there */
-        status = annal__backup_copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
-                                         file->bytes + 1, &copied, err);
+        status = annal__backup_copy_opened(copying, source, from.ptr, to.ptr, file->bytes + 1,
+                                           &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory->root, file->path);
     else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "%s: the content of %s has changed since the backup", directory,
+                             "%s: the content of %s has changed since the backup", directory->root,
                              file->path);
     result->files++;
     result->bytes += file->bytes;
@@ -381,18 +387,19 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
                                   annal_backup_result *result, annal_error *err)
 {
     struct backup_file file;
-    annal_status status = ANNAL_OK;
+    struct below below = {0};
+    bool is_stopped = false;
+    annal_status status = annal__below_open(directory, &below, err);
     copying->bytes_total = manifest->bytes;
     while (status == ANNAL_OK) {
         status = annal__backup_manifest_next(manifest, &file, err);
-        if (status == ANNAL_END)
+        if (status != ANNAL_OK)
             break;
-        if (status == ANNAL_OK)
-            status = restore_file(copying, directory, target, &file, result, err);
-        if (status == ANNAL_END)
-            return status; /* stopped */
+        status = restore_file(copying, &below, target, &file, result, err);
+        is_stopped = status == ANNAL_END;
     }
-    if (status < 0)
+    annal__below_close(&below);
+    if (status < 0 || is_stopped)
         return status;
     if (result->files != manifest->files || result->bytes != manifest->bytes)
         return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the sums in its manifest are wrong",

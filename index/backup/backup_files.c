@@ -15,6 +15,7 @@
 #define PATH_LIMIT     8192
 #define MANIFEST_BYTES ((size_t)1 << 30)
 #define LAST           "{\"files\":"
+#define LINE_BYTES     (BACKUP_PATH_MAX + 100) /* of the manifest: a path, and two numbers */
 
 /* ---- The manifest ---- */
 
@@ -104,6 +105,9 @@ done:
 /* Return whether a path stays in the backup, and names something of ours. */
 static bool is_path(const char *path)
 {
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return false;
     return (strncmp(path, "events/", 7) == 0 || strncmp(path, "artifacts/", 10) == 0 ||
             strncmp(path, "packs/", 6) == 0 || strncmp(path, "cursors/", 8) == 0) &&
            strstr(path, "/.") == NULL && strstr(path, "//") == NULL &&
@@ -114,12 +118,16 @@ annal_status annal__backup_manifest_next(struct manifest *manifest, struct backu
                                          annal_error *err)
 {
     int length = 0;
+    char line[LINE_BYTES] = ""; /* sscanf() measures all of its text */
     if (strncmp(manifest->at, LAST, strlen(LAST)) == 0)
         return ANNAL_END;
-    if (sscanf(manifest->at,
-               "{\"path\":\"%511[^\"]\",\"bytes\":%" SCNu64 ",\"h\":\"%16" SCNx64 "\"}%n",
+    size_t bytes = strcspn(manifest->at, "\n");
+    if (bytes < sizeof line)
+        memcpy(line, manifest->at, bytes);
+    if (sscanf(line, "{\"path\":\"%511[^\"]\",\"bytes\":%" SCNu64 ",\"h\":\"%16" SCNx64 "\"}%n",
                out->path, &out->bytes, &out->h, &length) != 3 ||
-        length == 0 || manifest->at[length] != '\n' || !is_path(out->path))
+        length == 0 || (size_t)length != bytes || manifest->at[length] != '\n' ||
+        !is_path(out->path))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "invalid line in the manifest: %.100s",
                            manifest->at);
     manifest->at += length + 1;
@@ -228,15 +236,23 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
                                      uint64_t bytes, struct backup_file *out, annal_error *err)
 {
     const struct io *io = copying->io;
-    struct hash_stream *hash = NULL;
-    uint64_t done = 0;
-    int target = -1;
-    annal_status status = ANNAL_OK;
     int source = io->open(io->arg, from, O_RDONLY, 0);
     if (source < 0 && (errno == ENOENT || errno == ENOTDIR))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s does not exist", from);
     if (source < 0)
         return annal__fail_errno(err, "open %s", from);
+    return annal__backup_copy_opened(copying, source, from, to, bytes, out, err);
+}
+
+annal_status annal__backup_copy_opened(struct copying *copying, int source, const char *from,
+                                       const char *to, uint64_t bytes, struct backup_file *out,
+                                       annal_error *err)
+{
+    const struct io *io = copying->io;
+    struct hash_stream *hash = NULL;
+    uint64_t done = 0;
+    int target = -1;
+    annal_status status = ANNAL_OK;
     if (to != NULL)
         target = io->open(io->arg, to, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to != NULL && target < 0) {

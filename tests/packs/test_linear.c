@@ -94,6 +94,15 @@ static const struct stream streams[] = {
               {"binding.set", "{\"name\":\"b%u\",\"value\":\"a finding of some words\"}"},
               {"execution.completed", "{\"execution_id\":%u}"}},
      .rounds = 150},
+    {.pack = "core",
+     .session = "sess_nameless",
+     .first = {{"session.created", "{\"agent_id\":\"a\"}"}},
+     .each = {{"turn.started", "{\"turn_id\":\"t%u\"}"},
+              {"turn.completed", "{\"turn_id\":\"t%u\"}"},
+              {"turn.streaming", "{}"},
+              {"tool.called", "{\"call_id\":\"the same\",\"tool\":\"Bash\"}"},
+              {"tool.returned", "{\"call_id\":\"the same\",\"output\":\"x\"}"}},
+     .rounds = 300},
 };
 
 /* ---- Counts of SQLite ---- */

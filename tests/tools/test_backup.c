@@ -48,6 +48,25 @@ START_TEST(a_backup_and_a_restore_refuse_a_directory_that_is_not_empty)
 }
 END_TEST
 
+/* A backup comes from elsewhere: a link in it could lead to any file. */
+START_TEST(a_link_below_a_backup_is_refused)
+{
+    char events[4096], elsewhere[4096];
+    CLI(&cli, EVENT, "append", "s1");
+    DONE(&cli, "backup", backup);
+    snprintf(events, sizeof events, "%s/events", backup);
+    snprintf(elsewhere, sizeof elsewhere, "%s-elsewhere", backup);
+    ck_assert_int_eq(rename(events, elsewhere), 0);
+    ck_assert_int_eq(symlink(elsewhere, events), 0);
+    CLI(&cli, NULL, "backup", "--check", backup);
+    ck_assert_int_ne(cli.exit_status, 0);
+    ck_assert_msg(strstr(cli.err, "link") != NULL, "%s", cli.err);
+    CLI(&cli, NULL, "restore", backup, "--store", restored);
+    ck_assert_int_ne(cli.exit_status, 0);
+    ck_assert_int_ne(access(restored, F_OK), 0);
+}
+END_TEST
+
 /* Each writer is a process of its own that prints its acknowledgements; the test kills one. */
 START_TEST(a_backup_beside_writers_contains_all_earlier_acknowledged_events)
 {
@@ -93,6 +112,7 @@ Suite *suite_backup(void)
     TCase *tcase = suite_case(suite, "backup", setup, cli_teardown);
     tcase_add_test(tcase, a_checked_backup_restores_the_store);
     tcase_add_test(tcase, a_backup_and_a_restore_refuse_a_directory_that_is_not_empty);
+    tcase_add_test(tcase, a_link_below_a_backup_is_refused);
     tcase_add_test(tcase, a_backup_beside_writers_contains_all_earlier_acknowledged_events);
     return suite;
 }

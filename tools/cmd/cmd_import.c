@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
@@ -591,19 +592,23 @@ static int find_all(const struct work *work, struct logs *logs, size_t *counts)
     return exit_status;
 }
 
-/* Open the index: it takes snapshots of the imported sessions. It indexes them later, at the next
- * query. */
+/*
+ * Open the index: it takes snapshots of the imported sessions. It also indexes them, while the
+ * import waits for the next chunk, and the rest afterwards, so that no query has to. A command that
+ * follows leaves that to the next query.
+ */
 static int work_in_store(struct work *work, struct logs *logs, int signals)
 {
     annal_error err = {0};
     annal_index *index = NULL;
     int lock = -1;
+    const annal_index_options index_options = {.follow = !work->follows};
     int exit_status = store_open(work->args, OPEN_CREATE, 0, &work->store);
     if (exit_status != EXIT_DONE)
         return exit_status;
     if (work->watches && watcher_begin(annal_store_path(work->store), &lock, &err) < 0)
         exit_status = fail_error(&err);
-    else if (annal_index_open(work->store, NULL, &index, &err) < 0)
+    else if (annal_index_open(work->store, &index_options, &index, &err) < 0)
         exit_status = fail_error(&err);
     else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
         exit_status = fail_storage("out of memory");
@@ -612,6 +617,8 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
             signals >= 0 || args_has(work->args, "again") ? NULL : deleted_open(work->store);
     if (work->owners != NULL)
         exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
+    if (work->events > 0 && !work->follows)
+        catch_up_wholly(index);
     deleted_close(work->deleted);
     if (owners_failure(work->owners) != NULL)
         say("records of other sessions may be imported twice: %s",

@@ -31,23 +31,34 @@ enum {
 /* The newest time cannot be right: the last activity is taken from the other events. */
 #define IMPLAUSIBLE "implausible"
 
-/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project; place is the sort order. */
+/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project, ?5 the limit. */
+#define ACTIVE     SESSION_ACTIVE("s")
+#define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
+#define OF_MODEL   SESSION_FITS("s.model", "?3")
+#define IN_RANGE   SESSION_ACTIVE_IN("s", "?4", "?7")
+#define OF_PROJECT SESSION_OF_PROJECT("s", "?8")
+
+/*
+ * Choose the sessions, and their place in the order, with the columns that this needs; find the
+ * other columns for the chosen ones. The parameters of the format: sort key, its join, limit.
+ */
+static const char chosen[] =
+    "WITH chosen AS MATERIALIZED (SELECT s.id, " ACTIVE " AS active, row_number() OVER"
+    " (ORDER BY %s s.time_from IS '" SESSION_GUESSED "', " ACTIVE " DESC, s.id) AS place"
+    " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
+    " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " ORDER BY place%s)";
+
 static const char listed[] =
-    "WITH listed AS (" SESSION_SELECT ","
+    ", listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project,"
-    " o.source_host, o.source_path, " SESSION_ACTIVE(
-        "s") " AS active,"
-             " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
-             " " SESSION_ACTIVE(
-                 "s") " DESC, s.id) AS place" SESSION_FROM
-                      " LEFT JOIN session_projects j ON j.session_id = s.id"
-                      " LEFT JOIN session_sources o ON o.session_id = s.id"
-                      " WHERE (?1 IS NULL OR s.status = ?1)"
-                      " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
-                          "s.model",
-                          "?3") " AND" SESSION_ACTIVE_IN("s", "?4",
-                                                         "?7") " AND" SESSION_OF_PROJECT("s",
-                                                                                         "?8") ")";
+    " o.source_host, o.source_path, chosen.active, chosen.place"
+    " FROM chosen CROSS JOIN sessions s ON s.id = chosen.id"
+    " LEFT JOIN forks f ON f.session_id = s.id"
+    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+    " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id IN (SELECT id FROM chosen)) c"
+    "  ON c.session_id = s.id"
+    " LEFT JOIN session_projects j ON j.session_id = s.id"
+    " LEFT JOIN session_sources o ON o.session_id = s.id)";
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
@@ -67,7 +78,7 @@ static const char listed[] =
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
     "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
 
-static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place LIMIT ?5";
+static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
 
 /* A session whose parent is not in the list begins a tree, and so does its own ancestor. */
 static const char tree[] =
@@ -79,20 +90,26 @@ static const char tree[] =
     "coalesce(depth, 0)" COUNTED " FROM listed LEFT JOIN below ON id = session_id"
     " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
 
-/* The choices of --sort, and the first sort key of each. */
+/* The choices of --sort. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
 enum { SORT_PROJECT = 9 };
-static const char *const orders[] = {
-    "",
-    ("s.time_from IS '" SESSION_GUESSED "', " SESSION_BEGAN("s") " DESC,"),
-    "s.events DESC,",
-    "s.total_turns DESC,",
-    "s.total_tokens DESC,",
-    "c.cost_usd DESC,",
-    "coalesce(s.title, p.title) IS NULL, coalesce(s.title, p.title) COLLATE NOCASE,",
-    "s.agent_id,",
-    "s.model,",
-    "j.project IS NULL, j.project,"};
+
+/* The first sort key of each choice, and the join that it needs. */
+static const struct {
+    const char *key, *join;
+} orders[] = {
+    {"", ""},
+    {"s.time_from IS '" SESSION_GUESSED "', " SESSION_BEGAN("s") " DESC,", ""},
+    {"s.events DESC,", ""},
+    {"s.total_turns DESC,", ""},
+    {"s.total_tokens DESC,", ""},
+    {"c.cost_usd DESC,", "LEFT JOIN usage_by_session c ON c.session_id = s.id"},
+    {"coalesce(s.title, p.title) IS NULL, coalesce(s.title, p.title) COLLATE NOCASE,",
+     "LEFT JOIN forks f ON f.session_id = s.id LEFT JOIN sessions p ON p.id = f.parent_session_id"},
+    {"s.agent_id,", ""},
+    {"s.model,", ""},
+    {"j.project IS NULL, j.project,", "LEFT JOIN session_projects j ON j.session_id = s.id"},
+};
 
 /* Cut a session id on a terminal only, and on the left: names of the same kind differ at the
  * end. */
@@ -312,7 +329,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], project[PROJECT_BYTES];
     const struct args *args = ls->args;
     struct time_range range;
-    int sort = fields_choice(args, "sort");
+    int sort = fields_choice(args, "sort") < 0 ? 0 : fields_choice(args, "sort");
     struct buf sql = {0};
     fields_range(args, &range);
     const annal_value params[] = {
@@ -324,10 +341,11 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
         integer_value(ls->terminal),
         time_or_null(range.until_us, until),
         string_value(session_project(args_get(args, "project"), project))};
-    annal_status status = annal__buf_printf(&sql, listed, orders[sort < 0 ? 0 : sort]);
+    bool is_tree = args_has(args, "tree");
+    annal_status status = annal__buf_printf(&sql, chosen, orders[sort].key, orders[sort].join,
+                                            is_tree ? "" : " LIMIT ?5");
     if (status >= 0)
-        status =
-            annal__buf_append_slice(&sql, annal_slice_of(args_has(args, "tree") ? tree : flat));
+        status = annal__buf_printf(&sql, "%s%s", listed, is_tree ? tree : flat);
     if (status < 0)
         status = annal__fail(err, status, "list the sessions: out of memory");
     else

@@ -165,6 +165,9 @@ CREATE TABLE turns (
 );
 
 CREATE INDEX idx_turns_session ON turns(session_id);
+-- An event about a turn that names none means the newest open one.
+CREATE INDEX idx_turns_open ON turns(session_id, sequence)
+    WHERE completed_at IS NULL AND live_status IS NULL;
 
 CREATE VIEW turn_edges (from_status, to_status) AS VALUES
     ('pending', 'started'), ('pending', 'streaming'), ('pending', 'completed'),
@@ -189,6 +192,9 @@ CREATE TABLE tool_calls (
     output_sha256 TEXT,             -- of the artifact that contains the output
     PRIMARY KEY (session_id, call_id, seq)
 ) WITHOUT ROWID;
+
+-- The results whose call did not come yet.
+CREATE INDEX idx_tool_calls_uncalled ON tool_calls(session_id, call_id) WHERE called_at IS NULL;
 
 CREATE TABLE usage_events (
     session_id    TEXT NOT NULL,

@@ -293,7 +293,7 @@ INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $sou
 -- on tool.called, tool_call
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
 VALUES (:session, COALESCE($call_id, '#' || :seq),
-        COALESCE((SELECT seq FROM tool_calls
+        COALESCE((SELECT seq FROM tool_calls INDEXED BY idx_tool_calls_uncalled
                   WHERE session_id = :session AND call_id = $call_id AND called_at IS NULL), :seq),
         $tool, $turn_id, 'called', :ts)
 ON CONFLICT (session_id, call_id, seq) DO UPDATE SET

