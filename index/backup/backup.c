@@ -3,10 +3,10 @@
  * Backup: everything in a store that cannot be rebuilt.
  *
  * (1) A backup contains events/ (the journals), artifacts/, cursors/ (first, so that none points
- *     after the end of a journal), and of packs/ the list of enabled packs and the user's packs. It
- *     contains neither the index, the snapshots and the tables of packs, which are built from
- *     these, nor the commit logs (every durable event is in the journals too, or is waited for:
- *     rule 4), nor locks/.
+ *     after the end of a journal), sources/ (rule 9), and of packs/ the list of enabled packs and
+ *     the user's packs. It contains neither the index, the snapshots and the tables of packs, which
+ *     are built from these, nor the commit logs (every durable event is in the journals too, or is
+ *     waited for: rule 4), nor locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
  *     file, where h is the XXH3-64 of its bytes, and {"files","bytes","h"}, where h is the hash of
  *     the manifest before this line. It is written when all files and directories are synced. No
@@ -25,6 +25,9 @@
  *     copied event exists.
  * (7) Journals of forks are copied before the journals of their parents: see backup_order.h.
  * (8) A store is restored beside its final path, and renamed when it is complete.
+ * (9) The newest generation of a copied log is copied before the older ones, which it needs: only
+ *     the newest changes, and then it is the next older one. Its records prove themselves, also if
+ *     one was being written.
  */
 #include "index/backup/backup.h"
 
@@ -37,6 +40,7 @@
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
+#include "journal/sys/sources.h"
 
 #include <annal/artifact.h>
 #include <annal/journal.h>
@@ -206,6 +210,23 @@ static int copy_cursor(void *arg, const char *name)
     return ends_with(name, ".json") ? copy_named(arg, "cursors", name) : 0;
 }
 
+/* Copy the generations of a log: rule (9). */
+static int copy_source(void *arg, const char *text, const annal__source_name *name)
+{
+    struct backup *backup = arg;
+    char older[SOURCES_NAME_BYTES];
+    uint64_t files = 0;
+    if (name->generation > 0)
+        return 0;
+    int failed = copy_named(backup, "sources", text);
+    for (uint32_t generation = 1; !failed && files < backup->result.files; generation++) {
+        files = backup->result.files;
+        snprintf(older, sizeof older, "%s.%" PRIu32, text, generation);
+        failed = copy_named(backup, "sources", older);
+    }
+    return failed ? backup->failed : 0;
+}
+
 static annal_status copy_folder(struct backup *backup, const char *folder, io_list_fn copy)
 {
     const struct io *io = backup->copying.io;
@@ -253,9 +274,10 @@ static annal_status prepare(struct backup *backup)
 static annal_status finish(struct backup *backup)
 {
     const struct io *io = backup->copying.io;
-    static const char *const directories[] = {"events", "artifacts", "packs", "cursors", ""};
+    static const char *const directories[] = {"events",  "artifacts", "packs",
+                                              "cursors", "sources",   ""};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < 5 && status >= 0; i++) {
+    for (size_t i = 0; i < sizeof directories / sizeof *directories && status >= 0; i++) {
         struct stat file;
         status = annal__backup_join(&backup->to, backup->directory, directories[i], backup->err);
         if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
@@ -309,6 +331,9 @@ static annal_status copy_all(struct backup *backup)
                                      backup->err);
     if (status == ANNAL_OK)
         status = copy_folder(backup, "packs", copy_pack);
+    if (status == ANNAL_OK)
+        status = annal__sources_each(backup->store, (annal_slice){NULL, 0}, copy_source, backup,
+                                     backup->err);
     if (status == ANNAL_OK && backup->result.artifacts > 0) {
         status = annal__backup_join(&backup->to, backup->directory, "artifacts", backup->err);
         if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)

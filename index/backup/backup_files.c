@@ -109,7 +109,8 @@ static bool is_path(const char *path)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             return false;
     return (strncmp(path, "events/", 7) == 0 || strncmp(path, "artifacts/", 10) == 0 ||
-            strncmp(path, "packs/", 6) == 0 || strncmp(path, "cursors/", 8) == 0) &&
+            strncmp(path, "packs/", 6) == 0 || strncmp(path, "cursors/", 8) == 0 ||
+            strncmp(path, "sources/", 8) == 0) &&
            strstr(path, "/.") == NULL && strstr(path, "//") == NULL &&
            path[strlen(path) - 1] != '/';
 }

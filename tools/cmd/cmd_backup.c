@@ -83,12 +83,12 @@ static const struct field fields[] = {
 const struct command cmd_backup = {
     .name = "backup",
     .summary = "copy the store, also while it is in use",
-    .about = "Copies everything that cannot be rebuilt (journals, artifacts, pack settings\n"
-             "and your own packs) into DIR, which must be missing or empty. The copy contains\n"
-             "everything that was acknowledged before it began, also rows that the sqlite3\n"
-             "shell wrote into tables of packs; writers continue in the meantime. A manifest\n"
-             "with the length and the hash of every file is written last, so that a backup\n"
-             "that broke off is not taken for one.\n"
+    .about = "Copies everything that cannot be rebuilt (journals, artifacts, copies of imported\n"
+             "logs, pack settings and your own packs) into DIR, which must be missing or\n"
+             "empty. The copy contains everything that was acknowledged before it began, also\n"
+             "rows that the sqlite3 shell wrote into tables of packs; writers continue in the\n"
+             "meantime. A manifest with the length and the hash of every file is written last,\n"
+             "so that a backup that broke off is not taken for one.\n"
              "\n"
              "The exit status is 1 when DIR is not empty, or when --check finds damage.",
     .examples = "  annal backup /mnt/disk/annal-monday\n"

@@ -233,7 +233,7 @@ static int refuse_other(const struct args *args, const struct copy *copy, const 
 
 /* Write the log beside its place, and give it its name when it is whole and durable. */
 static int write_log(annal_store *store, const struct copy *copy, char *path,
-                     char sha256[SHA256_TEXT_BYTES])
+                     char sha256[SHA256_TEXT_BYTES], bool *out_earlier)
 {
     struct buf beside = {0};
     annal_error err = {0};
@@ -242,6 +242,7 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
     const struct timespec times[2] = {
         {.tv_nsec = UTIME_NOW},
         {.tv_sec = copy->mtime_ns / 1000000000, .tv_nsec = copy->mtime_ns % 1000000000}};
+    annal_status status = ANNAL_OK;
     int exit_status = EXIT_DONE;
     if (writing.sha256 == NULL ||
         annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
@@ -251,7 +252,8 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
              (writing.fd =
                   open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
-    else if (copies_read(store, copy->name, write_bytes, &writing, &err) < 0)
+    else if ((status = copies_read(store, copy->name, copy->generation, write_bytes, &writing,
+                                   &err)) < 0)
         exit_status = err.status == 0 ? fail_storage("source restore: write '%s': %s", beside.ptr,
                                                      strerror(errno))
                                       : fail_error(&err);
@@ -266,6 +268,8 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
         if (exit_status != EXIT_DONE)
             (void)unlink(beside.ptr);
     }
+    if (exit_status == EXIT_DONE && status == ANNAL_END)
+        *out_earlier = true;
     annal__buf_done(&beside);
     return exit_status;
 }
@@ -344,6 +348,7 @@ static int restore(const struct args *args)
     annal_error err = {0};
     struct buf path = {0};
     char sha256[SHA256_TEXT_BYTES];
+    bool earlier = false;
     struct choice choice = {.session = annal_slice_of(args_get(args, "SESSION")),
                             .path = args_get(args, "log"),
                             .generation = fields_count(args, "generation", 0)};
@@ -361,9 +366,13 @@ static int restore(const struct args *args)
     if (exit_status == EXIT_DONE)
         exit_status = refuse_other(args, &choice.copy, path.ptr);
     if (exit_status == EXIT_DONE)
-        exit_status = write_log(store, &choice.copy, path.ptr, sha256);
+        exit_status = write_log(store, &choice.copy, path.ptr, sha256, &earlier);
     if (exit_status == EXIT_DONE)
         print_restored(args, &choice, path.ptr, sha256);
+    if (exit_status == EXIT_DONE && earlier)
+        exit_status = fail_refused("source restore: the end of sources/%s is damaged, so '%s' is "
+                                   "an earlier state of the log",
+                                   choice.name, path.ptr);
     annal__buf_done(&path);
     annal__buf_done(&choice.info);
     return store_close(store, out_finish(exit_status));

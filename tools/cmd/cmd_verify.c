@@ -14,6 +14,7 @@
 #include "index/sys/findings.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "journal/sys/artifact.h"
@@ -26,6 +27,7 @@
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/verify_index.h"
+#include "tools/source/copies.h"
 
 #include <annal/artifact.h>
 #include <annal/journal.h>
@@ -67,7 +69,7 @@ struct verify {
     unsigned running;
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
-    uint64_t artifacts;
+    uint64_t artifacts, sources;
     uint64_t logs, groups, unreleased, unreleased_bytes; /* groups and bytes in the commit logs */
     int exit_status;
 };
@@ -554,6 +556,9 @@ static void print_summary(const struct verify *verify)
     if (verify->artifacts > 0)
         printf("artifacts: %s, checked against their hashes\n",
                human_count(events, verify->artifacts));
+    if (verify->sources > 0)
+        printf("copies of logs: %s, checked against their hashes\n",
+               human_count(events, verify->sources));
     printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
            human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
            human_count(events, verify->events), verify->events == 1 ? "" : "s",
@@ -620,6 +625,60 @@ static int verify_artifacts(struct verify *verify)
     return EXIT_DONE;
 }
 
+/* ---- Copies of logs ---- */
+
+static void found_source(void *arg, const char *name, const annal_error *why)
+{
+    struct verify *verify = arg;
+    verify->findings++;
+    if (verify->args->json) {
+        printf("{\"source\":\"%s\",\"what\":", name);
+        out_json_string(annal_slice_of(why->message));
+        printf("}\n");
+    } else {
+        out_plain(annal_slice_of(why->message));
+        printf("; if the log still exists, remove this file, and 'annal import --recheck' copies "
+               "the log again\n");
+    }
+}
+
+static int ignore_bytes(void *arg, annal_slice bytes)
+{
+    (void)arg;
+    (void)bytes;
+    return out_wanted() ? 0 : ANNAL_ERR_CLOSED;
+}
+
+static int verify_source(void *arg, const struct copy *copy)
+{
+    struct verify *verify = arg;
+    annal_error why = {0};
+    annal_status status =
+        copies_read(verify->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
+    verify->sources++;
+    if (status == ANNAL_END)
+        annal__fail(&why, ANNAL_ERR_CORRUPT,
+                    "sources/%s: its end is damaged; an earlier state of the log can be restored",
+                    copy->name);
+    if (status != ANNAL_OK && out_wanted())
+        found_source(verify, copy->name, &why);
+    return out_wanted() ? 0 : ANNAL_END;
+}
+
+static int verify_sources(struct verify *verify)
+{
+    annal_error err = {0};
+    int exit_status = EXIT_DONE;
+    for (int i = 0; i == 0 || i < verify->args->operand_count; i++) {
+        annal_slice session =
+            annal_slice_of(verify->args->operand_count > 0 ? verify->args->operands[i] : NULL);
+        if (copies_each(verify->store, session, true, verify_source, found_source, verify, &err) <
+            0)
+            exit_status = fail_error(&err);
+    }
+    return exit_status;
+}
+
 /* ---- The command ---- */
 
 /* A missing index is no finding, and verify does not create one. */
@@ -654,6 +713,8 @@ static int verify_all(struct verify *verify)
         int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
         logs = packs > logs ? packs : logs;
         if (verify->args->operand_count == 0 && verify_artifacts(verify) != EXIT_DONE)
+            logs = EXIT_STORAGE;
+        if (verify_sources(verify) != EXIT_DONE)
             logs = EXIT_STORAGE;
         print_summary(verify);
         if (verify->findings > 0 && exit_status == EXIT_DONE)
@@ -721,7 +782,8 @@ const struct command cmd_verify = {
              "appended past a guard is a finding, and so is a pack that does not run. A\n"
              "journal that was copied or renamed within events/ is a finding. Every page of\n"
              "sessions.db, search.db and the databases of packs is read: a damaged page is a\n"
-             "finding, and the next query rebuilds the database.\n"
+             "finding, and the next query rebuilds the database. The copies of the sessions'\n"
+             "logs are unpacked, and their bytes compared with their hashes.\n"
              "\n"
              "Exit status: 0 if nothing is found, 1 if there are findings, 3 if something\n"
              "could not be read. A damaged session stays readable except for the events that\n"

@@ -86,7 +86,7 @@ static int walk_one(void *arg, const char *text, const annal__source_name *name)
         if (walk->session.len > 0 && walk->log.len == 0)
             result = annal__sources_each(walk->store, annal_slice_of(first), walk_one, &others,
                                          walk->err);
-    } else if (walk->fault != NULL) {
+    } else if (walk->fault != NULL && why.os_errno != ENOENT) {
         if (status >= 0)
             annal__fail(&why, ANNAL_ERR_CORRUPT, "sources/%s: it has no complete copy", text);
         walk->fault(walk->arg, text, &why);
@@ -111,8 +111,10 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
     annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK) { /* a process that copies does not wait for fn */
+        (void)flock(walk.directory, LOCK_UN);
         status = annal__sources_each(store, session, walk_one, &walk, err);
+    }
     if (walk.directory >= 0)
         close(walk.directory);
     return status;

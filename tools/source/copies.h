@@ -106,8 +106,12 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*copies_sink)(void *arg, annal_slice bytes);
 
-/* Pass the log's bytes to sink, each proved before. ANNAL_ERR_CORRUPT: the copy is damaged. */
-annal_status copies_read(annal_store *store, const char *name, copies_sink sink, void *arg,
-                         annal_error *err);
+/*
+ * Pass the log's bytes to sink, which may use them after ANNAL_OK only. ANNAL_ERR_CORRUPT: the copy
+ * is damaged. ANNAL_END: it is damaged at its end, and the bytes are an earlier state of the log.
+ * generation: the file may have been renamed since copies_each(); 0: any.
+ */
+annal_status copies_read(annal_store *store, const char *name, uint64_t generation,
+                         copies_sink sink, void *arg, annal_error *err);
 
 #endif

@@ -232,7 +232,7 @@ annal_status copies_file_read(int fd, struct copies_file *out, annal_error *err)
     return out->count > 0 && out->generation > 0 ? ANNAL_OK : ANNAL_END;
 }
 
-bool copies_file_goes_on(int fd, const struct copies_file *file)
+static bool has_record(int fd, const struct copies_file *file)
 {
     uint64_t at = file->end + 1;
     char *block = annal__zalloc(COPIES_PIECE);
@@ -252,4 +252,14 @@ bool copies_file_goes_on(int fd, const struct copies_file *file)
     }
     annal__free(block);
     return found;
+}
+
+bool copies_file_is_damaged(int fd, const struct copies_file *file)
+{
+    static const char zeros[HEADER_BYTES] = {0};
+    char header[HEADER_BYTES];
+    size_t left =
+        file->size - file->end < HEADER_BYTES ? (size_t)(file->size - file->end) : HEADER_BYTES;
+    return left > 0 && (copies_file_get(fd, header, left, file->end, NULL) < 0 ||
+                        memcmp(header, zeros, left) != 0 || has_record(fd, file));
 }

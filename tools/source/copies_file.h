@@ -51,8 +51,11 @@ struct copies_file {
 annal_status copies_file_read(int fd, struct copies_file *out, annal_error *err);
 void copies_file_done(struct copies_file *file);
 
-/* Return whether there is a valid record after the end: then the records between are damaged. */
-bool copies_file_goes_on(int fd, const struct copies_file *file);
+/*
+ * Return whether the bytes after the last valid record are a damage, and not what a killed process
+ * left: a header, which is written last, or a valid record after them.
+ */
+bool copies_file_is_damaged(int fd, const struct copies_file *file);
 
 /* Drop the records after the last mark. */
 void copies_file_cut(struct copies_file *file);

@@ -48,7 +48,7 @@ int copies_read_unpack(int directory, const char *name, unsigned deep, annal_err
         annal__fail_errno(err, "create a temporary file in sources/");
         return -1;
     }
-    if (copies_read_file(directory, name, deep, write_piece, &fd, err) == ANNAL_OK)
+    if (copies_read_file(directory, name, deep, write_piece, &fd, err) >= 0)
         return fd;
     close(fd);
     return -1;
@@ -145,7 +145,8 @@ static annal_status read_records(struct reading *reading, annal_error *err)
             status = read_bytes(reading, record, chain, err);
         chain = record->chain;
     }
-    return status;
+    return status == ANNAL_OK && copies_file_is_damaged(reading->fd, &reading->file) ? ANNAL_END
+                                                                                     : status;
 }
 
 annal_status copies_read_file(int directory, const char *name, unsigned deep, copies_sink sink,
@@ -178,14 +179,18 @@ annal_status copies_read_file(int directory, const char *name, unsigned deep, co
     return status;
 }
 
-annal_status copies_read(annal_store *store, const char *name, copies_sink sink, void *arg,
-                         annal_error *err)
+annal_status copies_read(annal_store *store, const char *name, uint64_t generation,
+                         copies_sink sink, void *arg, annal_error *err)
 {
     int directory = -1;
+    char older[SOURCES_NAME_BYTES];
     annal_status status = annal__sources_open(store, LOCK_SH, &directory, err);
-    if (status == ANNAL_OK)
-        status = copies_read_file(directory, name, COPIES_DEEP, sink, arg, err);
-    if (directory >= 0)
-        close(directory);
+    if (status < 0)
+        return status;
+    copies_read_name(name, generation, older);
+    if (generation > 0 && faccessat(directory, older, F_OK, 0) == 0)
+        name = older;
+    status = copies_read_file(directory, name, COPIES_DEEP, sink, arg, err);
+    close(directory);
     return status;
 }

@@ -6,7 +6,7 @@
 
 /*
  * Pass the marked bytes of a file to sink; directory: of the copies. ANNAL_ERR_CORRUPT: it is
- * damaged, or a generation that it needs.
+ * damaged, or a generation that it needs. ANNAL_END: only the records after those bytes are.
  */
 annal_status copies_read_file(int directory, const char *name, unsigned deep, copies_sink sink,
                               void *arg, annal_error *err);
