@@ -176,13 +176,22 @@ static void fill_entry(struct held_entry *entry, annal_slice session)
     atomic_store(&entry->hash, id_hash(session)); /* rule (3) */
 }
 
+/* Return the index of a free entry, or the number of entries. */
+static uint32_t find_free(const struct held *held, uint32_t entries)
+{
+    for (uint32_t i = 0; i < entries; i++) {
+        uint32_t index = (held->next + i) % entries;
+        if (atomic_load(&annal__held_entry(held, index)->hash) == 0)
+            return index;
+    }
+    return entries;
+}
+
 annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *out_index,
                              annal_error *err)
 {
     uint32_t entries = annal__held_entries(held);
-    uint32_t index = 0;
-    while (index < entries && atomic_load(&annal__held_entry(held, index)->hash) != 0)
-        index++;
+    uint32_t index = find_free(held, entries);
     if (index == HELD_ENTRIES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "take session '%.*s': this process already owns %d sessions",
@@ -197,6 +206,7 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
         held->header->entries = more;
     }
     fill_entry(annal__held_entry(held, index), session);
+    held->next = index + 1;
     *out_index = index;
     return ANNAL_OK;
 }

@@ -83,6 +83,7 @@ struct held {
     int fd;
     struct held_header *header; /* one page, then the entries; mapped at full length */
     _Atomic uint32_t entries;   /* how many may be touched; see annal__held_entries() */
+    uint32_t next;              /* where the search for a free entry begins */
 };
 
 /* Map the file, and create it if `create`; *out_held is empty (header NULL) if it is missing. */
