@@ -813,7 +813,7 @@ const struct command cmd_import = {
         "A missing store is created.\n"
         "\n"
         "Kinds: amp, atif, autogen, claude-code, cline, codex, copilot-chat,\n"
-        "copilot-cli, crush, droid, gemini-cli, goose, jsonl, langgraph, lionagi,\n"
+        "copilot-cli, crush, droid, dsh, gemini-cli, goose, jsonl, langgraph, lionagi,\n"
         "mini-swe-agent, openai-agents, opencode, openhands, otel, otel-logs, pi,\n"
         "qwen-code, swe-agent, tau-bench. jsonl is plain JSON lines: --map\n"
         "session=$.run --map ts=$.at --map type=$.kind --map data=$.load says where a\n"

@@ -14,7 +14,7 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush droid gemini-cli goose langgraph "
+KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush droid dsh gemini-cli goose langgraph "
          "lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 
@@ -176,6 +176,13 @@ def tokens_atif(records):
     return sums[0], sums[1]
 
 
+def tokens_dsh(records):
+    seed = max([number(r.get("seedLength")) for r in records] or [0])
+    usages = [at(r, "data", "usage") or {} for r in records if at(r, "type") == "assistant/message" and number(r.get("seq")) >= seed]
+    return (sum(number(u.get(n)) for u in usages for n in ("inputTokens", "cacheReadTokens", "cacheWriteTokens")),
+            sum(number(u.get("outputTokens")) for u in usages))
+
+
 def tokens_none(records):
     return 0, 0
 
@@ -183,7 +190,7 @@ def tokens_none(records):
 TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli, "gemini-cli":
           tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
           "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
-          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif}
+          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif, "dsh": tokens_dsh}
 
 
 # ---- One log ----

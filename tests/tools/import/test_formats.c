@@ -89,6 +89,9 @@ static const struct log {
     {"atif", "tides.json", "document", 8, 23, 4100, 60, 800,
      "import.record 2, message.added 6, tool.called 3, tool.failed 1, tool.returned 2, "
      "turn.completed 1, turn.started 2"},
+    {"dsh", "session.jsonl", "lines", 18, 25, 2450, 52, 2200,
+     "import.record 8, message.added 6, tool.called 1, tool.failed 1, turn.cancelled 1, "
+     "turn.completed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
