@@ -14,8 +14,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 """
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
-KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush droid dsh gemini-cli goose langgraph "
-         "lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
+KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush cursor droid dsh gemini-cli goose "
+         "langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
 
 
 class Number(str):

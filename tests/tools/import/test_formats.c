@@ -92,6 +92,9 @@ static const struct log {
     {"dsh", "session.jsonl", "lines", 18, 25, 2450, 52, 2200,
      "import.record 8, message.added 6, tool.called 1, tool.failed 1, turn.cancelled 1, "
      "turn.completed 1, turn.started 2"},
+    {"cursor", "state.vscdb.sql", "sqlite", 11, 22, 0, 0, 0,
+     "import.record 3, message.added 6, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.completed 2, turn.started 3"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,

@@ -1,0 +1,15 @@
+CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'secret-of-ada');
+INSERT INTO cursorDiskKV VALUES
+    ('composerData:4c1f0e52-aaaa-4b10-9c55-000000000001', CAST('{"_v":10,"composerId":"4c1f0e52-aaaa-4b10-9c55-000000000001","name":"High water an hour late","createdAt":1772442846100,"lastUpdatedAt":1772442960000,"status":"generating","unifiedMode":"agent","modelConfig":{"modelName":"claude-4.5-sonnet"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"b4","type":2},{"bubbleId":"b5","type":2},{"bubbleId":"b6","type":1},{"bubbleId":"b7","type":2}]}' AS BLOB)),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b7', '{"_v":3,"type":2,"bubbleId":"b7","createdAt":"2026-03-02T09:16:02.000Z","text":"I me"}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b1', '{"_v":3,"type":1,"bubbleId":"b1","createdAt":"2026-03-02T09:14:09.421Z","text":"Why is high water an hour late?","tokenCount":{"inputTokens":0,"outputTokens":0}}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b2', '{"_v":3,"type":2,"bubbleId":"b2","createdAt":"2026-03-02T09:14:11.000Z","text":"","thinking":{"text":"Summer time, perhaps.","signature":""}}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b3', '{"_v":3,"type":2,"bubbleId":"b3","createdAt":"2026-03-02T09:14:12.731Z","text":"","toolFormerData":{"tool":15,"toolCallId":"c1","name":"run_terminal_command_v2","rawArgs":"{\"command\":\"grep utcoffset src/clock.py\"}","params":"{}","result":"{\"output\":\"no match\",\"exitCodeV2\":1}","status":"completed","additionalData":{}}}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b4', '{"_v":3,"type":2,"bubbleId":"b4","createdAt":"2026-03-02T09:14:13.000Z","text":"","toolFormerData":{"tool":40,"toolCallId":"c2","name":"read_file_v2","params":"{\"targetFile\":\"src/tide.py\"}","status":"completed","result":"{\"contents\":\"hour = 1\"}","additionalData":{"status":"success"}}}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b5', '{"_v":3,"type":2,"bubbleId":"b5","createdAt":"2026-03-02T09:14:18.000Z","text":"The clock forgets summer time.","modelInfo":{"modelName":"claude-4.5-sonnet"}}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b6', '{"_v":3,"type":1,"bubbleId":"b6","createdAt":"2026-03-02T09:16:00.000Z","text":"Mend it"}'),
+    ('bubbleId:4c1f0e52-aaaa-4b10-9c55-000000000001:b9', '{"_v":3,"type":1,"bubbleId":"b9","createdAt":"2026-03-02T09:15:00.000Z","text":"taken back"}'),
+    ('composerData:4c1f0e52-aaaa-4b10-9c55-000000000002', '{"composerId":"4c1f0e52-aaaa-4b10-9c55-000000000002","createdAt":1740000000000,"status":"completed","conversation":[{"type":1,"bubbleId":"o1","text":"Explain the tides"},{"type":2,"bubbleId":"o2","text":"The moon pulls.","timingInfo":{"clientStartTime":1740000005000}}]}'),
+    ('checkpointId:x', '{"files":[]}');
