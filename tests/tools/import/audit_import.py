@@ -15,7 +15,8 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
 KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush cursor droid dsh gemini-cli goose "
-         "langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent tau-bench").split()
+         "inspect langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent "
+         "tau-bench").split()
 
 
 class Number(str):
@@ -183,6 +184,12 @@ def tokens_dsh(records):
             sum(number(u.get("outputTokens")) for u in usages))
 
 
+def tokens_inspect(records):
+    usages = [u for r in records for s in r.get("samples") or [] for u in (s.get("model_usage") or {}).values()]
+    return (sum(number(u.get("total_tokens")) - number(u.get("output_tokens")) for u in usages),
+            sum(number(u.get("output_tokens")) for u in usages))
+
+
 def tokens_none(records):
     return 0, 0
 
@@ -190,7 +197,8 @@ def tokens_none(records):
 TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli": tokens_copilot_cli, "gemini-cli":
           tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
           "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
-          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif, "dsh": tokens_dsh}
+          tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif, "dsh":
+          tokens_dsh, "inspect": tokens_inspect}
 
 
 # ---- One log ----

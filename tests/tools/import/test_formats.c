@@ -95,6 +95,9 @@ static const struct log {
     {"cursor", "state.vscdb.sql", "sqlite", 11, 22, 0, 0, 0,
      "import.record 3, message.added 6, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 2, turn.started 3"},
+    {"inspect", "2026-03-02T09-14-06_tides.json", "document", 3, 20, 1340, 60, 1000,
+     "import.record 3, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.completed 1, turn.failed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
