@@ -608,7 +608,7 @@ static const struct title {
     {"\"Why is the\\n\\t tide late?\"", "Why is the tide late?"},
     {"[{\"type\":\"image\"}," BLOCK("And this?") "]", ""},
     {"[{\"type\":\"image\"},{\"type\":\"text\",\"text\":\"And this?\"}]", "And this?"},
-    {BLOCK("<note>An agent said this.</note>Sort"), "An agent said this.</note>Sort"},
+    {BLOCK("<note>An agent said this.</note>Sort"), "<note>An agent said this.</note>Sort"},
     {"\"<command-message>review</command-message><command-name>/review</command-name>"
      "<command-args>PR 36</command-args>\"",
      "/review PR 36"},

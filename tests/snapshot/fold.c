@@ -12,7 +12,7 @@
 
 void append_turns(struct fixture *fixture, const char *session, unsigned first, unsigned count)
 {
-    static char data[DRAFTS][400];
+    static char data[DRAFTS][500];
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(fixture->store, annal_slice_of(session), NULL, &writer, err));
     for (unsigned done = 0; done < count;) {
@@ -21,9 +21,9 @@ void append_turns(struct fixture *fixture, const char *session, unsigned first, 
         for (; n < DRAFTS && done < count; n++, done++) {
             bool starts = done % 2 == 0;
             snprintf(data[n], sizeof data[n],
-                     starts ? "{\"turn_id\":\"t%u\",\"note\":\"%0200d\"}"
+                     starts ? "{\"turn_id\":\"t%u\",\"note\":\"%0300d\"}"
                             : "{\"turn_id\":\"t%u\",\"input_tokens\":7,\"cost_usd\":0.001,\"note\":"
-                              "\"%0200d\"}",
+                              "\"%0300d\"}",
                      first + done / 2, 0);
             drafts[n] = (annal_draft){.type = starts ? ANNAL_SLICE("turn.started")
                                                      : ANNAL_SLICE("turn.completed"),
