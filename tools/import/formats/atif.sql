@@ -21,7 +21,7 @@
 --  (3) A result without source_call_id belongs to the call of its step, if this has one call, and is
 --      else a message of the role tool. A result is a failure if its extra says is_error.
 --  (4) Metrics of a step are its tokens; input contains cached tokens. If no step has metrics, the
---      final_metrics of the document become one usage.
+--      final_metrics of the document become one usage, once: what they grow by later is not added.
 --  (5) A step with is_copied_context is an import.record, without calls and tokens.
 --  (6) The id of a step is its number, with its time or the length of its message.
 --  (7) The first event of a step contains the rest of the step under "extra".
@@ -31,9 +31,9 @@ SELECT max(CASE WHEN json ->> '$.at' = '$' AND json ->> '$.value.schema_version'
 
 -- once
 -- rest_ts, rest_n: an answer without a call is the last of the turn. total: the final metrics, until a
--- step has some.
+-- step has some; spoke: a step of the agent was read.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, parent TEXT, agent TEXT, model TEXT, made INTEGER, turn TEXT, turns INTEGER, rest_ts INTEGER,
-                       rest_n INTEGER, total TEXT) WITHOUT ROWID;
+                       rest_n INTEGER, total TEXT, spoke INTEGER) WITHOUT ROWID;
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE out (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
@@ -142,6 +142,8 @@ CREATE TRIGGER step AFTER INSERT ON steps BEGIN
     UPDATE sessions SET total = NULL
     WHERE session = (SELECT n.session FROM now n) AND NOT (SELECT n.copied FROM now n)
       AND (NEW.m ->> '$.metrics.prompt_tokens' > 0 OR NEW.m ->> '$.metrics.completion_tokens' > 0);
+    UPDATE sessions SET spoke = 1
+    WHERE NEW.m ->> '$.source' = 'agent' AND session = (SELECT n.session FROM now n WHERE NOT n.copied);
     UPDATE now SET copied = 0;
     DELETE FROM steps;
 END;
@@ -205,4 +207,4 @@ SELECT s.session, f.ts, 'agent.turn.usage', 'usage.total', NULL,
            'cost_usd', CASE WHEN total ->> '$.total_cost_usd' > 0 THEN total -> '$.total_cost_usd' END, 'prompt_tokens', -1,
            'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', 1)), 1
 FROM sessions s, source, file f
-WHERE s.made AND (total ->> '$.total_prompt_tokens' > 0 OR total ->> '$.total_completion_tokens' > 0 OR total ->> '$.total_cost_usd' > 0);
+WHERE s.made AND s.spoke AND (total ->> '$.total_prompt_tokens' > 0 OR total ->> '$.total_completion_tokens' > 0 OR total ->> '$.total_cost_usd' > 0);
