@@ -96,8 +96,9 @@ static annal_status prepare_insert(sqlite3 *db, size_t rows, sqlite3_stmt **out_
                   "timestamp = excluded.timestamp, offset = excluded.offset, "
                   "length = excluded.length");
     const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
-    status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "rows of events")
-                          : annal__db_prepare(db, text, out_stmt, err);
+    status = text == NULL
+                 ? annal__fail(err, ANNAL_ERR_NOMEM, "prepare rows of events: out of memory")
+                 : annal__db_prepare(db, text, out_stmt, err);
     annal__buf_done(&sql);
     return status;
 }

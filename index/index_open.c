@@ -57,7 +57,7 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
     annal_status status =
         annal__buf_printf(&path, "%s/sessions.db", annal_store_path(index->store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open the index: out of memory");
     status = annal__derived_init(&index->derived, index->store, path.ptr, "index", err);
     annal__buf_done(&path);
     if (status >= 0)
@@ -76,7 +76,8 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
 {
     annal_index *index = annal__zalloc(sizeof *index);
     if (index == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", annal_store_path(store));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open the index of '%s': out of memory",
+                           annal_store_path(store));
     index->store = store;
     index->follower =
         (struct follower){.derived = &index->derived, .ops = &annal__core_follower, .own = index};
@@ -89,7 +90,7 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
     }
     if (status < 0) {
         annal__free(index);
-        return annal__fail(err, status, "the index of '%s'", annal_store_path(store));
+        return annal__fail(err, status, "open the index of '%s'", annal_store_path(store));
     }
     status = index_init(index, wait_ms, err);
     if (status < 0)

@@ -178,7 +178,7 @@ static int count_table(const struct tables *tables, sqlite3 *db, const char *tab
 {
     char *sql = sqlite3_mprintf("SELECT %Q, count(*) FROM \"%w\"", table, table);
     if (sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "count the rows of '%s'", database);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "count the rows of '%s': out of memory", database);
     int verdict = hand_out(tables, db, sql, database, err);
     sqlite3_free(sql);
     return verdict;
@@ -201,7 +201,7 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
         verdict =
             count_table(tables, db, (const char *)sqlite3_column_text(stmt, 0), database, err);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        verdict = annal__db_fail(err, db, rc, "the tables of '%s'", database);
+        verdict = annal__db_fail(err, db, rc, "compare the tables of '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }

@@ -40,7 +40,7 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     if (session->dirty && session->fd >= 0 && session->late == LATE_NOT) {
         struct dirty *dirty = annal__array_add(&work->dirty, &work->count, sizeof *dirty);
         if (dirty == NULL) {
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: out of memory");
         } else {
             *dirty = (struct dirty){.session = session};
             session->dirty = false; /* bytes that are written now belong to a later checkpoint */
@@ -117,7 +117,7 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
         return ANNAL_OK;
     work.dirty = annal__zalloc(count * sizeof *work.dirty);
     if (work.dirty == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: out of memory");
     for (size_t i = 0; i < count; i++)
         work.dirty[i].session = sessions[i];
     sync_all(&work);

@@ -125,9 +125,10 @@ static annal_status refuse(const struct commit *commit, annal_error *err)
             *err = commit->failure;
         return commit->failure.status;
     }
-    return annal__fail(err, ANNAL_ERR_CLOSED,
-                       "the store takes no more work since: %.300s; open it again to continue",
-                       commit->failure.message);
+    return annal__fail(
+        err, ANNAL_ERR_CLOSED,
+        "the store accepts no more work since a failure: %.300s; open it again to continue",
+        commit->failure.message);
 }
 
 annal_status annal__commit_check(annal_store *store, annal_error *err)
@@ -164,7 +165,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
 static void announce_stop(annal_store *store, const annal_error *failure)
 {
     annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__say(store, ANNAL_LOG_WARNING, "%s: the store takes no more work", failure->message);
+    annal__say(store, ANNAL_LOG_WARNING, "%s: the store accepts no more work", failure->message);
 }
 
 void annal__commit_fail(annal_store *store, const annal_error *failure)
@@ -243,7 +244,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     if (status == ANNAL_OK)
         status = add_record(group, record);
     if (status < 0) {
-        annal__fail(err, status, "append to session '%s': no memory", record->session->id);
+        annal__fail(err, status, "append to session '%s': out of memory", record->session->id);
         goto done;
     }
     (void)annal__buf_append_slice(&group->payload, header);
@@ -482,7 +483,7 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     if (status == ANNAL_OK)
         status = annal__log_align_toc(log, &toc, &group->payload);
     if (status < 0) {
-        annal__fail(err, status, "write a group: no memory");
+        annal__fail(err, status, "write a group: out of memory");
         goto done;
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
@@ -735,7 +736,7 @@ static void lead(annal_store *store)
     struct group *next = commit->spare != NULL ? commit->spare : group_new();
     annal_error failure = {0};
     if (next == NULL) {
-        annal__fail(&failure, ANNAL_ERR_NOMEM, "commit: no memory for another group");
+        annal__fail(&failure, ANNAL_ERR_NOMEM, "commit a group: out of memory");
         pthread_mutex_unlock(&commit->lock);
         annal__commit_fail(store, &failure);
         pthread_mutex_lock(&commit->lock);

@@ -109,7 +109,7 @@ static annal_status copy_event(struct conversion *conversion, const annal_event 
                                       .h_before = conversion->h};
     status = conversion->to->encode_event(&conversion->out, &draft, &place, &conversion->h);
     if (status < 0)
-        return annal__fail(err, status, "convert session '%s': no memory",
+        return annal__fail(err, status, "convert session '%s': out of memory",
                            conversion->change.session->id);
     return conversion->out.len >= WRITE_BYTES ? write_out(conversion, err) : ANNAL_OK;
 }
@@ -182,7 +182,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
     if (conversion->fd < 0)
         return annal__fail_errno(err, "create %s", conversion->path.ptr);
     status = conversion->to->encode_header(&conversion->out, &header, &conversion->h);
-    return status < 0 ? annal__fail(err, status, "convert a journal: no memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "convert a journal: out of memory") : ANNAL_OK;
 }
 
 /* ---- Proving the copy ---- */
@@ -252,7 +252,7 @@ static annal_status check_space(const struct conversion *conversion, annal_error
     annal_store *store = conversion->change.store;
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "look at the free space of %s", store->path);
+        return annal__fail_errno(err, "examine the free space of %s", store->path);
     if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;

@@ -43,7 +43,7 @@ static annal_status cursor_new(annal_store *store, annal_slice session, annal_cu
     annal_cursor *cursor = annal__zalloc(sizeof *cursor);
     if (cursor == NULL) {
         annal__scan_done(&scan);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%.*s': out of memory",
                            ANNAL_FMT(session));
     }
     cursor->store = store;

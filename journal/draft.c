@@ -135,7 +135,7 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
     if (status == ANNAL_OK && draft->data_format == ANNAL_FORMAT_MSGPACK)
         status = annal__json_msgpack_to_json(draft->data, &json, err);
     else if (status == ANNAL_OK && annal__buf_append_slice(&json, draft->data) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the data of an event: out of memory");
     if (status == ANNAL_OK) {
         *out_json = annal__buf_slice(&json);
         json = (struct buf){0}; /* now the caller's */
@@ -186,7 +186,7 @@ annal_status annal__draft_event(const annal_draft *draft, annal_session_info *en
     } else if (status == ANNAL_OK) {
         as.data = json;
         if (annal__buf_append_slice(data, json) < 0)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "read the data of an event: out of memory");
     }
     as.data_format = end->format;
     if (status == ANNAL_OK)

@@ -160,11 +160,11 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
         return status;
     status = annal__store_journal_path(store, session, codec, &path, err);
     if (status == ANNAL_OK && store->io->fstat(store->io->arg, fd, &file) < 0)
-        status = annal__fail_errno(err, "look at %s", path.ptr);
+        status = annal__fail_errno(err, "examine %s", path.ptr);
     if (status == ANNAL_OK)
         journal->path = annal__strndup(path.ptr, path.len);
     if (status == ANNAL_OK && journal->path == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
     annal__buf_done(&path);
     if (status < 0) {
         store->io->close(store->io->arg, fd);
@@ -203,8 +203,9 @@ static annal_status open_journal(annal__event_buffer *buffer, const annal_store 
     }
     if (journal == NULL) {
         journal = make_room(buffer);
-        status = journal != NULL ? fill_journal(journal, store, session, err)
-                                 : annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+        status = journal != NULL
+                     ? fill_journal(journal, store, session, err)
+                     : annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
     }
     if (status < 0)
         return status;
@@ -402,7 +403,7 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
         return ANNAL_OK; /* no event is that long, or exists there */
     annal_status status = annal__buf_reserve(&buffer->bytes, before + (size_t)length);
     if (status < 0)
-        return annal__fail(err, status, "read an event of %llu bytes: no memory",
+        return annal__fail(err, status, "read an event of %llu bytes: out of memory",
                            (unsigned long long)length);
     ssize_t got = annal__io_read_full(scan->io, scan->fd, buffer->bytes.ptr,
                                       before + (size_t)length, offset - before);
@@ -432,7 +433,7 @@ static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *sc
     annal__buf_clear(&buffer->bytes);
     status = annal__buf_append_slice(&buffer->bytes, frame);
     if (status < 0)
-        return annal__fail(err, status, "read an event of %llu bytes: no memory",
+        return annal__fail(err, status, "read an event of %llu bytes: out of memory",
                            (unsigned long long)length);
     (void)annal__codec_event(scan->codec, annal__buf_slice(&buffer->bytes), &event, NULL);
     *out_event = event;
@@ -510,7 +511,7 @@ annal_status annal__event_read_at(annal_store *store, annal_slice session, uint6
     if (*buffer == NULL) {
         made = annal__zalloc(sizeof *made);
         if (made == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
     }
     annal__event_buffer *used = made != NULL ? made : *buffer;
     if (!take_ahead(used, store, session, seq, offset, length, &event))

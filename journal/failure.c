@@ -53,7 +53,7 @@ static void take_back(annal_store *store, struct session *session, const struct 
         annal_error why = {0};
         session->refused = true;
         annal__fail(&why, ANNAL_ERR_CLOSED,
-                    "session '%s' takes no more events: no memory; open the store again",
+                    "session '%s' accepts no more events: out of memory; open the store again",
                     session->id);
         annal__session_set_refusal(session, &why);
     }
@@ -140,7 +140,7 @@ static void settle_session(void *arg, struct session *session, const annal_error
         session->late = LATE_NOT;
         atomic_fetch_sub(&store->late_sessions, 1);
         session->changed = atomic_fetch_add(&store->changes, 1) + 1;
-        annal__say(store, ANNAL_LOG_INFO, "session '%s' takes events again", session->id);
+        annal__say(store, ANNAL_LOG_INFO, "session '%s' accepts events again", session->id);
     }
     pthread_mutex_unlock(&session->lock);
 }
@@ -182,7 +182,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     store->commit.rotated = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_void_remove(log);
-    annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a fresh one",
+    annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a new one",
                store->slot.number);
     return ANNAL_OK;
 }
@@ -206,7 +206,7 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
     annal__fail(
         &refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
         "session '%s': its events are durable in the commit log and %s: %.300s", session->id,
-        session->late == LATE_BYTES ? "not all in its journal yet; it takes more when they are"
+        session->late == LATE_BYTES ? "not all in its journal yet; it accepts more when they are"
                                     : "its journal will be written again",
         why->message);
     refusal.os_errno = os_errno;

@@ -38,10 +38,10 @@ static annal_status look_at_place(const annal_store *store, int fd, const char *
 {
     struct stat ours, theirs;
     if (store->io->fstat(store->io->arg, fd, &ours) < 0)
-        return annal__fail_errno(err, "look at lock file %s", path);
+        return annal__fail_errno(err, "examine lock file %s", path);
     bool found = store->io->stat(store->io->arg, path, &theirs) == 0;
     if (!found && errno != ENOENT)
-        return annal__fail_errno(err, "look at lock file %s", path);
+        return annal__fail_errno(err, "examine lock file %s", path);
     *out_there = found && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
     return ANNAL_OK;
 }

@@ -54,7 +54,7 @@ static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, 
         return status;
     if (info.last_seq == 0)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%.*s' has no events that a fork could have",
+                           "session '%.*s' is empty: it has no event to fork from",
                            ANNAL_FMT(forking->parent));
     if (*at_seq > info.last_seq)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
@@ -204,7 +204,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
                                  ANNAL_FMT(child));
     annal_status status = forking->codec->encode_header(&frame, &header, &h);
     if (status < 0)
-        status = annal__fail(err, status, "fork a session: no memory");
+        status = annal__fail(err, status, "fork a session: out of memory");
     if (status == ANNAL_OK)
         status = annal__store_journal_path(store, child, forking->codec, &path, err);
     if (status == ANNAL_OK) {

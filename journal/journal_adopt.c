@@ -43,7 +43,7 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
                            ANNAL_FMT(adoption->session), from->path);
     status = annal__buf_reserve(&adoption->frame, FRAME_ENVELOPE_BYTES);
     if (status < 0)
-        return annal__fail(err, status, "take over a session: no memory");
+        return annal__fail(err, status, "take over a session: out of memory");
     int fd = io->open(io->arg, adoption->path.ptr, O_RDONLY, 0);
     ssize_t got =
         fd < 0 ? -1 : annal__io_read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);

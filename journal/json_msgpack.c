@@ -231,7 +231,7 @@ static annal_status fail_size(annal_status status, const char *what, annal_error
     if (status == ANNAL_ERR_LIMIT)
         return annal__fail(err, status, "data has more than %u bytes as %s", ANNAL_DATA_BYTES_MAX,
                            what);
-    return annal__fail(err, status, "data cannot be made %s: no memory", what);
+    return annal__fail(err, status, "data cannot be made %s: out of memory", what);
 }
 
 annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, annal_error *err)
@@ -457,7 +457,7 @@ annal_status annal__json_msgpack_to_json(annal_slice msgpack, struct buf *out, a
                            ANNAL_DATA_DEPTH_MAX, at);
     if (printing.fault != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "data is not msgpack that JSON can say: %s at byte %zu", printing.fault,
+                           "data is msgpack that has no JSON form: %s at byte %zu", printing.fault,
                            at);
     return fail_size(status, "JSON", err);
 }
@@ -472,7 +472,7 @@ annal_status annal__json_msgpack_show(annal_event *event, struct buf *json, anna
     if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT)
         return ANNAL_DAMAGE;
     if (status < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read event %llu: no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read event %llu: out of memory",
                            (unsigned long long)event->seq);
     event->data = annal__buf_slice(json);
     return ANNAL_OK;
@@ -568,7 +568,7 @@ annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, ann
     annal__buf_done(&scratch_a);
     annal__buf_done(&scratch_b);
     if (status < 0)
-        return annal__fail(err, status, "compare data: no memory");
+        return annal__fail(err, status, "compare data: out of memory");
     *out_equal = equal;
     return ANNAL_OK;
 }

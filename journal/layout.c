@@ -93,7 +93,7 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
 {
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "look at the filesystem of %s", store->path);
+        return annal__fail_errno(err, "examine the filesystem of %s", store->path);
     if (store->keep_free_bytes == 0) {
         uint64_t part = space.total_bytes / FREE_RESERVE_PART;
         store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
@@ -149,13 +149,13 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
     long version = strtol(text, NULL, 10);
     if (version > STORE_VERSION && store->read_only)
         annal__say(store, ANNAL_LOG_WARNING,
-                   "store %s is of version %ld, and this library knows version %d: it is "
-                   "read as far as that goes",
+                   "store %s has format version %ld, but this library supports version %d: it "
+                   "reads what it understands",
                    store->path, version, STORE_VERSION);
     else if (version > STORE_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                             "store %s is of version %ld, and this library writes version %d: it "
-                             "can be opened for reading only",
+                             "store %s has format version %ld, but this library writes version %d: "
+                             "it can be opened for reading only",
                              store->path, version, STORE_VERSION);
 
 done:

@@ -211,7 +211,7 @@ static annal_status renew_held(annal_store *store, annal_slice session, uint64_t
     if (lease.epoch != epoch || lease.seconds == 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
                            "renew the lease of session '%.*s': the lease of epoch %" PRIu64
-                           " was given back, or is over",
+                           " was released or has expired",
                            ANNAL_FMT(session), epoch);
     if (until_us <= lease.until_us)
         return ANNAL_OK;

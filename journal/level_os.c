@@ -163,7 +163,7 @@ static annal_status make_room(struct sync *sync, annal_error *err)
     if (files != NULL)
         sync->files = files;
     if (direct == NULL || files == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: out of memory");
     sync->room = room;
     return ANNAL_OK;
 }

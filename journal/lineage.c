@@ -106,7 +106,7 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
                            session, part.session, part.to_seq);
     struct part *last = annal__array_add(&lineage->parts, &lineage->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%s': no memory", session);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%s': out of memory", session);
     *last = part;
     return ANNAL_OK;
 }

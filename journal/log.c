@@ -66,7 +66,8 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
         return ANNAL_OK;
     char *scratch = annal__alloc_aligned(LOG_BLOCK_BYTES, bytes);
     if (scratch == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "commit log: no memory for %zu bytes", bytes);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a commit log of %zu bytes: out of memory",
+                           bytes);
     annal__free(log->scratch);
     log->scratch = scratch;
     log->scratch_bytes = bytes;
@@ -236,9 +237,10 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
     if (status < 0)
         return status;
     if (annal__log_take(block + 8, 4) != LOG_VERSION)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "commit log %s is of version %u, and this library knows version %u",
-                           log->path, (unsigned)annal__log_take(block + 8, 4), LOG_VERSION);
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "commit log %s has format version %u, but this library supports version %u", log->path,
+            (unsigned)annal__log_take(block + 8, 4), LOG_VERSION);
     log->block = (uint32_t)annal__log_take(block + 12, 4);
     memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
     log->seed = annal__log_take(block + 24, 8);
@@ -249,8 +251,7 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
     }
     if (!is_sane(log, file_bytes))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "commit log %s is cut short, or names regions that cannot be",
-                           log->path);
+                           "commit log %s is cut short, or lists impossible regions", log->path);
     return ANNAL_OK;
 }
 
@@ -280,7 +281,7 @@ annal_status annal__log_find(const struct io *io, const char *path, bool write, 
     if (log.fd < 0)
         return annal__fail_errno(err, "open commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0) {
-        annal_status status = annal__fail_errno(err, "look at commit log %s", path);
+        annal_status status = annal__fail_errno(err, "examine commit log %s", path);
         annal__log_close(&log);
         return status;
     }
@@ -294,7 +295,7 @@ annal_status annal__log_read_first(struct log *log, annal_error *err)
 {
     struct stat file;
     if (log->io->fstat(log->io->arg, log->fd, &file) < 0)
-        return annal__fail_errno(err, "look at commit log %s", log->path);
+        return annal__fail_errno(err, "examine commit log %s", log->path);
     return read_first_block(log, (uint64_t)file.st_size, err);
 }
 
@@ -326,7 +327,7 @@ annal_status annal__log_check_place(const struct log *log, annal_error *err)
     ino_t inode;
     bool found = log->io->identify(log->io->arg, log->path, &device, &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
-        return annal__fail_errno(err, "look at commit log %s", log->path);
+        return annal__fail_errno(err, "examine commit log %s", log->path);
     if (!found || device != log->device || inode != log->inode)
         return annal__fail(err, ANNAL_ERR_CLOSED, "commit log %s was removed or replaced",
                            log->path);
@@ -423,7 +424,7 @@ static annal_status hash_apart(const struct log *log, annal_slice head, annal_sl
 {
     struct hash_stream *stream = annal__hash_begin(log->seed);
     if (stream == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write commit log %s: no memory", log->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write commit log %s: out of memory", log->path);
     annal__hash_add(stream, head.ptr, head.len);
     annal__hash_add(stream, payload.ptr, payload.len);
     *out_hash = annal__hash_end(stream);
@@ -574,7 +575,7 @@ static annal_status add_found(void *arg, const struct log_group *group, annal_sl
         return ANNAL_OK;
     struct log_group *last = annal__array_add(&found->groups, &found->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a commit log: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a commit log: out of memory");
     *last = *group;
     return ANNAL_OK;
 }
@@ -610,8 +611,8 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
         }
         if (annal__log_take(bytes.ptr + 8, 4) != LOG_VERSION)
             return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                               "commit log %s holds a group of version %u, and this library knows "
-                               "version %u",
+                               "commit log %s contains a group of format version %u, but this "
+                               "library supports version %u",
                                log->path, (unsigned)annal__log_take(bytes.ptr + 8, 4), LOG_VERSION);
         group.region = index;
         status = fn(arg, &group, bytes, err);
@@ -718,7 +719,7 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
     if (status == ANNAL_OK)
         status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
                                    (size_t)(group->toc_bytes + group->payload_bytes));
-    return status < 0 ? annal__fail(err, status, "read a commit log: no memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "read a commit log: out of memory") : ANNAL_OK;
 }
 
 bool annal__log_take_record(annal_slice *toc, struct record *out_record)

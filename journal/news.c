@@ -60,7 +60,7 @@ annal_status annal__news_open(annal_store *store, const annal__news_options *opt
         return status;
     annal__news *news = annal__zalloc(sizeof *news);
     if (news == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: no memory", store->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: out of memory", store->path);
     int64_t now_us = annal__store_now_us(store);
     uint32_t look_ms = options == NULL ? 0 : options->look_ms;
     news->store = store;

@@ -33,7 +33,7 @@ struct annal__rebuild {
 
 static annal_status no_memory(const annal_session_info *info, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOMEM, "write session '%s': no memory", info->session);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "write session '%s': out of memory", info->session);
 }
 
 static bool read_file_id(const char *text, uint8_t out[FRAME_FILE_ID_BYTES])
@@ -154,8 +154,8 @@ static annal_status refuse(const annal__rebuild *rebuild, const annal_event *eve
                            annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "session '%s': event %" PRIu64 " does not get the hash %016" PRIx64
-                       " that it had",
+                       "session '%s': event %" PRIu64
+                       " has another hash in the copy than %016" PRIx64 " that it had",
                        rebuild->info.session, event->seq, event->h);
 }
 

@@ -82,7 +82,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
 {
     annal_error reason;
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
-                "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %.300s",
+                "session '%s' cannot be recovered at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
     if (!redo->own) /* a process that redoes its own log says so once, not at each try */
         annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
@@ -142,7 +142,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     if (status < 0)
         return status;
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
-        return annal__fail_errno(err, "look at %s", path->ptr);
+        return annal__fail_errno(err, "examine %s", path->ptr);
     if (found != NULL && file.st_size == 0)
         found = NULL; /* an empty file, which has no format */
     if (found != NULL)
@@ -184,7 +184,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, annal_fo
     if (target == NULL) {
         target = annal__zalloc(sizeof *target);
         if (target == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
         memcpy(target->session, session.ptr, session.len);
         target->fd = -1;
         target->next = redo->buckets[bucket_of(session)];
@@ -240,7 +240,7 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
     struct session *session =
         annal__session_get(redo->store, annal_slice_of(target->session), NULL);
     if (session == NULL)
-        return "no memory";
+        return "out of memory";
     pthread_mutex_lock(&session->lock);
     bool existed = session->exists;
     pthread_mutex_unlock(&session->lock);
@@ -251,7 +251,7 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
     ssize_t got = annal__io_read_full(redo->store->io, target->fd, there, sizeof there, 0);
     size_t len = got < 0 ? 0 : (size_t)got;
     if (got < 0 || memcmp(there, bytes.ptr, len < bytes.len ? len : bytes.len) != 0)
-        return "a journal appeared there that is not ours";
+        return "another program created a journal there";
     return NULL;
 }
 
@@ -325,7 +325,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
 
     size_t first = codec->measure(bytes, 0, true);
     if (annal__buf_append_zeros(&there, first) < 0) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
         goto done;
     }
     got = annal__io_read_full(io, target->fd, there.ptr, first, record->offset);
@@ -529,7 +529,7 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
     if (status < 0 || target->stopped || target->skipped || target->redone > lost)
         return status;
     if (target->fd >= 0 && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
-        return annal__fail_errno(err, "look at the journal of session '%s'", target->session);
+        return annal__fail_errno(err, "examine the journal of session '%s'", target->session);
     snprintf(why, sizeof why, "group %" PRIu64 " is damaged, and may have held what follows", lost);
     stop_target(redo, target, why, (uint64_t)file.st_size);
     return ANNAL_OK;
@@ -612,7 +612,7 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
     status = find_loose_end(redo, target, &end, &failure);
     if (status == ANNAL_OK && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
         status =
-            annal__fail_errno(&failure, "look at the journal of session '%s'", target->session);
+            annal__fail_errno(&failure, "examine the journal of session '%s'", target->session);
     if (status == ANNAL_OK && end < (uint64_t)file.st_size)
         status = annal__torn_cut(redo->store, annal_slice_of(target->session), target->fd, end,
                                  (uint64_t)file.st_size, &failure);
@@ -704,7 +704,7 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     annal_store *store = redo->store;
     struct stat file;
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
-        return annal__fail_errno(err, "look at %s", redo->log->path);
+        return annal__fail_errno(err, "examine %s", redo->log->path);
     bool held = annal__held_is_for(redo->held, store->boot, &file);
     if (held) /* others must see at once that this is not a living owner */
         atomic_store(&redo->held->header->state, HELD_REDONE);
@@ -727,7 +727,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};
     if (redo == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
     redo->store = store;
     redo->log = log;
     redo->held = held;
@@ -781,8 +781,8 @@ static annal_status check_own(const struct log *log, const struct walk *walk, an
         !annal__log_lost(log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "commit log %s does not hold what was written to it: a disk that damages "
-                       "bytes; what journals lack of it is lost",
+                       "commit log %s is corrupt: events that were not yet copied to their "
+                       "journals are lost; check the disk",
                        log->path);
 }
 
@@ -792,7 +792,7 @@ annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t rele
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};
     if (redo == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write journals again: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write journals again: out of memory");
     redo->store = store;
     redo->log = &store->slot.log;
     redo->held = &store->slot.held;

@@ -87,7 +87,7 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
         status = annal__json_quote(text, annal_slice_of(gap->what));
     if (status == ANNAL_OK)
         status = annal__buf_append(text, "}", 1);
-    return status < 0 ? annal__fail(err, status, "repair session '%.*s': no memory",
+    return status < 0 ? annal__fail(err, status, "repair session '%.*s': out of memory",
                                     ANNAL_FMT(repair->session))
                       : ANNAL_OK;
 }

@@ -42,7 +42,7 @@ static annal_status read_tombstone(const annal_store *store, const char *path, s
     const struct io *io = store->io;
     annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
     if (status < 0)
-        return annal__fail(err, status, "read %s: no memory", path);
+        return annal__fail(err, status, "read %s: out of memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     *out_found = fd >= 0;
     if (fd < 0)
@@ -76,8 +76,8 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
         return ANNAL_OK;
     }
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "the tombstone %s is damaged and does not say which journal was deleted: "
-                       "remove it to have the events of session '%.*s' back",
+                       "the tombstone %s is damaged and does not say which journal was deleted: to "
+                       "restore the events of session '%.*s', remove it",
                        path, ANNAL_FMT(session));
 }
 
@@ -142,7 +142,7 @@ static annal_status put_record_tombstone(void *arg, const struct record *record,
     annal__codec_file_id_text(record->file, text);
     annal_status status = annal__codec_of(record->format)->encode_header(&frame, &header, &h);
     if (status < 0)
-        status = annal__fail(err, status, "make a tombstone: no memory");
+        status = annal__fail(err, status, "make a tombstone: out of memory");
     else
         status = put_tombstone(scope->store, text, annal__buf_slice(&frame), err);
     annal__buf_done(&frame);
@@ -223,7 +223,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     annal__buf_clear(out);
     annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
     if (status < 0)
-        return annal__fail(err, status, "read %s: no memory", path);
+        return annal__fail(err, status, "read %s: out of memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : annal__io_read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0)

@@ -85,7 +85,7 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
     size_t want = MAX(scan->window.len, MAX(ahead, READ_FIRST));
     annal_status status = annal__buf_reserve(&scan->window, want);
     if (status < 0)
-        return annal__fail(err, status, "read a journal: no memory for a frame of %zu bytes",
+        return annal__fail(err, status, "read a frame of %zu bytes: out of memory",
                            scan->window.len);
     ssize_t got = annal__io_read_full(scan->io, scan->fd, scan->window.ptr + scan->window.len, want,
                                       scan->window_offset + scan->window.len);
@@ -299,8 +299,8 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
         return status;
     if (version > FRAME_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "event %llu is of version %u of the format, and this library knows "
-                           "version %d: read it with a newer one",
+                           "event %llu has format version %u, but this library supports version "
+                           "%d: read it with a newer annal",
                            (unsigned long long)scan->next_seq, version, FRAME_VERSION);
     report(scan, frame.len, scan->offset > 0,
            fault == NULL ? "these bytes have a correct hash, but are not an event" : fault);
@@ -512,7 +512,7 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     annal__buf_clear(buf);
     annal_status status = annal__buf_reserve(buf, (size_t)(to - from));
     if (status < 0)
-        return annal__fail(err, status, "read the end of a journal: %llu bytes do not fit",
+        return annal__fail(err, status, "read the last %llu bytes of a journal",
                            (unsigned long long)(to - from));
     ssize_t got = annal__io_read_full(io, fd, buf->ptr, (size_t)(to - from), from);
     if (got < 0)
@@ -568,7 +568,7 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
     struct stat file;
     annal_status status = ANNAL_OK;
     if (io->fstat(io->arg, fd, &file) < 0)
-        return annal__fail_errno(err, "look at a journal");
+        return annal__fail_errno(err, "examine a journal");
     tail.size = (uint64_t)file.st_size;
 
     uint64_t head = tail.size < FRAME_ENVELOPE_BYTES ? tail.size : FRAME_ENVELOPE_BYTES;
@@ -608,9 +608,10 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
             status = ANNAL_OK;
         }
         if (reach == WINDOW_BYTES_MAX) {
-            status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                                 "nothing in the last %llu bytes of the journal proves itself",
-                                 (unsigned long long)reach);
+            status = annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "the last %llu bytes of the journal contain no event with a correct hash",
+                (unsigned long long)reach);
             goto done;
         }
     }

@@ -70,7 +70,7 @@ static annal_status next_long(struct scan *scan, annal_event *out_event, annal_e
     size_t data_at = 0;
     annal_event event;
     if (hash == NULL || status < 0) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a journal: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a journal: out of memory");
         goto done;
     }
     status = prove_in_pieces(scan, piece.ptr, hash, &length, &h, err);
@@ -162,7 +162,7 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
     struct buf piece = {0};
     annal_status status = annal__buf_reserve(&piece, PIECE_BYTES);
     if (status < 0)
-        return annal__fail(err, status, "read a journal: no memory");
+        return annal__fail(err, status, "read a journal: out of memory");
     for (status = ANNAL_END; status == ANNAL_END;) {
         ssize_t got = annal__io_read_full(scan->io, scan->fd, piece.ptr, PIECE_BYTES, offset);
         if (got < 0)

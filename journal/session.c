@@ -107,7 +107,7 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
             session->older = store->newest;
             store->newest = session;
         } else {
-            annal__fail(err, ANNAL_ERR_NOMEM, "open session '%.*s': no memory", ANNAL_FMT(id));
+            annal__fail(err, ANNAL_ERR_NOMEM, "open session '%.*s': out of memory", ANNAL_FMT(id));
         }
     }
     pthread_mutex_unlock(&store->sessions_lock);
@@ -270,7 +270,7 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
                                  ANNAL_FMT(session));
     annal_status status = codec->encode_header(frame, out, out_h);
     return status < 0
-               ? annal__fail(err, status, "begin session '%.*s': no memory", ANNAL_FMT(session))
+               ? annal__fail(err, status, "begin session '%.*s': out of memory", ANNAL_FMT(session))
                : ANNAL_OK;
 }
 
@@ -351,14 +351,14 @@ static annal_status continue_journal(annal_store *store, struct session *session
         return status;
     if (tail.has_header && tail.header.version > FRAME_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "session '%s' is of version %u of the format, and this library writes "
-                           "version %d: it stays readable and takes no more events from it",
+                           "session '%s' has format version %u, but this library writes version "
+                           "%d: it stays readable but accepts no more events",
                            session->id, tail.header.version, FRAME_VERSION);
     if (tail.state == TAIL_DAMAGED || (tail.size > 0 && tail.end > 0 && !tail.has_header))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "session '%s' is damaged at byte %" PRIu64 " of its journal: it stays "
-                           "readable and takes no more events; 'annal repair %s --to NEW' copies "
-                           "what is sound",
+                           "session '%s' is damaged at byte %" PRIu64
+                           " of its journal: it stays readable but accepts no more events; 'annal "
+                           "repair %s --to NEW' copies its undamaged events",
                            session->id, tail.has_header ? tail.end : 0, session->id);
     if (tail.state == TAIL_TORN) {
         status = annal__torn_cut(store, annal__session_id(session), session->fd, tail.end,
@@ -452,8 +452,7 @@ static annal_status refuse_taken(annal_store *store, const struct session *sessi
                            "session '%s' is in use by %s, and another thread waits for it",
                            session->id, annal__lock_holder_name(pid, name));
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "session '%s' is being taken or given back by another thread, which did "
-                       "not end in time",
+                       "timed out waiting for another thread to acquire or release session '%s'",
                        session->id);
 }
 
@@ -684,7 +683,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
     close_journal(store, session);
     annal_status status = open_journal(store, session, false, &found, err);
     if (status == ANNAL_OK && !found)
-        status = annal__fail(err, ANNAL_ERR_IO, "the journal of session '%s' is gone", session->id);
+        status =
+            annal__fail(err, ANNAL_ERR_IO, "the journal of session '%s' was removed", session->id);
     if (status < 0)
         return status;
     session->exists = true;
@@ -708,7 +708,7 @@ static annal_status check_place(annal_store *store, const struct session *sessio
     ino_t inode;
     bool found = store->io->identify(store->io->arg, session->path, &device, &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
-        return annal__fail_errno(err, "look at the journal of session '%s'", session->id);
+        return annal__fail_errno(err, "examine the journal of session '%s'", session->id);
     if (!found || device != session->device || inode != session->inode)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "the journal of session '%s' was replaced by another file; open the "
@@ -727,17 +727,17 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
     if (status < 0)
         return status;
     if (session->fd < 0)
-        return annal__fail(err, ANNAL_ERR_UNKNOWN, "the journal of session '%s' is gone",
+        return annal__fail(err, ANNAL_ERR_UNKNOWN, "the journal of session '%s' was removed",
                            session->id);
     struct stat file = {0};
     if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
-        status = annal__fail_errno(err, "look at the journal of session '%s'", session->id);
+        status = annal__fail_errno(err, "examine the journal of session '%s'", session->id);
         close_journal(store, session); /* so that the next write checks again */
         return status;
     }
     if (!session->exists && found && file.st_size > 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
-                           "a journal of session '%s' appeared that is not ours", session->id);
+                           "another program created a journal of session '%s'", session->id);
     if (session->exists) {
         /* What check_place() compares with the file of that name. */
         session->device = device;

@@ -212,7 +212,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
             look_at(look, name);
         if (name->failed != 0) { /* a session that exists is not left out */
             errno = name->failed;
-            return annal__fail_errno(err, "look at %s/%s", look->directory,
+            return annal__fail_errno(err, "examine %s/%s", look->directory,
                                      names->text.ptr + name->at);
         }
         if (name->bytes == 0)
@@ -241,7 +241,7 @@ static annal_status list_sessions(annal_store *store, bool is_reporting, annal_s
         goto done;
     }
     if (names.no_memory) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: no memory", path.ptr);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: out of memory", path.ptr);
         goto done;
     }
     if (names.count == 0)

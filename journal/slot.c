@@ -125,9 +125,9 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
         /* Only a log that is certainly gone contains nothing: one that cannot be examined may have
          * any session. */
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
-            status = errno == ENOENT
-                         ? annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number)
-                         : annal__fail_errno(err, "look at commit log %s", path.ptr);
+            status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
+                                                   "commit log %02" PRIu32 " was removed", number)
+                                     : annal__fail_errno(err, "examine commit log %s", path.ptr);
         other.bound = status == ANNAL_OK && annal__held_is_for(&other.held, store->boot, &file);
     } while (status == ANNAL_OK && !other.bound && file.st_ino != seen);
     if (status < 0)
@@ -430,7 +430,7 @@ annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, ann
     struct slot_list *list = annal__zalloc(sizeof *list);
     uint64_t moved;
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", store->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory", store->path);
     annal_status status = annal__filelock_reach(store, &store->recovery_lock, err);
     if (status == ANNAL_OK)
         status = remove_leftovers(store, err);
@@ -501,7 +501,7 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
     struct buf path = {0};
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: out of memory");
     annal_status status = annal__slots_list(store, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         struct log log = {.fd = -1};
@@ -532,7 +532,7 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
     struct slot *slot = &store->slot;
     struct held_header *header = held->header;
     if (store->io->fstat(store->io->arg, log->fd, &file) < 0)
-        return annal__fail_errno(err, "look at commit log %s", log->path);
+        return annal__fail_errno(err, "examine commit log %s", log->path);
     bool bound = annal__held_is_for(held, store->boot, &file);
     if (bound) {
         log->epoch = log->durable_released = header->end_epoch;
@@ -597,12 +597,13 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
             continue;
         if (errno == ENOENT)
             break;
-        status = annal__fail_errno(err, "look at commit log %s", path.ptr);
+        status = annal__fail_errno(err, "examine commit log %s", path.ptr);
         goto done;
     }
     if (number == SLOTS_MAX) {
-        status = annal__fail(err, ANNAL_ERR_LIMIT, "store %s already has %d processes that write",
-                             store->path, SLOTS_MAX);
+        status = annal__fail(err, ANNAL_ERR_LIMIT,
+                             "%d processes already write to store %s, which is the maximum",
+                             SLOTS_MAX, store->path);
         goto done;
     }
     if (store->io->rename(store->io->arg, log->path, path.ptr) < 0) {
@@ -753,7 +754,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
     uint32_t from = 0; /* slots below this number are not usable */
     bool ours = false;
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: out of memory");
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && !ours) {
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -794,8 +795,7 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
         return status;
     annal__filelock_drop(store, &store->claim_lock);
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "another thread is claiming a commit log of store %.200s, and did not end "
-                       "in time",
+                       "timed out waiting for another thread to claim a commit log of store %.200s",
                        store->path);
 }
 
@@ -849,7 +849,7 @@ static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error
     struct stat ours, file;
     if (store->io->fstat(store->io->arg, slot->log.fd, &ours) < 0 ||
         store->io->fstat(store->io->arg, fresh->fd, &file) < 0)
-        return annal__fail_errno(err, "look at commit log %s", slot->log.path);
+        return annal__fail_errno(err, "examine commit log %s", slot->log.path);
     annal__held_bind_next(&slot->held, &file);
     bool renamed = store->io->rename(store->io->arg, fresh->path, slot->log.path) == 0;
     annal_status status = renamed ? ANNAL_OK : annal__fail_errno(err, "rename %s", fresh->path);
@@ -946,19 +946,20 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                            annal__lock_holder_name(annal__slot_holder(store, other->number), name),
                            other->number);
     if (!other->bound)
-        return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%.*s' may be in use by %s, which has commit log "
-                           "%02" PRIu32 ", whose list in locks/ was removed or is being made; "
-                           "wait until it has closed the store",
-                           ANNAL_FMT(session),
-                           annal__lock_holder_name(annal__slot_holder(store, other->number), name),
-                           other->number);
+        return annal__fail(
+            err, ANNAL_ERR_BUSY,
+            "session '%.*s' may be in use by %s, which has commit log "
+            "%02" PRIu32 ", whose list of sessions in locks/ is missing or not complete yet; wait "
+            "until that process has closed the store",
+            ANNAL_FMT(session),
+            annal__lock_holder_name(annal__slot_holder(store, other->number), name), other->number);
     uint32_t pid = other->held.header->pid;
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-        return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%.*s' is held by process %" PRIu32 ", which is gone, but a "
-                           "process that it forked keeps its lock; end that process",
-                           ANNAL_FMT(session), pid);
+        return annal__fail(
+            err, ANNAL_ERR_BUSY,
+            "session '%.*s' is held by process %" PRIu32
+            ", which has ended, but a process that it forked keeps the lock; end that process",
+            ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "session '%.*s' is in use by %s, which did not release it in time",
                        ANNAL_FMT(session), annal__lock_holder_name(pid, name));
@@ -1050,7 +1051,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': out of memory",
                            ANNAL_FMT(session));
     int64_t begun_us = annal__store_now_us(store);
     annal_status status = claim_slot(store, deadline_us, err);
@@ -1084,17 +1085,18 @@ annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal
     int entry = -1;
     bool found = false;
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': out of memory",
                            ANNAL_FMT(session));
     annal_status status = take_claim(store, 0, err);
     if (status < 0)
         goto done;
     status = find_holder(store, list, session, &other, &entry, &found, err);
     if (status == ANNAL_OK && found && other.locked) {
-        status = annal__fail(err, ANNAL_ERR_IO,
-                             "session '%.*s' has events in commit log %02" PRIu32
-                             " of a process that is gone, and the disk is too full to recover them",
-                             ANNAL_FMT(session), other.number);
+        status =
+            annal__fail(err, ANNAL_ERR_IO,
+                        "session '%.*s' has events in commit log %02" PRIu32
+                        " of a process that has ended, and the disk is too full to recover them",
+                        ANNAL_FMT(session), other.number);
     } else if (status == ANNAL_OK && found) {
         if (entry >= 0)
             want(&other, entry);
@@ -1271,7 +1273,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
     struct buf path = {0};
     struct wipe *wipe = annal__zalloc(sizeof *wipe);
     if (wipe == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: out of memory");
     *wipe = (struct wipe){.store = store, .deadline_us = deadline_us, .left = {.limit = 400}};
     annal_status status = annal__slots_list(store, &wipe->list, err);
     if (status < 0)
@@ -1289,7 +1291,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
             status = annal__io_sync_dir(store->io, path.ptr, err);
     }
     if (status == ANNAL_OK && wipe->left.len > 0)
-        status = annal__fail(err, ANNAL_ERR_BUSY, "content of what was deleted may remain in %.*s",
+        status = annal__fail(err, ANNAL_ERR_BUSY, "deleted content may remain in %.*s",
                              (int)wipe->left.len, wipe->left.ptr);
 
 done:

@@ -40,7 +40,7 @@ static annal_status resolve_path(annal_store *store, const char *path, annal_err
         annal__buf_done(&joined);
     }
     if (absolute == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %.200s: no memory", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %.200s: out of memory", path);
     size_t length = strlen(absolute);
     while (length > 1 && absolute[length - 1] == '/')
         absolute[--length] = '\0';
@@ -58,8 +58,7 @@ static annal_status read_boot_id(uint8_t out[16], annal_error *err)
     if (got < 36)
         return annal__fail(
             err, ANNAL_ERR_UNSUPPORTED,
-            "the system does not tell its boot id, without which nothing is written: "
-            "mount /proc");
+            "cannot read the boot id of the system, which writing needs: mount /proc");
     int nibbles = 0;
     memset(out, 0, 16);
     for (const char *at = text; *at != '\0' && nibbles < 32; at++) {
@@ -170,7 +169,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         annal__filelock_init(&store->recovery_lock, "recovery") < 0 ||
         annal__filelock_init(&store->structure_lock, "structure") < 0 ||
         annal__wakeup_init(&store->wakeup) < 0 || annal__commit_init(&store->commit) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: out of memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);
     else if (read_boot_id(store->boot, err) < 0 && !store->read_only) /* readers lock nothing */
@@ -240,7 +239,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
 
     annal_store *store = annal__zalloc(sizeof *store);
     if (store == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory", path);
     uint32_t missing = SLOTS_MAX; /* a slot whose log may have events that no journal has */
     annal_status status = init_store(store, options, seams, err);
     if (status < 0)

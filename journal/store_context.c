@@ -72,7 +72,7 @@ annal_status annal__store_journal_find(const annal_store *store, annal_slice ses
             else if (empty == NULL)
                 empty = annal__codecs[i];
         } else if (errno != ENOENT && count == 0) {
-            return annal__fail_errno(err, "look at %s", out_path->ptr);
+            return annal__fail_errno(err, "examine %s", out_path->ptr);
         }
     }
     *out_codec = count == 0   ? empty
@@ -141,7 +141,7 @@ void annal__store_say_damage(annal_store *store, annal_slice session, uint64_t s
 {
     atomic_fetch_add(&store->damages_said, 1);
     annal__say(store, ANNAL_LOG_WARNING,
-               "session '%.*s', event %llu at byte %llu is damaged: 'annal verify' tells more",
+               "session '%.*s', event %llu at byte %llu is damaged: run 'annal verify' for details",
                ANNAL_FMT(session), (unsigned long long)seq, (unsigned long long)offset);
 }
 

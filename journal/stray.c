@@ -146,7 +146,7 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
     pthread_mutex_unlock(&strays->lock);
     if (!known && many)
         annal__say(store, ANNAL_LOG_WARNING,
-                   "more journals are left out: 'annal doctor' names all");
+                   "further journals are left out: 'annal doctor' lists all");
     else if (!known)
         annal__say(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
 }

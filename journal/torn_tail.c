@@ -43,7 +43,8 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
     if (annal__buf_printf(&path, "%s/%s", dir.ptr, name) < 0 ||
         annal__buf_printf(&temporary, "%s.tmp", path.ptr) < 0 ||
         annal__buf_reserve(&piece, PIECE_BYTES) < 0) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "save the torn bytes as %s: no memory", name);
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "save the torn bytes as %s: out of memory", name);
         goto done;
     }
     copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0660);

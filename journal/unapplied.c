@@ -48,7 +48,7 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     if (named == NULL) {
         named = annal__zalloc(sizeof *named);
         if (named == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "no memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
         memcpy(named->session, record->session.ptr, record->session.len);
         memcpy(named->file, record->file, sizeof named->file);
         named->format = record->format;
@@ -123,12 +123,11 @@ void annal__unapplied_warn(annal_store *store, uint32_t missing)
                    "some events may be only in a commit log that cannot be read: %s", err.message);
     describe(unseen, what, sizeof what);
     if (unseen->events > 0 && missing != SLOTS_MAX)
-        annal__say(store, ANNAL_LOG_WARNING,
-                   "%s; they are not shown before %s, which is recovering it, makes progress", what,
+        annal__say(store, ANNAL_LOG_WARNING, "%s; they are shown when %s has recovered it", what,
                    annal__lock_holder_name(annal__slot_holder(store, missing), name));
     else if (unseen->events > 0)
-        annal__say(store, ANNAL_LOG_WARNING,
-                   "%s; they are not shown: open the store for writing once to see them", what);
+        annal__say(store, ANNAL_LOG_WARNING, "%s; to see them, open the store for writing once",
+                   what);
     annal__buf_done(&unseen->text);
     annal__free(unseen);
 }
@@ -138,7 +137,7 @@ annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
     char what[600];
     if (unseen == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "look into the commit logs: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "look into the commit logs: out of memory");
     int64_t deadline_us = annal__store_deadline(store);
     annal_status status = annal__store_check(store, err);
     while (status == ANNAL_OK) {

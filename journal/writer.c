@@ -101,7 +101,7 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
         return status;
     annal_writer *writer = annal__zalloc(sizeof *writer);
     if (writer == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open a writer on session '%.*s': no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a writer on session '%.*s': out of memory",
                            ANNAL_FMT(session));
     writer->store = store;
     writer->level = options->level != 0 ? options->level : store->level;
@@ -199,7 +199,7 @@ static annal_status report_loss(annal_writer *writer, annal_error *err)
     return annal__fail(
         err, ANNAL_ERR_IO,
         "append to session '%s': refused, because earlier events of level batch, from seq "
-        "%" PRIu64 " on, could not be written and never happened; append them again",
+        "%" PRIu64 " on, could not be written; append them again",
         writer->session->id, seq);
 }
 
@@ -221,7 +221,7 @@ static annal_status check_ids_differ(const struct append *append, annal_error *e
                             "append to session '%s': events %" PRIu64 " and %zu have the same id",
                             append->session->id, earlier + 1, i + 1);
         else if (annal__ids_add(&seen, id, i) < 0)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': no memory",
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': out of memory",
                                  append->session->id);
     }
     annal__ids_done(&seen);
@@ -273,7 +273,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
         atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
         struct io_space space;
         if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-            return annal__fail_errno(err, "look at the free space of %s", store->path);
+            return annal__fail_errno(err, "examine the free space of %s", store->path);
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
@@ -377,7 +377,8 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
     annal_status status =
         annal__buf_append_zeros(&append->converted, append->count * sizeof *append->drafts);
     if (status < 0)
-        return annal__fail(err, status, "append to session '%s': no memory", append->session->id);
+        return annal__fail(err, status, "append to session '%s': out of memory",
+                           append->session->id);
     /* All converted data goes into one buffer, one after the other; the buffer may move until the
      * last is in it. */
     annal_draft *converted = (annal_draft *)(void *)append->converted.ptr;
@@ -472,8 +473,8 @@ static annal_status load_ids(struct append *append, annal_error *err)
             if (status == ANNAL_OK && event.id.len > 0) {
                 known++;
                 if (annal__ids_add(&session->ids, event.id, event.offset) < 0)
-                    status = annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': no memory",
-                                         session->id);
+                    status = annal__fail(err, ANNAL_ERR_NOMEM,
+                                         "append to session '%s': out of memory", session->id);
             }
         }
         annal__scan_done(&scan);
@@ -621,7 +622,7 @@ static annal_status encode(struct append *append, struct advance *advance, annal
                                "journal",
                                append->session->id, ANNAL_APPEND_BYTES_MAX);
         if (status < 0)
-            return annal__fail(err, status, "append to session '%s': no memory",
+            return annal__fail(err, status, "append to session '%s': out of memory",
                                append->session->id);
         advance->seq++;
         advance->ts_us = ts_us;
@@ -671,7 +672,7 @@ static annal_status take_back(const struct append *append, annal_status status, 
     annal_error why = {0};
     session->refused = true;
     annal__fail(&why, ANNAL_ERR_CLOSED,
-                "session '%s' takes no more events since a write failed; open the store again",
+                "session '%s' accepts no more events since a write failed; open the store again",
                 session->id);
     annal__session_set_refusal(session, &why);
     return annal__fail(err, ANNAL_ERR_UNKNOWN,
@@ -689,7 +690,7 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     annal_slice bytes = annal__buf_slice(&append->writer->frames);
     annal_status status = annal__buf_reserve(&session->loose, bytes.len);
     if (status < 0)
-        return annal__fail(err, status, "append to session '%s': no memory", session->id);
+        return annal__fail(err, status, "append to session '%s': out of memory", session->id);
     annal__session_set_loose(store, session, true);
     status = annal__session_write(store, session, session->end, bytes, err);
     if (status < 0)
@@ -968,7 +969,7 @@ static annal_status fail_fate(const annal_writer *writer, const annal_sync_resul
                  "events from seq %" PRIu64 " on may or may not have been written",
                  result->unknown_seq);
     if (result->refused_seq > 0)
-        snprintf(refused, sizeof refused, "events from seq %" PRIu64 " on never happened",
+        snprintf(refused, sizeof refused, "events from seq %" PRIu64 " on were not written",
                  result->refused_seq);
     annal_status status =
         annal__fail(err, result->unknown_seq > 0 ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,

@@ -260,7 +260,7 @@ static struct hub_node *node_of(struct hub *hub, annal_slice session, annal_erro
     if (named == NULL)
         named = annal__name_table_add(&hub->nodes, session, sizeof(struct hub_node));
     if (named == NULL)
-        (void)annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
+        (void)annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': out of memory",
                           ANNAL_FMT(session));
     return (struct hub_node *)named;
 }
@@ -630,7 +630,7 @@ static annal_status join_sessions(struct hub *hub, struct listener *listener,
 {
     listener->links = annal__zalloc(count * sizeof *listener->links);
     if (listener->links == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: no memory", count);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: out of memory", count);
     for (size_t i = 0; i < count; i++) {
         struct hub_node *node = node_of(hub, sessions[i], err);
         if (node == NULL)
@@ -669,7 +669,7 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
         if (hub->log == NULL)
             hub->log = annal__zalloc(HUB_LOG * sizeof *hub->log);
         if (hub->log == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+            return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: out of memory",
                                annal_store_path(hub->store));
     }
     read_news_now(hub);
@@ -741,7 +741,7 @@ static annal_status hub_new(annal_store *store, struct hub **out_hub, annal_erro
     if (hub == NULL || pthread_mutex_init(&hub->lock, NULL) != 0 ||
         pthread_cond_init(&hub->news_read, NULL) != 0) {
         annal__free(hub);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: out of memory",
                            annal_store_path(store));
     }
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -846,7 +846,7 @@ annal_status annal__hub_fd(struct listener *listener, annal_error *err)
     annal_status status = ANNAL_OK;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
-        return annal__fail_errno(err, "a descriptor for a tail of store %s",
+        return annal__fail_errno(err, "create a descriptor for a tail of store %s",
                                  annal_store_path(hub->store));
     pthread_mutex_lock(&place->lock);
     set_fd(listener, fd);

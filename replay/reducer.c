@@ -53,7 +53,8 @@ static annal_status check(const annal_reducer *reducer, annal_error *err)
     annal_slice name = reducer->name == NULL ? (annal_slice){0} : name_of(reducer);
     if (name.len > ANNAL_REDUCER_NAME_MAX || annal_session_id_check(name, NULL) < 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a reducer's name is 1 to 64 of letters, digits, '.', '_' and '-'");
+                           "the name of a reducer must have 1 to 64 characters: letters, digits, "
+                           "'.', '_' and '-'");
     if (reducer->init == NULL || reducer->apply == NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "reducer '%s' has no init or no apply",
                            reducer->name);

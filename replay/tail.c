@@ -85,7 +85,7 @@ static annal_status push(annal_tail *tail, struct stream *stream, annal_error *e
         size_t room = tail->heap_room == 0 ? 16 : tail->heap_room * 2;
         struct stream **heap = annal__realloc_array(tail->heap, room, sizeof(struct stream *));
         if (heap == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: no memory", room);
+            return annal__fail(err, ANNAL_ERR_NOMEM, "tail %zu sessions: out of memory", room);
         tail->heap = heap;
         tail->heap_room = room;
     }
@@ -138,7 +138,7 @@ static annal_status note_latest(void *arg, const struct hub_session *session, an
     annal_tail *tail = arg;
     struct stream *stream = annal__tail_stream_of(&tail->streams, session->session);
     if (stream == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail session '%.*s': out of memory",
                            ANNAL_FMT(session->session));
     stream->latest = *session;
     return ANNAL_OK;
@@ -262,7 +262,7 @@ static annal_status check_journal(annal_tail *tail, annal_error *err)
     annal_status status = annal_session_info_get(
         tail->store, (annal_slice){stream->named.name, stream->named.len}, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "tail of session '%s': its journal is gone",
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "tail of session '%s': its journal was removed",
                            stream->named.name);
     if (status == ANNAL_OK && strcmp(info.file, stream->file) != 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
@@ -352,7 +352,9 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
                            ? INT64_MAX
                            : annal__clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     if (!annal__hub_is_here(&tail->listener))
-        return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
+        return annal__fail(
+            err, ANNAL_ERR_CLOSED,
+            "this tail belongs to the parent of this process: open a new tail after fork()");
     for (;;) {
         bool turn = takes_turn(tail, timeout_ms, until_us);
         annal_status status = look(tail, out_event, err);
@@ -406,7 +408,9 @@ annal_status annal_tail_fd(annal_tail *tail, int *out_fd, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (!annal__hub_is_here(&tail->listener))
-        return annal__fail(err, ANNAL_ERR_CLOSED, "this tail is of the parent of this process");
+        return annal__fail(
+            err, ANNAL_ERR_CLOSED,
+            "this tail belongs to the parent of this process: open a new tail after fork()");
     if (tail->listener.fd < 0)
         status = annal__hub_fd(&tail->listener, err);
     if (status == ANNAL_OK)
@@ -485,7 +489,7 @@ static annal_status take_types(annal_tail *tail, const annal_tail_options *optio
         return ANNAL_OK;
     streams->types = annal__zalloc(options->type_count * sizeof *streams->types);
     if (streams->types == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: out of memory");
     for (size_t i = 0; i < options->type_count; i++) {
         annal_slice type = options->types[i];
         if (type.len == 0 || type.len >= sizeof streams->types[i] ||
@@ -506,7 +510,7 @@ static annal_status check_options(const annal_tail_options *options, annal_error
         return annal__fail(err, ANNAL_ERR_INVALID, "tail: more than one starting point");
     if (options->from_seq > 0 && options->session_count != 1)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "tail: a seq to begin at, and not one session that it is of");
+                           "tail: a seq to begin at needs exactly one session");
     if (options->last > ANNAL_TAIL_LAST_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "tail: begin more than %llu events before the end",
                            (unsigned long long)ANNAL_TAIL_LAST_MAX);
@@ -532,7 +536,7 @@ static annal_status begin_with_last(annal_tail *tail, uint64_t want, annal_error
     annal_status status = ANNAL_OK;
     lasts.heap = annal__realloc_array(NULL, lasts.want, sizeof *lasts.heap);
     if (lasts.heap == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: no memory for the last %zu events",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail the last %zu events: out of memory",
                            lasts.want);
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL);
          at != NULL && status == ANNAL_OK; at = annal__name_table_next(&tail->streams.names, at)) {
@@ -632,7 +636,7 @@ annal_status annal_tail_open(annal_store *store, const annal_tail_options *optio
         return status;
     annal_tail *tail = annal__zalloc(sizeof *tail);
     if (tail == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: out of memory",
                            annal_store_path(store));
     tail->store = store;
     tail->cursor_lock = -1;

@@ -98,7 +98,7 @@ static annal_status read_whole(annal_store *store, annal_slice name, struct buf 
     }
     out->limit = CURSOR_BYTES_MAX;
     if (io->fstat(io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "look at %s", path.ptr);
+        status = annal__fail_errno(err, "examine %s", path.ptr);
         goto done;
     }
     status = annal__buf_reserve(out, (size_t)file.st_size + 1);
@@ -121,10 +121,10 @@ done:
 
 static annal_status fail_corrupt(annal_slice name, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "cursor '%.*s': its file is not what was written; without it its reader "
-                       "starts over",
-                       ANNAL_FMT(name));
+    return annal__fail(
+        err, ANNAL_ERR_CORRUPT,
+        "cursor '%.*s': its file is damaged; delete it, and its reader starts from the beginning",
+        ANNAL_FMT(name));
 }
 
 /* Read "ID":{"seq":N,"h":"…","file":"…"} with a comma or without; h may be null. */
@@ -218,7 +218,8 @@ annal_status annal__tail_file_read(annal_store *store, annal_slice name, cursor_
     if (status == ANNAL_OK && !take_end(&text))
         status = fail_corrupt(name, err);
     if (status == ANNAL_OK && annal__buf_cstr(&text) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "cursor '%.*s'", ANNAL_FMT(name));
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the cursor '%.*s': out of memory",
+                             ANNAL_FMT(name));
     if (status == ANNAL_OK)
         status = read_lines(text.ptr, name, fn, arg, out_committed_us, err);
     annal__buf_done(&text);
@@ -337,14 +338,14 @@ annal_status annal_tail_cursors(annal_store *store, annal_tail_cursor_fn fn, voi
     struct buf path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "cursors of store %s", annal_store_path(store));
+        status = annal__fail(err, status, "list the cursors of store %s", annal_store_path(store));
         goto done;
     }
     if (io->list(io->arg, path.ptr, list_name, &listing) < 0 && errno != ENOENT &&
         !listing.no_memory)
         status = annal__fail_errno(err, "list %s", path.ptr);
     if (listing.no_memory)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s", path.ptr);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: out of memory", path.ptr);
     if (listing.count > 0)
         qsort(listing.names, listing.count, sizeof *listing.names, by_name);
     for (size_t i = 0; i < listing.count && status == ANNAL_OK; i++)

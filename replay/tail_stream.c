@@ -421,7 +421,7 @@ annal_status annal__tail_stream_seek_last(struct streams *streams, struct stream
     bool far = false;
     struct last *ring = annal__realloc_array(NULL, lasts->want, sizeof *ring);
     if (ring == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the last %zu events: no memory", lasts->want);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the last %zu events: out of memory", lasts->want);
     stream->next_seq = last_seq < stream->first_seq ? stream->first_seq : last_seq + 1;
     while (status == ANNAL_END && !far && reach_back(&back))
         status = collect_piece(&back, lasts, ring, &count, &far, err);

@@ -224,7 +224,8 @@ annal_status annal_travel_open(annal_index *index, annal_slice session, annal_mo
         return status;
     annal_travel *travel = annal__zalloc(sizeof *travel);
     if (travel == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "travel in session '%.*s'", ANNAL_FMT(session));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "travel in session '%.*s': out of memory",
+                           ANNAL_FMT(session));
     travel->index = index;
     travel->core = annal__index_core(index);
     memcpy(travel->session, session.ptr, session.len);

@@ -145,8 +145,9 @@ annal_status annal__chain_new(const struct storage *shelf, struct chain **out_ch
                chain->layers != NULL;
     }
     if (!room)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of session '%.*s'",
-                             ANNAL_FMT(shelf->session));
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "open a snapshot of session '%.*s': out of memory",
+                        ANNAL_FMT(shelf->session));
     else
         status = annal__container_body_reader_new(&chain->unpacker, err);
     if (status < 0) {
@@ -177,7 +178,7 @@ void annal__chain_unref(struct chain *chain)
 
 static annal_status damaged(const struct layer *layer, const char *why, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu: %s",
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at event %llu: %s",
                        (unsigned long long)layer->header.seq, why);
 }
 
@@ -191,7 +192,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     char *piece = annal__alloc_aligned(64, PIECE_BYTES);
     annal_status status = ANNAL_OK;
     if (stream == NULL || piece == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the snapshot at event %llu: out of memory",
                              (unsigned long long)header->seq);
     for (uint64_t at = 0; status >= 0 && at < header->body_bytes;) {
         uint64_t left = header->body_bytes - at;
@@ -262,8 +263,10 @@ static annal_status base_row(const struct storage *shelf, const struct layer *la
     annal__storage_row_done(&row);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu lacks its base at %llu",
-                       (unsigned long long)header->seq, (unsigned long long)header->base_seq);
+    return annal__fail(
+        err, ANNAL_ERR_CORRUPT,
+        "the snapshot at event %llu needs the snapshot at event %llu, which is missing",
+        (unsigned long long)header->seq, (unsigned long long)header->base_seq);
 }
 
 annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
@@ -340,7 +343,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
     if (pages == NULL) {
         char *room = cache_room(&chain->whole, place);
         if (room == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "a page of a snapshot");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a page of a snapshot: out of memory");
         annal_status status = frame_bytes(chain, layer, frame, &bytes, err);
         if (status >= 0)
             status =

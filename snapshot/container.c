@@ -194,7 +194,7 @@ annal_status annal__container_body_writer_new(struct body_writer **out_packer, a
     if (zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))) {
         ZSTD_freeCCtx(zstd);
         annal__free(packer);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a snapshot: out of memory");
     }
     packer->zstd = zstd;
     packer->frames.limit = SNAPSHOT_BODY_BYTES_MAX;
@@ -413,7 +413,7 @@ annal_status annal__container_directory_read(const struct snapshot_header *heade
     directory.bases = annal__zalloc((bytes.len + 1) * sizeof *directory.bases);
     if (directory.frames == NULL || directory.entries == NULL || directory.bases == NULL) {
         annal__container_directory_done(&directory);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the snapshot at %llu",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the snapshot at event %llu: out of memory",
                            (unsigned long long)header->seq);
     }
     bool good = bytes.len == header->directory_bytes && read_frames(&numbers, header, &directory);
@@ -425,7 +425,8 @@ annal_status annal__container_directory_read(const struct snapshot_header *heade
         good = directory.entry_count == annal__container_pages(header);
     if (!good) {
         annal__container_directory_done(&directory);
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at %llu has a bad directory",
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "the snapshot at event %llu is damaged: its list of pages is wrong",
                            (unsigned long long)header->seq);
     }
     *out_directory = directory;
@@ -469,7 +470,7 @@ annal_status annal__container_body_reader_new(struct body_reader **out_unpacker,
         unpacker->zstd = ZSTD_createDCtx();
     if (unpacker == NULL || unpacker->zstd == NULL) {
         annal__free(unpacker);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a snapshot: out of memory");
     }
     *out_unpacker = unpacker;
     return ANNAL_OK;

@@ -89,7 +89,7 @@ annal_status annal_delete(annal_index *index, const annal_slice *sessions, size_
     annal_slice *deleted = annal__zalloc(count * sizeof *deleted);
     size_t deleted_count = 0;
     if (deleted == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "delete sessions");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "delete sessions: out of memory");
     if (fn == NULL) {
         fn = log_note;
         arg = annal__index_store(index);

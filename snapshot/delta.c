@@ -44,7 +44,8 @@ static annal_status set_init(struct page_set *set, uint64_t count, annal_error *
 {
     set->count = count;
     set->bits = annal__zalloc(count / 8 + 1);
-    return set->bits == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot") : ANNAL_OK;
+    return set->bits == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "write a snapshot: out of memory")
+                             : ANNAL_OK;
 }
 
 static void set_add(struct page_set *set, uint64_t page)
@@ -69,7 +70,7 @@ static annal_status find_changed(struct packing *packing)
     uint64_t count = 0;
     annal_status status = annal__state_page_count(packing->state, &count, packing->err);
     if (status >= 0 && count > SNAPSHOT_PAGES_MAX)
-        status = annal__fail(packing->err, ANNAL_ERR_LIMIT, "a snapshot of %llu pages",
+        status = annal__fail(packing->err, ANNAL_ERR_LIMIT, "write a snapshot of %llu pages",
                              (unsigned long long)count);
     if (status >= 0)
         status = set_init(&packing->changed, count, packing->err);

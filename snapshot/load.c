@@ -49,7 +49,8 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
     }
     if (annal_state_seq(state) != annal__chain_header(chain, 0)->seq) {
         annal_state_free(state);
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "a snapshot contains the state of another seq");
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "a snapshot contains the state at another event");
     }
     *out_state = state;
     return ANNAL_OK;
@@ -147,7 +148,8 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &shelf->info, err);
     return status < 0 || shelf->info.fork_seq < fork_seq
                ? status
-               : annal__fail(err, ANNAL_ERR_CORRUPT, "session '%s' begins after its fork", name);
+               : annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "session '%s' begins after the event at which it was forked", name);
 }
 
 /*
@@ -183,7 +185,8 @@ annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, b
         annal_state_free(loaded.state);
         annal__chain_unref(loaded.chain);
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%s' was not forked from the present journal", fork.session);
+                           "session '%s' was forked from a journal that has been replaced since",
+                           fork.session);
     }
     *out_loaded = loaded;
     return ANNAL_OK;

@@ -104,11 +104,12 @@ static annal_status pack(annal_slice data, annal_slice *out_frame, annal_error *
     if (frame == NULL || zstd == NULL ||
         ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1)))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a reduction of %zu bytes", data.len);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "save a reduction of %zu bytes: out of memory",
+                             data.len);
     if (status >= 0)
         code = ZSTD_compress2(zstd, frame, room, data.ptr, data.len);
     if (status >= 0 && ZSTD_isError(code))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a reduction of %zu bytes: %s", data.len,
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "save a reduction of %zu bytes: %s", data.len,
                              ZSTD_getErrorName(code));
     ZSTD_freeCCtx(zstd);
     if (status < 0) {

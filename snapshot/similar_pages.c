@@ -39,7 +39,7 @@ annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out
         similar->slots = annal__realloc_array(NULL, count, sizeof *similar->slots);
     if (similar == NULL || similar->slots == NULL) {
         annal__similar_pages_free(similar);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a snapshot: out of memory");
     }
     memset(similar->slots, 0xff, count * sizeof *similar->slots); /* NO_PAGE */
     similar->mask = count - 1;

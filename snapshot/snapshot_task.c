@@ -214,7 +214,8 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
 {
     struct snapshot_writer *writer = annal__zalloc(sizeof *writer);
     if (writer == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "snapshots of session '%s'", entry->session);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots of session '%s': out of memory",
+                           entry->session);
     snapshots->writer = writer;
     annal_status status =
         annal__snapshot_write_init(writer, snapshots->index, annal_slice_of(entry->session),
@@ -402,7 +403,7 @@ static annal_status open_task(annal_index *index, const annal_snapshot_policy *p
     annal_store *store = annal__index_store(index);
     annal_snapshots *snapshots = annal__zalloc(sizeof *snapshots);
     if (snapshots == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots in store %s",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots in store %s: out of memory",
                            annal_store_path(store));
     *snapshots = (annal_snapshots){.index = index,
                                    .store = store,

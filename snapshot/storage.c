@@ -63,7 +63,7 @@ static annal_status path_of(const struct storage *shelf, uint64_t seq, struct bu
     if (status >= 0 && seq > 0)
         status = annal__buf_printf(out, "/%llu" SUFFIX, (unsigned long long)seq);
     if (status < 0)
-        return annal__fail(err, status, "the path of the snapshots of session '%.*s'",
+        return annal__fail(err, status, "compose the path of the snapshots of session '%.*s'",
                            ANNAL_FMT(shelf->session));
     return ANNAL_OK;
 }
@@ -175,7 +175,7 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     if (status >= 0 && !header->in_file)
         status = annal__buf_append_slice(&row, body);
     if (status < 0)
-        status = annal__fail(err, status, "snapshot of session '%.*s' at %llu",
+        status = annal__fail(err, status, "read the snapshot of session '%.*s' at event %llu",
                              ANNAL_FMT(shelf->session), (unsigned long long)header->seq);
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
@@ -218,7 +218,7 @@ annal_status annal__storage_list(annal_index *index, annal_slice session, struct
 {
     annal_status status = annal__reader_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the list of snapshots");
+        annal__fail(err, status, "list the snapshots");
     return status;
 }
 
@@ -244,7 +244,7 @@ annal_status annal__storage_delete(const struct storage *shelf, const struct she
     uint64_t *seqs = annal__zalloc((list->count + 1) * sizeof *seqs);
     size_t count = 0;
     if (seqs == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "delete snapshots");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "delete snapshots: out of memory");
     for (size_t i = 0; i < list->count; i++) {
         if (goes(arg, &list->items[i]))
             seqs[count++] = list->items[i].seq;

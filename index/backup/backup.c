@@ -89,7 +89,8 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
     backup->result.files++;
     backup->result.bytes += file->bytes;
     annal_status status = annal__backup_manifest_add(&backup->manifest, file);
-    return status < 0 ? annal__fail(backup->err, status, "the manifest of a backup") : ANNAL_OK;
+    return status < 0 ? annal__fail(backup->err, status, "write the manifest of a backup")
+                      : ANNAL_OK;
 }
 
 /* ---- Journals, rule (3) ---- */
@@ -143,8 +144,10 @@ static annal_status copy_session(struct backup *backup, struct backup_session *e
     for (int i = 0; i < TRIES && again && status == ANNAL_OK; i++)
         status = copy_journal(backup, entry, &again);
     if (status == ANNAL_OK && again)
-        status = annal__fail(backup->err, ANNAL_ERR_BUSY, "session '%s' is replaced repeatedly",
-                             entry->session);
+        status = annal__fail(
+            backup->err, ANNAL_ERR_BUSY,
+            "cannot copy session '%s', because other processes keep replacing it; try again",
+            entry->session);
     return status;
 }
 
@@ -427,7 +430,7 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     if (status < 0 || is_stopped)
         return status;
     if (result->files != manifest->files || result->bytes != manifest->bytes)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the sums in its manifest are wrong",
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the checksums in its manifest are wrong",
                            directory);
     return ANNAL_OK;
 }
@@ -475,7 +478,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status < 0)
         return status;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "restore %s: no random name", path);
+        return annal__fail_errno(err, "restore %s: cannot choose a random name", path);
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;

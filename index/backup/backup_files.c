@@ -51,7 +51,7 @@ static annal_status read_manifest(struct manifest *manifest, const struct io *io
     if (fd < 0)
         return annal__fail_errno(err, "open %s", path);
     if (io->fstat(io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "look at %s", path);
+        status = annal__fail_errno(err, "examine %s", path);
         goto done;
     }
     manifest->text.limit = MANIFEST_BYTES;
@@ -182,7 +182,7 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
     struct stat file;
     *out_there = io->stat(io->arg, path, &file) == 0;
     if (!*out_there)
-        return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "look at %s", path);
+        return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "examine %s", path);
     if (!S_ISDIR(file.st_mode))
         return annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not a directory", path);
     if (io->list(io->arg, path, count_name, &some) < 0)
@@ -198,7 +198,7 @@ annal_status annal__backup_copying_init(struct copying *copying, const struct io
     static const annal_backup_options defaults = {0};
     *copying = (struct copying){.io = io, .options = options == NULL ? &defaults : options};
     annal_status status = annal__buf_reserve(&copying->piece, PIECE_BYTES);
-    return status < 0 ? annal__fail(err, status, "copy a store: no memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "copy a store: out of memory") : ANNAL_OK;
 }
 
 void annal__backup_copying_done(struct copying *copying)
@@ -262,7 +262,7 @@ annal_status annal__backup_copy_opened(struct copying *copying, int source, cons
     }
     hash = annal__hash_begin(0);
     if (hash == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy %s: no memory", from);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy %s: out of memory", from);
         goto done;
     }
     status = copy_pieces(copying, source, target, from, to, bytes, hash, &done, err);

@@ -27,11 +27,13 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     }
     struct backup_session *last = annal__array_add(&order->list, &order->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+        return annal__fail(listing->err, ANNAL_ERR_NOMEM,
+                           "list the sessions to copy: out of memory");
     *last = (struct backup_session){.session = annal__strndup(session.ptr, session.len),
                                     .fork_seq = info.fork_seq};
     if (last->session == NULL)
-        return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+        return annal__fail(listing->err, ANNAL_ERR_NOMEM,
+                           "list the sessions to copy: out of memory");
     return 0;
 }
 
@@ -71,7 +73,7 @@ annal_status annal__backup_note_parent(annal_store *store, const annal_session_i
         return ANNAL_OK; /* a broken history is copied as far as it exists */
     entry->parent = annal__strndup(fork->fork_session, strlen(fork->fork_session));
     if (entry->parent == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "list the sessions to copy: out of memory");
     memcpy(entry->parent_file, parent.file, sizeof entry->parent_file);
     return ANNAL_OK;
 }

@@ -162,11 +162,11 @@ static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf
         if (status >= 0 && known != NULL)
             status = annal__buf_append(out, "", 1);
         if (status < 0)
-            annal__fail(err, status, "the functions of an extension");
+            annal__fail(err, status, "add the functions of an extension");
     }
     sqlite3_finalize(stmt);
     return status >= 0 && rc != SQLITE_DONE
-               ? annal__db_fail(err, db, rc, "the functions of an extension")
+               ? annal__db_fail(err, db, rc, "add the functions of an extension")
                : status;
 }
 
@@ -193,7 +193,8 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
                            "WHERE name NOT IN (SELECT value FROM json_each(?1))",
                            &known, out_functions, err);
     if (status >= 0 && annal__buf_append(out_functions, "", 1) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the functions of an extension");
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "add the functions of an extension: out of memory");
 
 done:
     sqlite3_free(why);
@@ -428,7 +429,8 @@ annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *
     names = annal__zalloc((row.count + 1) * sizeof *names);
     values = annal__zalloc((row.count + 1) * sizeof *values);
     if (names == NULL || values == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a row of %zu columns", row.count);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a row of %zu columns: out of memory",
+                             row.count);
         goto done;
     }
     for (size_t i = 0; i < row.count; i++)

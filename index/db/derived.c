@@ -471,7 +471,7 @@ annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_
         if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED && rc != SQLITE_PROTOCOL)
             return annal__db_fail(err, derived->db, rc, "checkpoint %s", derived->path);
         if (gives_up(derived, deadline_us))
-            return annal__fail(err, ANNAL_ERR_BUSY, "another program reads it");
+            return annal__fail(err, ANNAL_ERR_BUSY, "another program is reading it");
         annal__store_wait_begin(derived->store);
         annal__deadline_pause(attempt);
         annal__store_wait_end(derived->store);
@@ -504,7 +504,7 @@ annal_status annal__derived_init(struct derived *derived, annal_store *store, co
     if (annal__readers_init(&derived->readers) < 0) {
         annal__patience_done(&derived->patience);
         annal__index_lock_done(&derived->lock);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare the database '%s': out of memory", path);
     }
     const char *root = annal_store_path(store);
     size_t root_bytes = strlen(root);
@@ -518,7 +518,7 @@ annal_status annal__derived_init(struct derived *derived, annal_store *store, co
     annal__readers_done(&derived->readers);
     annal__patience_done(&derived->patience);
     annal__index_lock_done(&derived->lock);
-    return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "prepare the database '%s': out of memory", path);
 }
 
 annal_status annal__derived_make_private(struct derived *derived, annal_error *err)
@@ -527,7 +527,7 @@ annal_status annal__derived_make_private(struct derived *derived, annal_error *e
     snprintf(name, sizeof name, "file:/annal-%p?vfs=memdb", (void *)derived);
     char *path = annal__strndup(name, strlen(name));
     if (path == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open the index: out of memory");
     annal__free(derived->path);
     derived->path = path;
     derived->private = true;

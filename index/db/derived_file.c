@@ -120,7 +120,7 @@ annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct s
     if (rc == SQLITE_ROW)
         *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
     else
-        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no version")
                                    : annal__db_fail(err, db, rc, "read the index");
     sqlite3_reset(stmt);
     return status;

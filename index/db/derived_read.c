@@ -94,7 +94,7 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
     if (status >= 0)
         status = annal__buf_printf(uri, "?immutable=1");
     if (status < 0 || annal__buf_cstr(uri) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 

@@ -18,7 +18,7 @@ static annal_status path_with(const char *database, const char *suffix, struct b
 {
     annal__buf_clear(out);
     if (annal__buf_printf(out, "%s%s", database, suffix) < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 

@@ -28,7 +28,7 @@ annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io
     memcpy(lock->name, name, strlen(name) + 1);
     int failed = pthread_mutex_init(&lock->mutex, NULL);
     if (failed != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "create the lock of the index: out of memory");
     return ANNAL_OK;
 }
 
@@ -59,7 +59,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
         name = status < 0 ? NULL : annal__buf_cstr(&path);
     }
     if (name == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "open the lock of the index: out of memory");
     } else if (status >= 0) {
         lock->fd = io->open(io->arg, name, O_RDWR | O_CREAT, 0660);
         if (lock->fd < 0)

@@ -93,7 +93,7 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
     *patience = (struct patience){.store = store};
     const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* this starts SQLite, if necessary */
     if (usual == NULL || pthread_mutex_init(&patience->mutex, NULL) != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: out of memory");
     patience->wait_ms = wait_ms;
     if (usual != sqlite3_vfs_find("unix")) /* rule (2) */
         return ANNAL_OK;

@@ -45,7 +45,7 @@ static annal_status add_object(struct shape *shape, const struct shape_object *o
     struct shape_object *added =
         annal__array_add(&shape->objects, &shape->count, sizeof *shape->objects);
     if (added == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compare the tables of a database: out of memory");
     *added = *object;
     return ANNAL_OK;
 }
@@ -105,7 +105,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
                 status = annal__buf_append(&text, "", 1);
         }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the tables of a database");
+        status = annal__db_fail(err, db, rc, "compare the tables of a database");
     sqlite3_finalize(stmt);
     const char *end = text.ptr + text.len;
     for (const char *at = text.ptr; status >= 0 && at < end;) {
@@ -118,7 +118,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
         at = sql + strlen(sql) + 1;
     }
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the tables of a database");
+        annal__fail(err, status, "compare the tables of a database");
     shape->copy = text.ptr;
     if (status < 0)
         annal__shape_done(shape); /* its objects refer to the copy */
@@ -145,9 +145,10 @@ static annal_status prepare_rows(sqlite3 *db, const char *schema, sqlite3_stmt *
 {
     char *sql = sqlite3_mprintf(
         "SELECT type, name, tbl_name, sql FROM \"%w\".sqlite_schema WHERE sql <> ''", schema);
-    annal_status status = sql == NULL
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database")
-                              : annal__db_prepare(db, sql, out_stmt, err);
+    annal_status status =
+        sql == NULL
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "compare the tables of a database: out of memory")
+            : annal__db_prepare(db, sql, out_stmt, err);
     sqlite3_free(sql);
     return status;
 }
@@ -260,7 +261,8 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
             status = note_unknown(db, schema, &row, parts, count, open, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the tables of '%s'", sqlite3_db_filename(db, schema));
+        status = annal__db_fail(err, db, rc, "compare the tables of '%s'",
+                                sqlite3_db_filename(db, schema));
     sqlite3_finalize(stmt);
     for (size_t i = 0; status >= 0 && i < count; i++)
         if (parts[i].ours && parts[i].found != parts[i].shape->count)
@@ -286,10 +288,11 @@ static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t coun
             continue;
         *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", object.type, row.name);
         if (*out_sql == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a database");
+            status = annal__fail(err, ANNAL_ERR_NOMEM,
+                                 "compare the tables of a database: out of memory");
     }
     if (status >= 0 && *out_sql == NULL && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the tables of a database");
+        status = annal__db_fail(err, db, rc, "compare the tables of a database");
     sqlite3_finalize(stmt);
     return status;
 }

@@ -22,7 +22,7 @@ static int add_part(void *arg, const annal_lineage_part *part)
     struct history *history = reading->history;
     struct history_part *last = annal__array_add(&history->parts, &history->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(reading->err, ANNAL_ERR_NOMEM, "a query");
+        return annal__fail(reading->err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
     *last = (struct history_part){.from_seq = (int64_t)part->from_seq,
                                   .to_seq =
                                       part->to_seq > INT64_MAX ? INT64_MAX : (int64_t)part->to_seq};
@@ -66,7 +66,7 @@ static annal_status list_journals(struct history *history, annal_error *err)
 {
     annal_slice *journals = annal__zalloc(history->count * sizeof *journals);
     if (journals == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
     for (size_t i = 0; i < history->count; i++)
         journals[i] = annal_slice_of(history->parts[i].journal);
     qsort(journals, history->count, sizeof *journals, compare_slices);

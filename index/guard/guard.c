@@ -95,7 +95,7 @@ static annal_status find_databases(struct guard_call *call, annal_error *err)
     annal_status status = ANNAL_OK;
     call->databases = annal__zalloc((set->slot_count + 1) * sizeof *call->databases);
     if (call->databases == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
     for (size_t i = 0; status >= 0 && i <= set->slot_count; i++) {
         struct guard_database database = {.derived = &call->index->derived};
         if (!annal__guard_cares(call, pack_at(call, i), false))
@@ -161,7 +161,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     status = annal__buf_append_slice(&copy, smaller);
     annal_free(smaller.ptr);
     if (status < 0)
-        return annal__fail(err, status, "the data of an event");
+        return annal__fail(err, status, "read the data of an event");
     annal_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
     call->smaller[draft] = true;
@@ -188,7 +188,7 @@ static annal_status make_plain(struct guard_call *call, annal_error *err)
     call->smaller = annal__zalloc(call->count * sizeof *call->smaller);
     if (call->plain == NULL || call->drafts == NULL || call->filled == NULL ||
         call->smaller == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
     for (size_t i = 0; status >= 0 && i < call->count; i++) {
         call->drafts[i] = call->given[i];
         call->filled[i].limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX;
@@ -223,7 +223,7 @@ annal_status annal__guard_fill(struct guard_call *call, size_t draft, const anna
     annal_status status = ANNAL_OK;
     annal__buf_clear(data);
     if (annal__buf_append_slice(data, call->plain[draft]) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "fill the data of an event: out of memory");
     for (struct guard_walk walk = {0};
          status >= 0 && (follower = annal__guard_next(call, &walk)) != NULL;)
         status = annal__applier_fill(follower->applier, call->session, event, stored, data, err);
@@ -461,7 +461,7 @@ static annal_status append_unasked(const struct guard_call *call, annal_appended
         data = call->given[call->count - 1].data;
     char *copy = data.len == 0 ? NULL : annal__strndup(data.ptr, data.len);
     if (data.len > 0 && copy == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the data of an event: out of memory");
     annal_status status =
         annal_writer_append(call->writer, call->given, call->count, call->options, &seq, err);
     if (status < 0)

@@ -51,7 +51,7 @@ static annal_status has_cluster(const annal_store *store, bool *out, annal_error
     if (annal__buf_printf(&path, "%s/cluster", annal_store_path(store)) < 0 ||
         annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "no memory for a path");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a path: out of memory");
     }
     annal_status status = ANNAL_OK;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
@@ -140,7 +140,7 @@ static annal_status fetch_read(struct guard_call *call, annal_slice session, ann
     annal_session_info *read =
         annal__array_add(&decision->reads, &decision->read_count, sizeof *read);
     if (read == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
     return find_end(call->index, session, read, err);
 }
 
@@ -196,7 +196,8 @@ static annal_status encode(struct guard_call *call, struct decided *decided, ann
     decided->events = annal__zalloc(call->count * sizeof *decided->events);
     decided->data = annal__zalloc(call->count * sizeof *decided->data);
     if (decided->events == NULL || decided->data == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': no memory", at.session);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': out of memory",
+                           at.session);
     for (size_t i = 0; status >= 0 && i < call->count; i++) {
         annal_draft *draft = &call->drafts[i];
         if (draft->ts_us == 0)
@@ -220,7 +221,8 @@ static annal_status append_first(const struct guard_call *call, const struct dec
     if (status >= 0)
         status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status >= 0 && strcmp(info.file, decided->end.file) != 0)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT, "another journal was fetched");
+        status =
+            annal__fail(err, ANNAL_ERR_CONFLICT, "another journal was downloaded in the meantime");
     *out_seq = 1;
     return status;
 }
@@ -334,7 +336,7 @@ static annal_status name_drafts(struct guard_call *call, annal_draft **out_draft
     *out_drafts = drafts;
     *out_texts = texts;
     if (drafts == NULL || texts == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
     call->decision->ids_made = true;
     for (size_t i = 0; i < call->count; i++) {
         char *text = texts + i * ID_BYTES;

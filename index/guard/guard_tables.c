@@ -415,7 +415,7 @@ annal_status annal__guard_update(struct guard_call *call, annal_error *err)
     annal_status status = ANNAL_OK;
     for (unsigned round = 0; status >= 0 && (round == 0 || any_wiped(call)); round++) {
         if (round == ROUNDS_MAX)
-            return annal__fail(err, ANNAL_ERR_BUSY, "tables are rebuilt repeatedly");
+            return annal__fail(err, ANNAL_ERR_BUSY, "other processes keep rebuilding the tables");
         if (round > 0)
             status = annal__guard_end(call, true, err);
         for (size_t i = 0; status >= 0 && i < call->database_count; i++) {

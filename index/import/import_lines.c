@@ -131,7 +131,7 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     annal__buf_clear(&import->scratch);
     annal_status status = annal__import_hold(&import->scratch, line, reason);
     if (status < 0)
-        return annal__fail(err, status, "line %" PRIu64 ": cannot be kept", line->number);
+        return annal__fail(err, status, "line %" PRIu64 ": cannot store it", line->number);
     return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
                       annal__buf_slice(&import->scratch), err);
 }

@@ -371,8 +371,9 @@ static annal_status give_first_tables(struct rows *rows, annal_slice names, anna
         at++;
         if (table.len == 0 || !has_table(rows->db, table) || was_read(rows, table))
             continue;
-        status = note_read(rows, table) ? give_table(rows, table, err)
-                                        : annal__fail(err, ANNAL_ERR_NOMEM, "read a database");
+        status = note_read(rows, table)
+                     ? give_table(rows, table, err)
+                     : annal__fail(err, ANNAL_ERR_NOMEM, "read a database: out of memory");
     }
     return status;
 }

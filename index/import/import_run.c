@@ -473,7 +473,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     struct batch batch = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: an earlier step failed");
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier and cannot continue");
     if (count == 0)
         return ANNAL_OK;
     annal__import_json_begin(import->json);
@@ -499,7 +499,7 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
     struct batch none = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: an earlier step failed");
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier and cannot continue");
     for (size_t i = import->batch_count; i < import->statement_count && status >= 0; i++) {
         status = give_events(import, import->statements[i], &none, fn, arg, err);
         sqlite3_reset(import->statements[i]);

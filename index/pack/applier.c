@@ -68,7 +68,8 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
     if (applier != NULL)
         applier->handlers = annal__zalloc((handlers + 1) * sizeof *applier->handlers);
     if (applier == NULL || applier->handlers == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "%zu sections of packs", handlers);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare %zu sections of packs: out of memory",
+                             handlers);
         goto done;
     }
     applier->db = db;
@@ -146,7 +147,8 @@ static annal_status note_spent(struct applier *applier, const struct handler *ha
     const struct spent spent = {annal__hash(session.ptr, session.len, 0), event->seq,
                                 (uint64_t)(handler - applier->handlers), why};
     if (annal__buf_append(&applier->spent, (const char *)&spent, sizeof spent) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "event %llu of session '%.*s'",
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "apply event %llu of session '%.*s': out of memory",
                            (unsigned long long)event->seq, ANNAL_FMT(session));
     return annal__fail(err, ANNAL_ERR_LIMIT, "event %llu of session '%.*s', %.*s: %s",
                        (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type),
@@ -222,7 +224,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     else if (annal__handler_is_refusal(rc)) /* a finding, for the author of the pack */
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
-        status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
+        status = annal__db_fail(err, applier->db, rc, "apply event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
     annal__pack_fields_forget(handler->fields);
     if (several && status >= 0 && rc != SQLITE_OK)
@@ -249,7 +251,7 @@ static annal_status run_outbox(struct applier *applier, annal_slice session,
                  why == NULL ? sqlite3_errmsg(applier->db) : why);
         *out_refused = applier->refused;
     } else if (rc != SQLITE_OK) {
-        status = annal__db_fail(err, applier->db, rc, "event %llu of session '%.*s'",
+        status = annal__db_fail(err, applier->db, rc, "apply event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
     }
     if (status >= 0 && rc != SQLITE_OK)
@@ -340,7 +342,8 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
     }
     const struct route *route = annal__applier_route(applier, event->type);
     if (route == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "an event '%.*s'", ANNAL_FMT(event->type));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "apply an event '%.*s': out of memory",
+                           ANNAL_FMT(event->type));
     for (size_t i = 0; i < route->count; i++) {
         int rc = SQLITE_OK;
         annal_status status =

@@ -36,10 +36,10 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
             *data = filled;
         } else {
             annal__buf_done(&filled);
-            status = annal__fail(err, status, "field %s does not fit into data", path);
+            status = annal__fail(err, status, "data is too large with the field %s", path);
         }
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "field %s of data", path);
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "write field %s of data", path);
     }
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt);
@@ -79,7 +79,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
             annal__db_fail(err, applier->db, rc, "fill an event '%.*s'", ANNAL_FMT(event->type));
     struct buf filled = {.limit = data->limit};
     if (status >= 0 && annal__buf_append_slice(&filled, asked.data) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "fill the data of an event: out of memory");
     for (int i = 0; rc == SQLITE_ROW && status >= 0 && i < sqlite3_column_count(statement->stmt);
          i++) {
         sqlite3_value *value = sqlite3_column_value(statement->stmt, i);

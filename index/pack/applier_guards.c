@@ -73,7 +73,9 @@ annal_status annal__applier_check(struct applier *applier, annal_slice session,
     const struct route *route = annal__applier_route(applier, event->type);
     *out_refused = NULL;
     if (route == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "an event '%.*s'", ANNAL_FMT(event->type));
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "check the guards for an event '%.*s': out of memory",
+                           ANNAL_FMT(event->type));
     bool held = applier->outbox != NULL && annal__outbox_takes(event->type) &&
                 annal__outbox_holds(applier->outbox, event);
     if (!route->guarded || held)

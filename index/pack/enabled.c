@@ -53,7 +53,7 @@ static annal_status write_lines(const struct change *change, annal_slice old, st
         status = change->at == NULL
                      ? annal__buf_printf(out, "%s\n", change->name)
                      : annal__buf_printf(out, "%s at %s\n", change->name, change->at);
-    return status < 0 ? annal__fail(err, status, "the list of packs") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "list the packs") : ANNAL_OK;
 }
 
 static annal_status rewrite(const struct change *change, annal_error *err)
@@ -67,7 +67,7 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     if (status >= 0)
         status = annal__buf_printf(&path, "/enabled");
     if (status >= 0 && annal__buf_cstr(&path) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     if (status >= 0)
         status = annal__packs_read_text(io, path.ptr, &old, err);
     if (status == ANNAL_ERR_NOTFOUND)

@@ -51,7 +51,7 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
     statement->params =
         annal__zalloc((size_t)(statement->param_count + 1) * sizeof *statement->params);
     if (statement->params == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare pack '%s': out of memory", pack->file);
     for (int i = 0; i < statement->param_count; i++) {
         const char *name = sqlite3_bind_parameter_name(statement->stmt, i + 1);
         struct param *param = &statement->params[i];
@@ -126,7 +126,8 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
             annal__realloc_array(handler->statements, handler->count + 1, sizeof *grown);
         if (grown == NULL) {
             sqlite3_finalize(stmt);
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+            status =
+                annal__fail(err, ANNAL_ERR_NOMEM, "prepare pack '%s': out of memory", pack->file);
             break;
         }
         handler->statements = grown;

@@ -19,7 +19,7 @@ static annal_status note_path(const char *source, struct buf *out, annal_error *
     annal_status status = annal__buf_printf(out, "%.*s.%.*s.guards", (int)(name - source), source,
                                             (int)(strlen(name) - strlen(".sql")), name);
     if (status < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 
@@ -33,7 +33,7 @@ static annal_status list_types(const annal_pack *pack, struct buf *out, annal_er
         for (const char *at = section->types; status >= 0 && *at != '\0'; at += strlen(at) + 1)
             status = annal__buf_printf(out, "%s\n", at);
     }
-    return status < 0 ? annal__fail(err, status, "the guards of a pack") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "list the guards of a pack") : ANNAL_OK;
 }
 
 annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot *slot,
@@ -45,11 +45,11 @@ annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot
     if (status >= 0)
         status = list_types(slot->pack, &fresh, err);
     if (status >= 0 && annal__packs_read_text(io, path.ptr, &old, &unused) == ANNAL_ERR_NOMEM)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory");
     if (status >= 0 && !annal__slice_same(annal__buf_slice(&old), annal__buf_slice(&fresh)) &&
         annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, &unused) ==
             ANNAL_ERR_NOMEM)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory");
     annal__buf_done(&path);
     annal__buf_done(&old);
     annal__buf_done(&fresh);
@@ -70,7 +70,7 @@ annal_status annal__kept_guards_add(const struct io *io, const char *source, str
     if (got >= 0)
         status = annal__buf_append_slice(list, annal__buf_slice(&text));
     if (status < 0 || got == ANNAL_ERR_NOMEM)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory");
     annal__buf_done(&path);
     annal__buf_done(&text);
     return status;

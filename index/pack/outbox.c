@@ -193,7 +193,8 @@ annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct o
     }
     char *text = sqlite3_str_finish(sql);
     if (text == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the triggers of table '%s'", name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "create the triggers of table '%s': out of memory",
+                           name);
     annal_status status = annal__db_exec(db, text, err);
     sqlite3_free(text);
     return status;
@@ -212,9 +213,9 @@ static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, a
         *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", sqlite3_column_text(stmt, 0),
                                    sqlite3_column_text(stmt, 1));
         if (*out_sql == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the outbox");
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare the outbox: out of memory");
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, db, rc, "the outbox");
+        status = annal__db_fail(err, db, rc, "read the outbox");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -306,7 +307,7 @@ annal_status annal__outbox_watch_new(sqlite3 *db, struct outbox_watch **out_watc
 {
     struct outbox_watch *watch = annal__zalloc(sizeof *watch);
     if (watch == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the outbox");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare the outbox: out of memory");
     watch->db = db;
     annal_status status = annal__db_prepare(
         db, "SELECT EXISTS (SELECT 1 FROM main._outbox), schema FROM main._outbox_state",
@@ -338,9 +339,9 @@ annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, anna
         *out = sqlite3_column_int64(watch->rows, 0) != 0 ||
                sqlite3_column_int64(watch->rows, 1) != sqlite3_column_int64(watch->schema, 0);
     else if (now_rc == SQLITE_DONE)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox has no state");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state");
     else
-        status = annal__db_fail(err, watch->db, now_rc, "the outbox");
+        status = annal__db_fail(err, watch->db, now_rc, "read the outbox");
     sqlite3_reset(watch->rows);
     sqlite3_reset(watch->schema);
     return status;
@@ -498,8 +499,9 @@ static annal_status read_state(struct drain *drain, annal_error *err)
         snprintf(drain->id, sizeof drain->id, "%s", (const char *)sqlite3_column_text(stmt, 0));
         drain->drained = sqlite3_column_int64(stmt, 1);
     } else {
-        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox has no state")
-                                   : annal__db_fail(err, drain->db, rc, "the outbox");
+        status = rc == SQLITE_DONE
+                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state")
+                     : annal__db_fail(err, drain->db, rc, "read the outbox");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -531,9 +533,9 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
         part->id_len = drain->bytes.len - part->id_at;
     }
     if (status < 0)
-        annal__fail(err, status, "a row of the outbox");
+        annal__fail(err, status, "read a row of the outbox");
     else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, drain->db, rc, "the outbox");
+        status = annal__db_fail(err, drain->db, rc, "read the outbox");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -603,7 +605,8 @@ static annal_status append_batch(struct drain *drain, size_t from, annal_error *
 {
     annal_draft *drafts = annal__zalloc((drain->count + 1) * sizeof *drafts);
     if (drafts == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "%zu rows of an outbox", drain->count);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read %zu rows of an outbox: out of memory",
+                           drain->count);
     for (size_t i = from; i < drain->count; i++) {
         const struct part *part = &drain->parts[i];
         drafts[i].type = part->schema ? ANNAL_SLICE("schema.extended") : ANNAL_SLICE("sql.applied");

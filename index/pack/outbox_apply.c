@@ -40,7 +40,7 @@ annal_status annal__outbox_reader_new(sqlite3 *db, struct outbox_reader **out_re
 {
     struct outbox_reader *reader = annal__zalloc(sizeof *reader);
     if (reader == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "an outbox");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read an outbox: out of memory");
     reader->db = db;
     annal_status status = annal__db_prepare(
         db, "SELECT ?1 ->> '$.table', ?1 ->> '$.op', ?1 ->> '$.ddl'", &reader->head, err);

@@ -42,13 +42,13 @@ static annal_status add_column(struct outbox_table *table, sqlite3_stmt *stmt, b
 {
     struct outbox_column *column = annal__array_add(&table->columns, &table->count, sizeof *column);
     if (column == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the columns of a table");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "list the columns of a table: out of memory");
     *column = (struct outbox_column){.name = column_text(stmt, 0),
                                      .type = column_text(stmt, 1),
                                      .preset = column_text(stmt, 3),
                                      .key = sqlite3_column_int(stmt, 4) > 0};
     if (column->name == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the columns of a table");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "list the columns of a table: out of memory");
     bool is_integer = column->type != NULL && sqlite3_stricmp(column->type, "INTEGER") == 0;
     column->not_null = sqlite3_column_int(stmt, 2) != 0 || (column->key && without_rowid) ||
                        (column->key && is_integer && sqlite3_column_int(stmt, 5) == 1);
@@ -80,7 +80,7 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
         status = add_column(&table, stmt, without_rowid, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "table '%s'", name);
+        status = annal__db_fail(err, db, rc, "change table '%s'", name);
     for (int i = 0; i < 3 && !without_rowid && table.rowid == NULL; i++)
         if (!has_column(&table, rowids[i]))
             table.rowid = rowids[i];
@@ -144,7 +144,7 @@ static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint
         if (rc == SQLITE_ROW)
             status = fn(db, stmt, left_out, err);
         else if (rc != SQLITE_DONE)
-            status = annal__db_fail(err, db, rc, "the schema");
+            status = annal__db_fail(err, db, rc, "compare the schema");
         sqlite3_finalize(stmt);
         if (rc != SQLITE_ROW)
             break;
@@ -173,7 +173,7 @@ static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, con
     annal__db_bind_text(stmt, 2, annal_slice_of(ddl));
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW)
-        status = annal__db_fail(err, db, rc, "the schema");
+        status = annal__db_fail(err, db, rc, "compare the schema");
     if (status >= 0)
         status = annal__outbox_put_value(db, "ddl", "kind", sqlite3_column_value(stmt, 0), err);
     if (status >= 0)
@@ -234,13 +234,14 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
 {
     sqlite3_stmt *row = NULL;
     char *sql = select_rows(name, table, is_new);
-    annal_status status = sql == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "table '%s'", name)
-                                      : annal__db_prepare(db, sql, &row, err);
+    annal_status status =
+        sql == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "describe table '%s': out of memory", name)
+                    : annal__db_prepare(db, sql, &row, err);
     int rc = SQLITE_DONE;
     while (status >= 0 && (rc = sqlite3_step(row)) == SQLITE_ROW)
         status = put_row(db, name, table, row, is_new, left_out, err);
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "table '%s'", name);
+        status = annal__db_fail(err, db, rc, "change table '%s'", name);
     sqlite3_finalize(row);
     sqlite3_free(sql);
     return status;
@@ -335,8 +336,9 @@ static annal_status put_columns(sqlite3 *db, sqlite3_stmt *object, const struct 
         char *ddl = column == NULL
                         ? NULL
                         : sqlite3_mprintf("ALTER TABLE \"%w\" ADD COLUMN %s", name, column);
-        status = ddl == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "table '%s'", name)
-                             : put_ddl(db, "column", name, ddl, err);
+        status = ddl == NULL
+                     ? annal__fail(err, ANNAL_ERR_NOMEM, "describe table '%s': out of memory", name)
+                     : put_ddl(db, "column", name, ddl, err);
         sqlite3_free(ddl);
         sqlite3_free(column);
     }
@@ -365,7 +367,7 @@ static annal_status dropped_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *
     (void)left_out;
     char *ddl = sqlite3_mprintf("DROP %s IF EXISTS \"%w\"", text_of(object, 0), text_of(object, 1));
     if (ddl == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the schema");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compare the schema: out of memory");
     annal_status status = put_ddl(db, text_of(object, 0), text_of(object, 1), ddl, err);
     sqlite3_free(ddl);
     return status;
@@ -378,7 +380,7 @@ static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, uint64_t *
     char *ddl = sqlite3_mprintf("ALTER TABLE \"%w\" DROP COLUMN \"%w\"", text_of(object, 1),
                                 text_of(object, 2));
     if (ddl == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the schema");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compare the schema: out of memory");
     annal_status status = put_ddl(db, "column", text_of(object, 1), ddl, err);
     sqlite3_free(ddl);
     return status;
@@ -413,7 +415,7 @@ static annal_status grown_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *lef
         return status;
     is_new = annal__zalloc((table.count + 1) * sizeof *is_new);
     if (is_new == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "table '%s'", name);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "describe table '%s': out of memory", name);
     for (size_t i = 0; status >= 0 && i < table.count; i++) {
         is_new[i] = !is_listed(db, text_of(object, 4), table.columns[i].name);
         count += is_new[i];

@@ -322,7 +322,8 @@ static annal_status take_list(const struct place *place, annal_slice *rest, anna
 {
     char *list = annal__zalloc(rest->len + word->len + 3);
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory",
+                           place->pack->file);
     *out = list;
     for (;; *word = annal__pack_take_word(rest)) {
         if (!is_item(*word))
@@ -345,7 +346,8 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
                            "%s:%u: a guard needs a sentence in quotes: guarded \"why not\"",
                            place->pack->file, place->line);
     *out = annal__strndup(word.ptr + 1, word.len - 2);
-    return *out == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file)
+    return *out == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory",
+                                      place->pack->file)
                         : ANNAL_OK;
 }
 
@@ -388,9 +390,9 @@ static annal_status parse_artifact(const struct place *place, struct pack_sectio
             place->pack->file, place->line);
     section->over_bytes = over;
     section->field = annal__strndup(field.ptr, field.len);
-    return section->field == NULL
-               ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", place->pack->file)
-               : ANNAL_OK;
+    return section->field == NULL ? annal__fail(err, ANNAL_ERR_NOMEM,
+                                                "read pack '%s': out of memory", place->pack->file)
+                                  : ANNAL_OK;
 }
 
 static annal_status parse_section(const annal_pack *pack, struct pack_section *section,
@@ -402,8 +404,9 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
     annal__pack_take_word(&rest); /* on, fill, … */
     if (is_for_people(section->kind)) {
         section->head = annal__strndup(rest.ptr, rest.len);
-        return section->head == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file)
-                                     : ANNAL_OK;
+        return section->head == NULL
+                   ? annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file)
+                   : ANNAL_OK;
     }
     if (!has_more(section->kind))
         return ANNAL_OK;
@@ -453,7 +456,7 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
         struct pack_section *section =
             annal__array_add(&pack->sections, &pack->section_count, sizeof *section);
         if (section == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file);
         section->line = text->line + 1;
         unsigned number = text->line;
         const char *begin = text->at;
@@ -464,7 +467,7 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
             return status;
         section->sql = take_body(text, section->kind == PACK_VERB);
         if (section->sql == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file);
         if (is_for_people(section->kind)) {
             hash_text(pack, hashed, begin);
             hashed = text->at;
@@ -515,7 +518,7 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
                 status = annal__buf_append(list, "", 1);
         }
     }
-    return status < 0 ? annal__fail(err, status, "the guards of a pack") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "list the guards of a pack") : ANNAL_OK;
 }
 
 bool annal__pack_section_takes(const struct pack_section *section, annal_slice type)
@@ -558,7 +561,7 @@ static annal_status parse(const char *name, annal_slice text, annal_pack **out_p
     if (pack != NULL)
         pack->file = annal__strndup(name, strlen(name));
     if (pack == NULL || pack->file == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", name);
         goto done;
     }
     if (text.len == 0 || memchr(text.ptr, '\0', text.len) != NULL) {
@@ -574,7 +577,7 @@ static annal_status parse(const char *name, annal_slice text, annal_pack **out_p
     pack->tables_line = rest.line;
     pack->tables = take_body(&rest, false);
     if (pack->tables == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", name);
         goto done;
     }
     status = parse_sections(pack, &rest, text.ptr, err);
@@ -617,7 +620,7 @@ annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
     (*out_pack)->tried = true;
     (*out_pack)->blank = annal__zalloc(sizeof *(*out_pack)->blank);
     status = (*out_pack)->blank == NULL
-                 ? annal__fail(err, ANNAL_ERR_NOMEM, "the core pack")
+                 ? annal__fail(err, ANNAL_ERR_NOMEM, "read the core pack: out of memory")
                  : annal__shape_of_text(&(*out_pack)->shape, (*out_pack)->tables, err);
     if (status < 0)
         annal_pack_free(*out_pack);

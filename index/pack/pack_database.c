@@ -72,7 +72,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 2)};
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, pack_fill_db(fill), rc, "the cursor of pack '%s'",
+        status = annal__db_fail(err, pack_fill_db(fill), rc, "read the cursor of pack '%s'",
                                 fill->slot->name);
     sqlite3_finalize(stmt);
     return status;
@@ -326,7 +326,8 @@ static struct shape_part *new_parts(const struct pack_database *database, annal_
 {
     struct shape_part *parts = annal__zalloc((database->fill_count + 1) * sizeof *parts);
     if (parts == NULL)
-        annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", database->derived.path);
+        annal__fail(err, ANNAL_ERR_NOMEM, "prepare the database '%s': out of memory",
+                    database->derived.path);
     return parts;
 }
 
@@ -543,7 +544,7 @@ static annal_status fill_database(annal_index *index, struct pack_database *data
     database->fills = annal__zalloc((slot_count + 1) * sizeof *database->fills);
     if (database->stem == NULL || database->fills == NULL ||
         (star != NULL && database->star == NULL))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "fill the database '%s': out of memory", path);
     for (size_t i = 0; i < slot_count; i++) {
         struct pack_fill *fill = &database->fills[database->fill_count++];
         fill->slot = slots[i];
@@ -581,7 +582,7 @@ annal_status annal__pack_database_new(annal_index *index, const char *path, cons
 {
     struct pack_database *database = annal__zalloc(sizeof *database);
     if (database == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare the database '%s': out of memory", path);
     annal_status status = fill_database(index, database, path, star, slots, slot_count, err);
     if (status < 0)
         annal__pack_database_free(database);

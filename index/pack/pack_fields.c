@@ -74,7 +74,7 @@ static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, anna
     }
     const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
     if (text == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a pack's section");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "compile a section of a pack: out of memory");
     else
         status = annal__db_prepare(db, text, &fields->extractor, err);
     annal__buf_done(&sql);

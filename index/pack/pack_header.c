@@ -184,7 +184,7 @@ annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_
         (clauses.folder.len > 0 && pack->folder == NULL) ||
         (clauses.sessions.len > 0 && pack->sessions == NULL) ||
         (clauses.cluster.len > 0 && pack->cluster == NULL))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file);
     return ANNAL_OK;
 }
 

@@ -28,7 +28,7 @@ static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, 
     sqlite3_stmt *rows = NULL;
     char *sql = sqlite3_mprintf("SELECT * FROM main.\"%w\"", sqlite3_column_text(names, 0));
     if (sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a pack");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compare the tables of a pack: out of memory");
     annal_status status = annal__db_prepare(db, sql, &rows, err);
     int rc = SQLITE_DONE;
     while (status >= 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
@@ -66,7 +66,7 @@ static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
             *out = annal__hash(sql.ptr, sql.len, *out);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the tables of a pack");
+        status = annal__db_fail(err, db, rc, "compare the tables of a pack");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -170,7 +170,8 @@ struct reconcile {
 static annal_status try_exec(struct reconcile *work, char *sql, annal_error *err)
 {
     if (sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of pack '%s'", work->pack->name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "update the tables of pack '%s': out of memory",
+                           work->pack->name);
     annal_error why = {0};
     annal_status status = annal__db_exec(work->db, sql, &why);
     sqlite3_free(sql);
@@ -206,7 +207,8 @@ static annal_status reconcile_object(struct reconcile *work, sqlite3_stmt *objec
     const char *sql = (const char *)sqlite3_column_text(object, 2);
     annal_status status = ANNAL_OK;
     if (type == NULL || name == NULL || sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of pack '%s'", work->pack->name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "update the tables of pack '%s': out of memory",
+                           work->pack->name);
     if (old != NULL && annal__token_same(annal_slice_of(old), annal_slice_of(sql)))
         return ANNAL_OK;
     if (old != NULL && strcmp(type, "table") == 0)
@@ -244,7 +246,7 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
         sqlite3_free(old);
     }
     if (status >= 0 && work->enough && rc != SQLITE_DONE)
-        status = annal__db_fail(err, fresh, rc, "the tables of pack '%s'", work->pack->name);
+        status = annal__db_fail(err, fresh, rc, "update the tables of pack '%s'", work->pack->name);
     sqlite3_finalize(objects);
     sqlite3_finalize(find);
     return status;
@@ -277,7 +279,8 @@ annal_status annal__pack_reconcile(sqlite3 *db, const annal_pack *pack, sqlite3 
 {
     struct reconcile *work = annal__zalloc(sizeof *work);
     if (work == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the tables of pack '%s'", pack->name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "update the tables of pack '%s': out of memory",
+                           pack->name);
     work->db = db;
     work->pack = pack;
     work->enough = true;

@@ -43,7 +43,8 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
     if (status >= 0)
         *out = annal__strndup(text.ptr, text.len);
     annal__buf_done(&text);
-    return *out != NULL ? ANNAL_OK : annal__fail(err, ANNAL_ERR_NOMEM, "rows of a pack");
+    return *out != NULL ? ANNAL_OK
+                        : annal__fail(err, ANNAL_ERR_NOMEM, "read rows of a pack: out of memory");
 }
 
 /*
@@ -70,7 +71,7 @@ static annal_status read_statement(struct reading *reading, struct token first, 
     annal_slice name = annal__token_name(&table);
     forgotten->table = annal__strndup(name.ptr, name.len);
     if (forgotten->table == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "rows of a pack");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read rows of a pack: out of memory");
     reading->rows.count++;
     return ends(&next) ? ANNAL_OK : read_condition(at, &forgotten->condition, err);
 }

@@ -43,9 +43,10 @@ static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_erro
         *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", sqlite3_column_text(stmt, 0),
                                    sqlite3_column_text(stmt, 1));
         if (*out_sql == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a pack");
+            status =
+                annal__fail(err, ANNAL_ERR_NOMEM, "compare the tables of a pack: out of memory");
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, pack_fill_db(fill), rc, "the tables of pack '%s'",
+        status = annal__db_fail(err, pack_fill_db(fill), rc, "update the tables of pack '%s'",
                                 fill->slot->name);
     }
     sqlite3_finalize(stmt);
@@ -153,8 +154,10 @@ static annal_status prepare_made(sqlite3 *db, const char *schema, sqlite3_stmt *
     char *sql = sqlite3_mprintf("SELECT version, tables_hash, rest_hash, handlers_hash FROM "
                                 "\"%w\"._pack WHERE name = ?1",
                                 schema);
-    annal_status status = sql == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "what a pack made")
-                                      : annal__db_prepare(db, sql, out_stmt, err);
+    annal_status status = sql == NULL
+                              ? annal__fail(err, ANNAL_ERR_NOMEM,
+                                            "list the tables that a pack created: out of memory")
+                              : annal__db_prepare(db, sql, out_stmt, err);
     sqlite3_free(sql);
     return status;
 }
@@ -171,7 +174,7 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
             (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
     else if (rc != SQLITE_DONE)
         status = annal__db_fail(err, sqlite3_db_handle(stmt), rc,
-                                "the tables that pack '%s' created", fill->slot->name);
+                                "list the tables that pack '%s' created", fill->slot->name);
     sqlite3_reset(stmt);
     return status;
 }

@@ -203,8 +203,9 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
     if (pack->own != NULL && own.len > 0)
         memcpy(pack->own, own.ptr, own.len);
     annal__buf_done(&own);
-    return pack->own == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file)
-                             : ANNAL_OK;
+    return pack->own == NULL
+               ? annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file)
+               : ANNAL_OK;
 }
 
 /* Hash the tokens: comments and line breaks do not count. */

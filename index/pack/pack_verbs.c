@@ -511,7 +511,8 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     annal_field *fields = annal__zalloc((count + 1) * sizeof *fields);
     verb->fields = fields;
     if (fields == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
+                           r->pack->file);
     annal_status status = parse_clauses(r, verb, &selects, &runs, line, err);
     char *item = NULL;
     for (count = 0; status >= 0 && (item = take_item(r)) != NULL;)
@@ -539,7 +540,8 @@ static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, an
     noun->summary = take_sentence(&line);
     noun->verbs = annal__zalloc((verbs + 1) * sizeof *noun->verbs);
     if (noun->verbs == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
+                           r->pack->file);
     if (!is_name(noun->name, false) || noun->summary == NULL)
         return wrong(r, err, "write a noun as '-- noun NOUN   \"SENTENCE\"'; use a-z, 0-9 and -");
     for (const annal_noun *before = r->pack->nouns; before < noun; before++)
@@ -558,7 +560,8 @@ static annal_status split(struct reading *r, struct pack_section *section, char 
     size_t sql = strlen(section->sql) - head;
     char *text = annal__realloc_array(section->head, first + head + sql + 3, 1);
     if (text == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
+                           r->pack->file);
     section->head = r->rest = text;
     text[first] = '\n';
     memcpy(text + first + 1, section->sql, head);
@@ -577,7 +580,8 @@ annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err)
     annal_status status = ANNAL_OK;
     pack->nouns = next;
     if (next == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
+                           pack->file);
     for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {
         struct pack_section *section = &pack->sections[i];
         struct reading r = {pack, section->line - 1, section->line - 1, NULL};
@@ -676,9 +680,11 @@ annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_
     const annal_noun *noun = pack->nouns;
     const annal_verb *verb = noun->verbs;
     char *stem = noun->name == NULL ? NULL : annal__pack_stem(pack, pack->database);
-    annal_status status = noun->name == NULL || stem != NULL
-                              ? ANNAL_OK
-                              : annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    annal_status status =
+        noun->name == NULL || stem != NULL
+            ? ANNAL_OK
+            : annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
+                          pack->file);
     if (stem != NULL) /* tools.calls is main.calls */
         sqlite3_db_config(db, SQLITE_DBCONFIG_MAINDBNAME, stem);
     for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {

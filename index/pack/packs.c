@@ -85,7 +85,7 @@ static annal_status list_packs(const struct io *io, const char *store, struct li
     if (status >= 0 && names == NULL)
         status = ANNAL_ERR_NOMEM;
     if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, status, "the list of packs");
+        return annal__fail(err, status, "list the packs");
     if (status < 0)
         return status;
     const char *at = listing->names.ptr;
@@ -102,7 +102,7 @@ static annal_status pack_path(const char *store, const char *name, struct buf *o
 {
     annal__buf_clear(out);
     if (annal__buf_printf(out, "%s/packs/%s", store, name) < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 
@@ -146,7 +146,7 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
         status =
             annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a text file of at most 4 MiB", path);
     if (status >= 0 && annal__buf_reserve(out, (size_t)file.st_size + 1) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s'", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
     if (status >= 0) {
         ssize_t got = annal__io_read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
         if (got < 0)
@@ -231,7 +231,7 @@ static annal_status list_guards(const annal_index *index, struct pack_slot *slot
         status = annal__pack_guarded(text, &list, err);
     if (status >= 0 && (known || is_text(text))) {
         status = annal__buf_append(&list, "", 1) < 0
-                     ? annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack")
+                     ? annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory")
                      : ANNAL_OK;
         slot->guarded = list.ptr;
         list = (struct buf){0};
@@ -254,7 +254,8 @@ static annal_status parse_slot(const annal_index *index, struct pack_set *set,
     if (status >= 0 && strcmp(slot->name, slot->pack->name) != 0) {
         char *name = annal__strndup(slot->pack->name, strlen(slot->pack->name));
         if (name == NULL)
-            status = annal__fail(&slot->error, ANNAL_ERR_NOMEM, "pack '%s'", file);
+            status =
+                annal__fail(&slot->error, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", file);
         else {
             annal__free(slot->name);
             slot->name = name;
@@ -297,13 +298,15 @@ static annal_status add_enabled(const annal_index *index, struct pack_set *set, 
     rest += strspn(rest, " \t");
     struct pack_slot *slot = add_slot(set, name, NULL);
     if (slot == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%.*s': out of memory",
+                           ANNAL_FMT(name));
     size_t left = rest >= line.ptr + len ? 0 : (size_t)(line.ptr + len - rest);
     if (left > 3 && strncmp(rest, "at", 2) == 0 && (rest[2] == ' ' || rest[2] == '\t')) {
         const char *at = rest + 3 + strspn(rest + 3, " \t");
         slot->at = annal__strndup(at, (size_t)(line.ptr + len - at));
         if (slot->at == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%.*s': out of memory",
+                               ANNAL_FMT(name));
     } else if (left > 0) {
         annal__fail(&slot->error, ANNAL_ERR_INVALID,
                     "%s:%u: a line must be 'NAME' or 'NAME at DIR'", path, number);
@@ -326,7 +329,8 @@ static annal_status add_wrong(struct pack_set *set, annal_slice name, const anna
 {
     struct pack_slot *slot = why->status == ANNAL_ERR_NOMEM ? NULL : add_slot(set, name, NULL);
     if (slot == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%.*s': out of memory",
+                           ANNAL_FMT(name));
     slot->error = *why;
     slot->is_file = true;
     set->again = set->again || why->status == ANNAL_ERR_IO;
@@ -368,7 +372,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
     annal_error why = {0};
     struct pack_slot *slot = add_slot(set, (annal_slice){name, strlen(name) - 4}, path);
     if (slot == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", name);
     slot->is_file = true;
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
     if (status >= 0)
@@ -401,7 +405,7 @@ annal_status annal__packs_path(const annal_index *index, const struct pack_slot 
     for (const char *c = pack->database; status >= 0 && *c != '\0'; c++)
         status = *c == '*' ? annal__buf_append_slice(out, star) : annal__buf_append(out, c, 1);
     if (status < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 
@@ -418,9 +422,10 @@ static annal_status make_database(annal_index *index, struct pack_set *set, cons
     const struct pack_slot **slots = annal__zalloc((set->slot_count + 1) * sizeof *slots);
     char *star_text = star.len == 0 ? NULL : annal__strndup(star.ptr, star.len);
     size_t count = 0;
-    annal_status status = slots == NULL || (star.len > 0 && star_text == NULL)
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path)
-                              : ANNAL_OK;
+    annal_status status =
+        slots == NULL || (star.len > 0 && star_text == NULL)
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "prepare the database '%s': out of memory", path)
+            : ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         const struct pack_slot *slot = &set->slots[i];
         if (slot->pack == NULL || annal__packs_slot_has_star(slot) != (star.len > 0))
@@ -533,7 +538,7 @@ annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, ann
         (index->packs.set == NULL || index->packs.set->seen != seen || index->packs.set->again)) {
         fresh = annal__zalloc(sizeof *fresh);
         if (fresh == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the list of packs");
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "list the packs: out of memory");
         else
             status = fill_set(index, fresh, names, listing.count, err);
         if (status >= 0) {

@@ -54,7 +54,7 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     if (rc == SQLITE_ROW)
         *sum += (uint64_t)sqlite3_column_int64(stmt, 0);
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "the state of pack '%s'", pack);
+        status = annal__db_fail(err, db, rc, "read the state of pack '%s'", pack);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -177,7 +177,7 @@ annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *
     if (status >= 0)
         look.packs = annal__zalloc(count * sizeof *look.packs);
     if (status >= 0 && look.packs == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the list of packs");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the packs: out of memory");
     if (status >= 0)
         status = annal_index_lag_each(index, (annal_slice){0}, add_journal, &look, err);
     if (status >= 0)
@@ -231,7 +231,7 @@ annal_status annal__pack_named(annal_index *index, const char *name, annal_pack 
         snprintf(file, sizeof file, "packs/%.100s.sql", name);
         source = file;
         if (annal__buf_append_slice(&text, annal_slice_of(annal__builtin_pack(name))) < 0)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "find pack '%s': out of memory", name);
     } else if (status >= 0) {
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no pack is named '%s'", name);
     }

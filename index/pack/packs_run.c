@@ -395,7 +395,7 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
 {
     char *sql = path == NULL ? sqlite3_mprintf(format, stem) : sqlite3_mprintf(format, path, stem);
     if (sql == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "attach '%s'", stem);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "attach '%s': out of memory", stem);
     annal_status status = annal__db_exec(db, sql, err);
     sqlite3_free(sql);
     return status;

@@ -111,7 +111,8 @@ static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **
     sqlite3_finalize(columns);
     char *text = sqlite3_str_finish(sql);
     if (status >= 0)
-        status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table")
+        status = text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM,
+                                            "verify the rows of a table: out of memory")
                               : annal__db_prepare(db, text, out_stmt, err);
     sqlite3_free(text);
     return status;
@@ -209,7 +210,7 @@ static annal_status add_entries(const struct part *part, const char *select, str
         status = annal__plan_add(plan, annal__db_column(stmt, 0), (annal_position){.seq = 1},
                                  (uint64_t)sqlite3_column_int64(stmt, 1), false);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(part->verify->err, status, "the sessions of pack '%s'", part->slot->name);
+        annal__fail(part->verify->err, status, "list the sessions of pack '%s'", part->slot->name);
     if (status >= 0 && rc != SQLITE_DONE)
         status = annal__db_fail(part->verify->err, part->db, rc, "read '%s'",
                                 part->database->derived.path);

@@ -342,7 +342,7 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
     const int moving = SQLITE_UTF8 | SQLITE_INNOCUOUS;
     struct chance *chance = annal__zalloc(sizeof *chance);
     if (chance == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the functions of a database");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "add the functions of a database: out of memory");
     chance->refs = 1;
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
     int rc =
@@ -358,7 +358,8 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
                                         sql_moment, NULL, NULL, call_done);
     }
     chance_release(chance);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "the functions of a database");
+    return rc == SQLITE_OK ? ANNAL_OK
+                           : annal__db_fail(err, db, rc, "add the functions of a database");
 }
 
 #define STEPS_AT_ONCE   100

@@ -506,12 +506,12 @@ static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *er
 {
     struct proof *proof = annal__zalloc(sizeof *proof);
     if (proof == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the table of histories");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "create the table of histories: out of memory");
     proof->store = store;
     int rc = sqlite3_create_function_v2(db, "annal_history_part", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
                                         proof, history_part, NULL, NULL, annal__free);
     if (rc != SQLITE_OK) /* the proof was freed */
-        return annal__db_fail(err, db, rc, "the table of histories");
+        return annal__db_fail(err, db, rc, "create the table of histories");
     return annal__db_exec(db, history_view, err);
 }
 
@@ -556,13 +556,13 @@ annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_erro
 {
     struct own_source *own = annal__zalloc(sizeof *own);
     if (own == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the virtual table events");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "create the virtual table events: out of memory");
     own->base = (struct event_source){begin_own, end_own, keep_own};
     own->reading = (struct reading){.db = db, .store = store};
     own->module = annal__events_methods;
     own->module.xConnect = connect_own; /* without xCreate the table exists without being created */
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
-        return annal__db_fail(err, db, rc, "the virtual table events");
+        return annal__db_fail(err, db, rc, "create the virtual table events");
     return add_history(db, store, err);
 }

@@ -156,7 +156,7 @@ static annal_status make_look(struct store_source *source, struct look **out, an
 {
     struct look *look = annal__zalloc(sizeof *look);
     if (look == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the table events");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "create the virtual table events: out of memory");
     annal_status status = read_index(source, &look->reading, err);
     if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&source->index->derived))
         status = read_index(source, &look->reading, err);

@@ -199,7 +199,7 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     if (filter->session_count > 1) {
         if (put_sessions(&json, filter) < 0) {
             annal__buf_done(&json);
-            return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
         }
         sessions = annal__buf_slice(&json);
     }
@@ -230,7 +230,7 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
 {
     sqlite3_stmt *stmt = NULL;
     if (status < 0 || annal__buf_cstr(sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
     else
         status = annal__readers_prepare(db, sql->ptr, &stmt, err);
     if (status >= 0)
@@ -385,7 +385,7 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
         "?6 AS cause, ?7 AS data) WHERE %s\n%.*s\n%s",
         open, ANNAL_FMT(where), close);
     if (status < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
     else
         status = annal__db_prepare_select(db, annal__buf_slice(&sql), &allowed, out, err);
     if (status >= 0)
@@ -561,7 +561,7 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
         return status;
     annal_query *query = annal__zalloc(sizeof *query);
     if (query == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a query: out of memory");
     query->index = index;
     if (!is_range(filter) || !start_range(query, filter))
         status = start_healed(index, filter, query, err);
@@ -602,7 +602,7 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
         return ANNAL_END;
     }
     if (rc != SQLITE_ROW)
-        return annal__db_fail(err, query->db, rc, "a query over the index");
+        return annal__db_fail(err, query->db, rc, "query the index");
     *out_session = annal__db_column(query->damages, 0);
     *out_event = annal__event_rows_event(query->damages);
     return ANNAL_DAMAGE;

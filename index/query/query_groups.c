@@ -48,7 +48,7 @@ static annal_status count_rows(annal_index *index, const annal_filter *filter, u
     if (status < 0)
         goto done;
     if (put_count(&sql, filter, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "count the events of a query: out of memory");
         goto done;
     }
     status = annal__readers_prepare(db, sql.ptr, &stmt, err);
@@ -227,7 +227,7 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
                                                &with_rest, &groups->lag, err);
     if (status >= 0 &&
         (put_groups(&sql, groups, &history, with_rest) < 0 || annal__buf_cstr(&sql) == NULL))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "count the events of a query: out of memory");
     if (status >= 0)
         status = annal__readers_prepare(db, sql.ptr, &stmt, err);
     if (status >= 0)
@@ -285,7 +285,7 @@ static annal_status group_events(struct groups *groups, annal_error *err)
         status = each_event(groups->index, &filter, add_to_group, &tally, &groups->lag, err);
     if (status >= 0 && (annal__buf_printf(&sql, "SELECT key, SUM(n) FROM tally") < 0 ||
                         put_group_order(&sql, groups) < 0 || annal__buf_cstr(&sql) == NULL))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "count the events of a query: out of memory");
     if (status >= 0)
         status = annal__db_prepare(db, sql.ptr, &stmt, err);
     if (status >= 0) {

@@ -54,7 +54,8 @@ annal_status annal__record_owner_open(annal_index *index, annal__records **out_r
 {
     annal__records *records = annal__zalloc(sizeof *records);
     if (records == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "records in '%s'", index->derived.path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "look for records in '%s': out of memory",
+                           index->derived.path);
     records->index = index;
     annal_status status = begin(records, err);
     if (status < 0) {

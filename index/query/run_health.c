@@ -217,11 +217,11 @@ annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error 
         return ANNAL_OK;
     struct looks *looks = annal__zalloc(sizeof *looks);
     if (looks == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the function annal_health");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "add the function annal_health: out of memory");
     *looks = (struct looks){.store = store, .names_left = ALL_NAMES_MAX};
     int rc = sqlite3_create_function_v2(db, "annal_health", BOOT_ID + 1, SQLITE_UTF8, looks,
                                         sql_health, NULL, NULL, annal__free);
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, db, rc, "the function annal_health");
+        return annal__db_fail(err, db, rc, "add the function annal_health");
     return annal__db_exec(db, run_list, err);
 }

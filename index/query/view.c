@@ -151,7 +151,8 @@ annal_status annal__view_open(annal_index *index, annal__view **out_view, annal_
 {
     annal__view *view = annal__zalloc(sizeof *view);
     if (view == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->derived.path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a view of '%s': out of memory",
+                           index->derived.path);
     view->index = index;
     annal_status status = annal__reader_read(index, NULL, 0, true, 0, &view->db, NULL, err);
     if (status >= 0)

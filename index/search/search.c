@@ -81,13 +81,13 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
 {
     struct said *said = annal__zalloc(sizeof *said);
     if (said == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "add the functions of search: out of memory");
     said->store = store;
     /* SQLite frees it, even if this fails. */
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
     return rc == SQLITE_OK ? annal__search_words_add(db, err)
-                           : annal__db_fail(err, db, rc, "a search");
+                           : annal__db_fail(err, db, rc, "run a search");
 }
 
 /* ---- Rows of an event ---- */
@@ -222,7 +222,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
     if (status >= 0)
         status = annal__search_text(follower->derived->store, session, event, &text);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "the words of an event");
+        annal__fail(err, status, "index the words of an event");
     if (status >= 0 && text.len > 0)
         status = add_document(search, session, event, annal__buf_slice(&role),
                               annal__buf_slice(&tool), annal__buf_slice(&text), err);
@@ -361,11 +361,11 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
     search->follower = (struct follower){
         .derived = &search->derived, .ops = &follower_ops, .pack = "search", .own = search};
     if (pthread_mutex_init(&search->mutex, NULL) != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the search");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare the search index: out of memory");
     search->has_mutex = true;
     annal_status status = annal__buf_printf(&path, "%s/search.db", annal_store_path(store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the search");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare the search index: out of memory");
     if (status >= 0)
         status = annal__derived_init(&search->derived, store, path.ptr, "search", err);
     annal__buf_done(&path);
@@ -388,7 +388,7 @@ static annal_status off_path(const struct search *search, struct buf *out, annal
     annal_status status =
         annal__buf_printf(out, "%s/search.off", annal_store_path(search->derived.store));
     if (status < 0 || annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;
 }
 

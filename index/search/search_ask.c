@@ -61,7 +61,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
             status = put_word(&asking->expression, options->words[i], words.is_short);
     }
     if (status < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
     if (asking->expression.len == 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "nothing to search for: give a word with a letter or digit");
@@ -136,7 +136,7 @@ static annal_status prepare(struct asking *asking, annal_error *err)
     struct buf sql = {0};
     annal_status status = put_hits(&sql, asking);
     if (status < 0 || annal__buf_cstr(&sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a search");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
     else
         status = annal__db_prepare(asking->db, sql.ptr, &asking->hits, err);
     annal__buf_done(&sql);
@@ -168,7 +168,7 @@ static annal_status fail(const struct asking *asking, int rc, annal_error *err)
     if (rc == SQLITE_ERROR && asking->options->expression.len > 0)
         return annal__fail(err, ANNAL_ERR_SQL, "invalid search expression: %s",
                            sqlite3_errmsg(asking->db));
-    return annal__db_fail(err, asking->db, rc, "a search");
+    return annal__db_fail(err, asking->db, rc, "run a search");
 }
 
 static annal_status hand_out(struct asking *asking, annal_error *err)

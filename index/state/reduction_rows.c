@@ -50,8 +50,8 @@ static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64
     for (int i = 0; i < 4 && rc == SQLITE_ROW; i++)
         out[i] = (uint64_t)sqlite3_column_int64(stmt, i);
     if (rc != SQLITE_ROW)
-        status =
-            annal__db_fail(err, db, rc, "reductions of session '%.*s'", ANNAL_FMT(row->session));
+        status = annal__db_fail(err, db, rc, "read the reductions of session '%.*s'",
+                                ANNAL_FMT(row->session));
     sqlite3_finalize(stmt);
     return status;
 }
@@ -130,7 +130,8 @@ static annal_status take_row(sqlite3_stmt *stmt, annal__reduction_row *row, anna
     annal_slice state = annal__db_column(stmt, 4);
     char *copy = annal__zalloc(state.len + 1);
     if (copy == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a reduction of %zu bytes", state.len);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a reduction of %zu bytes: out of memory",
+                           state.len);
     if (state.len > 0)
         memcpy(copy, state.ptr, state.len);
     row->seq = (uint64_t)sqlite3_column_int64(stmt, 0);
@@ -172,7 +173,8 @@ annal_status annal__reduction_newest(annal_index *index, annal_slice session, an
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                              ANNAL_FMT(session), ANNAL_FMT(reducer));
     else
-        status = annal__db_fail(err, db, rc, "reductions of session '%.*s'", ANNAL_FMT(session));
+        status = annal__db_fail(err, db, rc, "read the reductions of session '%.*s'",
+                                ANNAL_FMT(session));
     if (status >= 0)
         *out_row = row;
 

@@ -109,13 +109,15 @@ annal_status annal__snapshot_rows_newest(annal_index *index, annal_slice session
         goto done;
     }
     if (rc != SQLITE_ROW) {
-        status = annal__db_fail(err, db, rc, "snapshots of session '%.*s'", ANNAL_FMT(session));
+        status =
+            annal__db_fail(err, db, rc, "read the snapshots of session '%.*s'", ANNAL_FMT(session));
         goto done;
     }
     annal_slice state = annal__db_column(stmt, 1);
     char *copy = annal__zalloc(state.len + 1);
     if (copy == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "a snapshot of %zu bytes", state.len);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a snapshot of %zu bytes: out of memory",
+                             state.len);
         goto done;
     }
     if (state.len > 0)

@@ -40,7 +40,8 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
     }
     state->packs = annal__zalloc((count + 1) * sizeof *state->packs);
     if (state->packs == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "build the state of session '%s': out of memory",
+                           state->session);
     memcpy(state->packs, packs, count * sizeof *state->packs);
     state->pack_count = count;
     return ANNAL_OK;
@@ -56,7 +57,8 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
         return status;
     annal_state *state = annal__zalloc(sizeof *state);
     if (state == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%.*s'", ANNAL_FMT(session));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "build the state of session '%.*s': out of memory",
+                           ANNAL_FMT(session));
     memcpy(state->session, session.ptr, session.len);
     status = take_packs(state, packs, count, err);
     if (status >= 0)
@@ -206,7 +208,9 @@ annal_status annal__state_reset(annal_state *state, annal_slice session, annal_e
                                               " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"),
                                   NULL, add_delete, &sql, err);
     if (status >= 0 && annal__buf_cstr(&sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%.*s'", ANNAL_FMT(session));
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "build the state of session '%.*s': out of memory",
+                        ANNAL_FMT(session));
     if (status >= 0)
         status = annal__db_exec(state->db, sql.ptr, err);
     annal__buf_done(&sql);
@@ -359,7 +363,8 @@ static annal_status read_position(annal_state *state, annal_error *err)
         if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
     } else if (rc != SQLITE_DONE) { /* no row: no event was applied yet */
-        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+        status =
+            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -413,7 +418,7 @@ static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_err
         annal_slice text = annal__db_column(stmt, 0);
         *out_hash = annal__hash(text.ptr, text.len, 0);
     } else if (status >= 0) {
-        status = annal__db_fail(err, state->db, rc, "tables of a state");
+        status = annal__db_fail(err, state->db, rc, "create the tables of a state");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -445,7 +450,7 @@ annal_status annal__state_reopen(annal_state *state, annal_slice session,
     if (status < 0)
         return status;
     if (source == NULL && blank == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "a blank state of these packs");
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "build an empty state of these packs");
     if (source == NULL)
         fresh = blank_source(blank);
     memcpy(state->session, session.ptr, session.len);

@@ -105,7 +105,7 @@ static annal_status step(struct diff *diff, struct side *side)
     if (rc == SQLITE_DONE)
         return ANNAL_OK;
     if (rc != SQLITE_ROW)
-        return annal__db_fail(diff->err, side->state->db, rc, "state of session '%s'",
+        return annal__db_fail(diff->err, side->state->db, rc, "build the state of session '%s'",
                               side->state->session);
     for (int i = 0; i < diff->columns + diff->keys; i++)
         side->values[i] = annal__db_value(side->stmt, i);
@@ -236,7 +236,8 @@ static annal_status table_alloc(struct diff *diff)
     diff->differs = annal__zalloc(cells * sizeof *diff->differs);
     bool all = diff->before.values != NULL && diff->after.values != NULL && diff->names != NULL &&
                diff->in_key != NULL && diff->differs != NULL;
-    return all ? ANNAL_OK : annal__fail(diff->err, ANNAL_ERR_NOMEM, "compare two states");
+    return all ? ANNAL_OK
+               : annal__fail(diff->err, ANNAL_ERR_NOMEM, "compare two states: out of memory");
 }
 
 /* Read the names of the columns, and which of them define the order of the rows. */
@@ -300,7 +301,7 @@ static annal_status next_table(struct diff *diff, sqlite3_stmt *const tables[2],
         if (rc == SQLITE_ROW)
             names[i] = annal__db_column(tables[i], 0);
         else if (rc != SQLITE_DONE)
-            return annal__db_fail(diff->err, states[i]->db, rc, "state of session '%s'",
+            return annal__db_fail(diff->err, states[i]->db, rc, "build the state of session '%s'",
                                   states[i]->session);
     }
     *out_table = names[0];
@@ -439,7 +440,7 @@ static int add_change(void *arg, const annal_change *change)
         status = annal__buf_append_slice(&patch->sink.buf, annal__buf_slice(&patch->operations));
     patch->begun = true;
     if (status < 0)
-        return annal__fail(patch->err, status, "two states as a patch");
+        return annal__fail(patch->err, status, "write the difference of two states as a patch");
     return annal__state_sink_flush(&patch->sink, SINK_BYTES);
 }
 
@@ -450,7 +451,8 @@ annal_status annal_state_patch(annal_state *before, annal_state *after, annal_wr
     annal_status status = annal_state_diff(before, after, add_change, &patch, err);
     if (status == ANNAL_OK &&
         annal__buf_append(&patch.sink.buf, patch.begun ? "]" : "[]", patch.begun ? 1 : 2) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "two states as a patch");
+        status = annal__fail(err, ANNAL_ERR_NOMEM,
+                             "write the difference of two states as a patch: out of memory");
     if (status == ANNAL_OK)
         status = (annal_status)annal__state_sink_flush(&patch.sink, 0);
     annal__buf_done(&patch.sink.buf);

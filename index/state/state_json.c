@@ -122,7 +122,7 @@ annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **ou
                             : sqlite3_mprintf("SELECT *%s FROM \"%.*w\" ORDER BY %s", columns_text,
                                               name_bytes, table.ptr, order_text);
     if (status >= 0 && (text == NULL || (count > 0 && (!columns_text || !order_text))))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "the rows of a table");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the rows of a table: out of memory");
     if (status >= 0)
         status = annal__db_prepare(db, text, out_stmt, err);
     if (status >= 0)
@@ -167,9 +167,10 @@ static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int colum
             verdict = annal__state_sink_flush(sink, SINK_BYTES);
     }
     if (status < 0)
-        annal__fail(err, status, "state of session '%s' as JSON", state->session);
+        annal__fail(err, status, "write the state of session '%s' as JSON", state->session);
     else if (verdict == 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+        status =
+            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
     annal__buf_done(&keys);
     return verdict != 0 ? (annal_status)verdict : status;
 }
@@ -207,7 +208,8 @@ static annal_status write_tables(annal_state *state, struct sink *sink, annal_er
             status = write_table(state, annal__db_column(tables, 0), sink, err);
     }
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(err, state->db, rc, "state of session '%s'", state->session);
+        status =
+            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
     if (status == ANNAL_OK)
         status = annal__buf_append(&sink->buf, "}", 1);
     if (status == ANNAL_OK)
@@ -238,7 +240,9 @@ annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_B
     _Static_assert(ANNAL_STATE_HASH_BYTES == SHA256_BYTES, "one of the two is the other");
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "compute the hash of the state of session '%s': out of memory",
+                           state->session);
     annal_status status = annal_state_json(state, hash_add, sha256, err);
     annal__sha256_end(sha256, status < 0 ? NULL : out);
     return status;
@@ -250,7 +254,7 @@ annal_status annal__state_value_json(const annal_value *value, annal_write_fn fn
     struct sink sink = {.fn = fn, .arg = arg};
     annal_status status = annal__state_put_value(&sink.buf, value);
     if (status < 0)
-        annal__fail(err, status, "a value as JSON");
+        annal__fail(err, status, "write a value as JSON");
     else
         status = (annal_status)annal__state_sink_flush(&sink, 0);
     annal__buf_done(&sink.buf);

@@ -202,8 +202,8 @@ annal_status annal__state_vfs_own(struct state_pages *pages, annal_error *err)
         bool is_new = false;
         char *block = block_of(pages, page, &is_new);
         if (block == NULL)
-            status =
-                annal__fail(err, ANNAL_ERR_NOMEM, "page %llu of a state", (unsigned long long)page);
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "read page %llu of a state: out of memory",
+                                 (unsigned long long)page);
         else if (is_new)
             status = pages->source.read(pages->source.arg, page, block, err);
     }
@@ -285,8 +285,8 @@ static int file_write(sqlite3_file *file, const void *bytes, int amount, sqlite3
         bool is_new = false;
         char *block = block_of(pages, page, &is_new);
         if (block == NULL) {
-            annal__fail(&pages->failed, ANNAL_ERR_NOMEM, "page %llu of a state",
-                        (unsigned long long)page);
+            annal__fail(&pages->failed, ANNAL_ERR_NOMEM,
+                        "write page %llu of a state: out of memory", (unsigned long long)page);
             return fail_page(pages, ANNAL_ERR_NOMEM);
         }
         if (is_new && some < PAGE_BYTES)
@@ -532,7 +532,7 @@ annal_status annal__state_vfs_open(const annal__state_source *source,
 {
     struct state_pages *pages = annal__zalloc(sizeof *pages);
     if (pages == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the pages of a state");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open the pages of a state: out of memory");
     vfs_init(pages);
     annal_status status = source == NULL ? ANNAL_OK : annal__state_vfs_fill(pages, source, err);
     if (status >= 0)

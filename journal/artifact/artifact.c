@@ -44,7 +44,7 @@ annal_status annal__artifact_hold_new(annal_store *store, annal__artifact_hold *
 {
     annal__artifact_hold *hold = annal__zalloc(sizeof *hold);
     if (hold == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "hold artifacts");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "hold artifacts: out of memory");
     hold->store = store;
     annal_status status = annal__artifact_lock(store, LOCK_SH, &hold->fd, err);
     if (status < 0)
@@ -176,7 +176,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
     if (status < 0)
         return status;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "store an artifact: no random name");
+        return annal__fail_errno(err, "store an artifact: cannot choose a random name");
     snprintf(name, sizeof name, UNFINISHED "%016" PRIx64, random);
     status = make_directories(store, session, err);
     if (status >= 0)
@@ -311,7 +311,7 @@ annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_s
     if (status == ANNAL_ERR_LIMIT || status == ANNAL_ERR_NOMEM)
         status = annal__fail(err, status, "artifact %.*s of session '%.*s': %s", ANNAL_FMT(sha256),
                              ANNAL_FMT(session),
-                             status == ANNAL_ERR_LIMIT ? "larger than asked for" : "no memory");
+                             status == ANNAL_ERR_LIMIT ? "larger than asked for" : "out of memory");
     if (status == ANNAL_OK) {
         *out_content = annal__buf_slice(&content);
         content = (struct buf){0}; /* now the caller's */

@@ -109,7 +109,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         goto done;
     status = put_reference(&out, data, member, field, media_type, &info);
     if (status < 0) {
-        status = annal__fail(err, status, "an event of session '%.*s'", ANNAL_FMT(session));
+        status = annal__fail(err, status, "read an event of session '%.*s'", ANNAL_FMT(session));
         goto done;
     }
     *out_data = annal__buf_slice(&out);

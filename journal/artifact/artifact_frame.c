@@ -29,7 +29,7 @@ static annal_status stream_init(struct stream *stream, const struct io *io, int 
     stream->sha256 = annal__sha256_begin();
     if (stream->sha256 == NULL || annal__buf_reserve(&stream->in, PIECE_BYTES) < 0 ||
         annal__buf_reserve(&stream->out, PIECE_BYTES) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "%s: no memory", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "%s: out of memory", path);
     return ANNAL_OK;
 }
 
@@ -94,7 +94,7 @@ annal_status annal__artifact_write(const struct io *io, int fd, const char *path
         (zstd == NULL ||
          ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL)) ||
          ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1))))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "compress %s: no memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "compress %s: out of memory", path);
     if (status >= 0)
         status = compress_all(&stream, zstd, source, arg, err);
     if (status >= 0 && io->fsync(io->arg, fd) < 0)
@@ -142,7 +142,7 @@ annal_status annal__artifact_unpack(const struct io *io, int fd, const char *pat
     ZSTD_DCtx *zstd = ZSTD_createDCtx();
     annal_status status = stream_init(&stream, io, fd, path, err);
     if (status >= 0 && zstd == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "unpack %s: no memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "unpack %s: out of memory", path);
     while (status == ANNAL_OK) {
         ssize_t got = annal__io_read_full(io, fd, stream.in.ptr, PIECE_BYTES, stream.offset);
         if (got < 0) /* a bad sector is damage */

@@ -29,7 +29,7 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
     if (status >= 0 && name[0] != '\0')
         status = annal__buf_printf(out, "/%s", name);
     if (status < 0)
-        return annal__fail(err, status, "the path of an artifact of session '%.*s'",
+        return annal__fail(err, status, "compose the path of an artifact of session '%.*s'",
                            ANNAL_FMT(session));
     return ANNAL_OK;
 }
@@ -70,7 +70,7 @@ annal_status annal__artifact_names(const annal_store *store, const char *path,
     if (io->list(io->arg, path, collect, &names) < 0 && errno != ENOENT && errno != ENOTDIR)
         status = annal__fail_errno(err, "list %s", path);
     else if (names.no_memory)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: no memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: out of memory", path);
     if (status < 0) {
         annal__artifact_names_done(&names);
         return status;
@@ -103,7 +103,7 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
         goto done;
     bool there = io->stat(io->arg, path.ptr, &file) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR) {
-        status = annal__fail_errno(err, "look at %s", path.ptr);
+        status = annal__fail_errno(err, "examine %s", path.ptr);
         goto done;
     }
     if (!there || !S_ISREG(file.st_mode)) {
@@ -131,7 +131,7 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
     int fd = -1;
     annal_status status = annal__buf_printf(&path, "%s/locks", annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "the lock of the artifacts");
+        status = annal__fail(err, status, "open the lock of the artifacts");
         goto done;
     }
     status = annal__io_make_dir(io, path.ptr, err);
@@ -139,7 +139,7 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
         goto done;
     status = annal__buf_printf(&path, "/artifacts");
     if (status < 0) {
-        status = annal__fail(err, status, "the lock of the artifacts");
+        status = annal__fail(err, status, "open the lock of the artifacts");
         goto done;
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);

@@ -72,12 +72,12 @@ static int add_item(void *arg, const annal_artifact_info *info)
     struct walk *walk = arg;
     struct item *item = annal__array_add(&walk->items, &walk->count, sizeof *item);
     if (item == NULL)
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: out of memory");
     *item = (struct item){.session = annal__strndup(info->session, strlen(info->session)),
                           .stored_bytes = info->stored_bytes,
                           .stored_us = info->stored_us};
     if (item->session == NULL)
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: out of memory");
     (void)annal__artifact_read_sha256(info->sha256, HEX, item->sha256);
     return 0;
 }
@@ -161,7 +161,7 @@ static annal_status read_stray(void *arg, const char *path)
     ssize_t got = STRAY_BYTES;
     char *piece = annal__zalloc(STRAY_BYTES);
     if (piece == NULL)
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read %s: no memory", path);
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read %s: out of memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno != ENOENT)
         status = annal__fail_errno(
@@ -227,7 +227,7 @@ static int visit(void *arg, annal_slice session, uint64_t bytes)
     struct walk *walk = arg;
     struct seen key = {.session = annal__strndup(session.ptr, session.len)};
     if (key.session == NULL)
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: out of memory");
     struct seen *known = walk->sorted == 0
                              ? NULL
                              : bsearch(&key, walk->seen, walk->sorted, sizeof key, compare_seen);
@@ -238,7 +238,7 @@ static int visit(void *arg, annal_slice session, uint64_t bytes)
     struct seen *seen = annal__array_add(&walk->seen, &walk->seen_count, sizeof *seen);
     if (seen == NULL) {
         annal__free(key.session);
-        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: out of memory");
     }
     *seen = key;
     return read_rest(walk, walk->seen_count - 1);

@@ -430,7 +430,7 @@ static annal_status sync_parent(const struct io *io, const char *path, annal_err
         status = annal__buf_append(&parent, path, slash == path ? 1 : (size_t)(slash - path));
     const char *name = status < 0 ? NULL : annal__buf_cstr(&parent);
     if (name == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "sync the directory of %s: no memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "sync the directory of %s: out of memory", path);
     else
         status = annal__io_sync_dir(io, name, err);
     annal__buf_done(&parent);
@@ -482,7 +482,7 @@ annal_status annal__io_publish_file(const struct io *io, const char *path, const
     /* Two processes that publish the same file must not use the same temporary name. */
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "write %s: no random name", path);
+        return annal__fail_errno(err, "write %s: cannot choose a random name", path);
     annal_status status =
         annal__buf_printf(&temporary, "%s.tmp-%016llx", path, (unsigned long long)random);
     if (status < 0)

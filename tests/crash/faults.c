@@ -146,7 +146,7 @@ static void log_stop(void *arg, annal_log_level level, const char *message)
 {
     struct life *life = arg;
     (void)level;
-    if (strstr(message, "takes no more work") != NULL)
+    if (strstr(message, "accepts no more work") != NULL)
         life->stopped = true;
     if (run.at != 0 && getenv("ANNAL_FAULT") != NULL && getenv("ANNAL_FAULTS") == NULL)
         fprintf(stderr, "log: %s\n", message);

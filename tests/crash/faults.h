@@ -58,7 +58,7 @@ struct life {
     struct seams seams;
     int64_t now_us;
     bool once;    /* the fault of this run is gone after one call */
-    bool stopped; /* the store said that it takes no more work */
+    bool stopped; /* the store said that it accepts no more work */
     annal_store *store;
     annal_index *guards; /* appends ask the packs of this index; NULL: no guards */
     struct claim claims[CLAIMS_MOST];

@@ -93,7 +93,7 @@ START_TEST(a_newer_store_is_read_with_one_warning_and_not_written)
     ck_assert_msg(strstr(reason.message, "for reading only") != NULL, "%s", reason.message);
     ck_assert_str_eq(said, "");
     ck_assert_int_eq(open_as(true, &store, NULL), ANNAL_OK);
-    ck_assert_msg(strstr(said, "is of version 2") != NULL, "%s", said);
+    ck_assert_msg(strstr(said, "format version 2") != NULL, "%s", said);
     ck_assert_ptr_eq(strchr(said, '\n') + 1, strchr(said, '\0'));
     ck_numbers(store, "a", 3);
     store_close(store);

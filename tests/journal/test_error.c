@@ -35,8 +35,8 @@ START_TEST(a_message_that_names_only_an_object_says_that_memory_is_lacking)
     annal_error err = {0};
     annal__fail(&err, ANNAL_ERR_NOMEM, "pack '%s'", "a: memory");
     ck_assert_str_eq(err.message, "pack 'a: memory': out of memory");
-    annal__fail(&err, ANNAL_ERR_NOMEM, "tail: no memory");
-    ck_assert_str_eq(err.message, "tail: no memory");
+    annal__fail(&err, ANNAL_ERR_NOMEM, "tail: out of memory");
+    ck_assert_str_eq(err.message, "tail: out of memory");
     annal__fail(&err, ANNAL_ERR_LIMIT, "pack '%s'", "a");
     ck_assert_str_eq(err.message, "pack 'a'");
 }

@@ -260,7 +260,7 @@ START_TEST(an_event_of_a_newer_version_is_unsupported_and_not_damage)
     annal_error failure = {0};
     make_newer(2);
     ck_assert_int_eq(walk_to_the_third(&annal__system_io, &scan, &failure), ANNAL_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(failure.message, "event 3 is of version 2"));
+    ck_assert_ptr_nonnull(strstr(failure.message, "event 3 has format version 2"));
     annal__scan_done(&scan);
     make_newer(1);
     ck_assert_int_eq(walk_to_the_third(&annal__system_io, &scan, &failure), ANNAL_DAMAGE);

@@ -479,7 +479,7 @@ START_TEST(a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says
     for (size_t i = 1; i <= 8; i++, h >>= 8)
         newer.ptr[newer.len - i] = (char)h;
     file_write(tmpdir_path(&dir, "store/events/n.mpk"), newer.ptr, newer.len);
-    ck_append(path, "n", ANNAL_ERR_UNSUPPORTED, "of version 2 of the format");
+    ck_append(path, "n", ANNAL_ERR_UNSUPPORTED, "has format version 2");
     annal__buf_done(&newer);
     free(bytes);
 }

@@ -343,7 +343,7 @@ START_TEST(a_session_that_only_a_forked_child_keeps_locked_is_reported_as_such)
     annal_store *other = open_hasty(NULL);
     uint32_t pid = owner->slot.held.header->pid;
     owner->slot.held.header->pid = 0x7fffffff; /* no process has such a number */
-    ck_refused(other, "s", ANNAL_ERR_BUSY, "which is gone", "forked");
+    ck_refused(other, "s", ANNAL_ERR_BUSY, "which has ended", "forked");
     owner->slot.held.header->pid = pid;
     ck_refused(other, "s", ANNAL_ERR_BUSY, "in use", "in time");
     store_close(other);

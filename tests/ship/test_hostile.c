@@ -415,7 +415,7 @@ START_TEST(a_small_file_that_claims_a_huge_content_is_not_unpacked)
     ck_assert_msg(strstr(cli.err, says) != NULL, "%s", cli.err);
     put_parquet((struct making){.left = 1, .seq = 1, .data = ANNAL_SLICE("1")}, 1);
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
-    cli_assert_refused(&cli, 1, "does not get the hash");
+    cli_assert_refused(&cli, 1, "has another hash");
 }
 END_TEST
 

@@ -259,7 +259,7 @@ START_TEST(an_event_that_was_changed_at_the_target_is_refused)
     fleet_do("UPDATE annal._events SET data = '3' WHERE seq = 2");
     go_to("other");
     PULL("s1");
-    cli_assert_refused(&cli, 1, "session 's1': event 2 does not get the hash");
+    cli_assert_refused(&cli, 1, "session 's1': event 2 has another hash");
     ck_assert_int_eq(cli_journals(&cli), 0);
     fleet_do("DELETE FROM annal._events WHERE seq = 1");
     PULL("s1");

@@ -148,12 +148,12 @@ START_TEST(report_and_search_filter_by_agent_and_model_like_ls)
     DONE(&cli, "report", "--model", "m?");
     ASSERT_NOT("Moon");
     CLI(&cli, NULL, "report", "--agent", "pi");
-    cli_assert_refused(&cli, EXIT_REFUSED, "no session fits");
+    cli_assert_refused(&cli, EXIT_REFUSED, "no session matches");
     DONE(&cli, "search", "request", "--agent", "codex");
     ASSERT_OUT("other  seq 2  ");
     ASSERT_NOT(ID);
     CLI(&cli, NULL, "search", "request", "--agent", "codex", "--session", ID);
-    cli_assert_refused(&cli, EXIT_REFUSED, "no session fits");
+    cli_assert_refused(&cli, EXIT_REFUSED, "no session matches");
 }
 END_TEST
 

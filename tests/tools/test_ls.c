@@ -169,7 +169,7 @@ START_TEST(a_unique_prefix_of_an_id_selects_its_session)
         ck_assert_msg(cli.exit_status == 0, "%s: %s", verbs[i][0], cli.err);
     }
     CLI(&cli, NULL, "search", "tide", "--session", "othe", "--json");
-    cli_assert_refused(&cli, EXIT_REFUSED, "found nothing");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing found");
     CLI(&cli, NULL, "show", "othe");
     ck_assert_ptr_nonnull(strstr(cli.out, "other-2\n"));
     CLI(&cli, NULL, "show",

@@ -98,12 +98,12 @@ START_TEST(a_search_prints_events_with_the_words_marked)
     ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");
     cli_assert_refused(&cli, EXIT_REFUSED,
-                       "found nothing in 2 sessions; the store has 4 events with text; --all also");
+                       "nothing found in 2 sessions; the store has 4 events with text; --all also");
     CLI(&cli, NULL, "search", "zebra", "--role", "user", "--all");
     cli_assert_refused(&cli, EXIT_REFUSED, "events with text; restricted by --role\n");
     CLI(&cli, NULL, "delete", "old", "--yes");
     CLI(&cli, NULL, "search", "gate");
-    cli_assert_refused(&cli, EXIT_REFUSED, "found nothing");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing found");
     CLI(&cli, NULL, "search", "--off");
     assert_out("search is switched off\n");
     CLI(&cli, NULL, "search", "gate");

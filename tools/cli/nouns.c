@@ -134,7 +134,7 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
     struct said **last = arg, *said = NULL;
     size_t count = 0, kept = 0;
     if (pack == NULL)
-        say("a pack is left out: %s", why->message);
+        say("a pack is skipped: %s", why->message);
     if (pack == NULL || annal_pack_nouns(pack)->name == NULL) {
         annal_pack_free(pack);
         return 0;

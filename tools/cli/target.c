@@ -88,7 +88,8 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     uint64_t random = 0;
     char *name = NULL;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return fail_storage("write '%s': no random name: %s", aside->path, strerror(errno));
+        return fail_storage("write '%s': cannot choose a random name: %s", aside->path,
+                            strerror(errno));
     if (asprintf(&name, "%s.partial-%016" PRIx64, aside->path, random) < 0)
         return fail_storage("write '%s': out of memory", aside->path);
     unfinished_now = name;

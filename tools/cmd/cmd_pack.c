@@ -219,7 +219,7 @@ static int check_keys_in(void *arg, const annal_row *row)
                           " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
                           "GROUP BY 1, 2",
                           ANNAL_FMT(row->values[0].bytes)) < 0)
-        status = annal__fail(&err, ANNAL_ERR_NOMEM, "pack %s", keys->pack);
+        status = annal__fail(&err, ANNAL_ERR_NOMEM, "check pack %s: out of memory", keys->pack);
     if (status == ANNAL_OK)
         status =
             annal_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);

@@ -313,7 +313,7 @@ static void say_nothing_found(struct search *search)
     put_filters(search->args, &more);
     if (!options->bookkeeping && options->type_count == 0)
         (void)!annal__buf_printf(&more, "; --all also searches import records and token counts");
-    say("found nothing in %s %s; the store has %s events with text%.*s",
+    say("nothing found in %s %s; the store has %s events with text%.*s",
         human_count(sessions, session_count), session_count == 1 ? "session" : "sessions",
         human_count(texts, info.documents), ANNAL_FMT(annal__buf_slice(&more)));
     annal__buf_done(&more);

@@ -93,7 +93,7 @@ annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
     annal_status status = ANNAL_OK;
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: no memory", name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: out of memory", name);
     for (uint64_t at = 0; status == ANNAL_OK && at < bytes;) {
         uint64_t left = bytes - at;
         ssize_t got =
@@ -261,7 +261,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
     while (annal__json_walk_item(&walk, &object)) {
         struct bundle_session *session = bundle_add_session(bundle);
         if (session == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
         if (object.ptr[0] != '{' || !read_session(object, session))
             return refuse("the description of a session is not valid", err);
     }
@@ -270,7 +270,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
     while (annal__json_walk_item(&walk, &object)) {
         struct bundle_artifact *artifact = bundle_add_artifact(bundle);
         if (artifact == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
         if (object.ptr[0] != '{' || !read_artifact(object, artifact))
             return refuse("the description of an artifact is not valid", err);
     }
@@ -343,7 +343,7 @@ static annal_status check_lists(const struct bundle *bundle, annal_error *err)
     struct by_id by_id = {.count = bundle->session_count};
     by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
     if (by_id.list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
     for (size_t i = 0; i < by_id.count; i++)
         by_id.list[i] = &bundle->sessions[i];
     qsort(by_id.list, by_id.count, sizeof *by_id.list, compare_ids);

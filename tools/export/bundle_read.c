@@ -48,7 +48,7 @@ static annal_status read_manifest(struct taking *taking)
     if (status == ANNAL_OK && bytes > BUNDLE_MANIFEST_BYTES)
         return refuse(taking, "its manifest is too large");
     if (status == ANNAL_OK && annal__buf_reserve(&text, (size_t)bytes + 1) < 0)
-        status = annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+        status = annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     while (status == ANNAL_OK && got > 0 && text.len < bytes) {
         status =
             tar_read(taking->tar, text.ptr + text.len, (size_t)bytes - text.len, &got, taking->err);
@@ -91,7 +91,7 @@ static annal_status check_ratio(struct taking *taking)
     enum { RATIO_MAX = 1000 };
     struct stat file;
     if (stat(taking->file, &file) < 0)
-        return annal__fail_errno(taking->err, "look at '%s'", taking->name);
+        return annal__fail_errno(taking->err, "examine '%s'", taking->name);
     taking->staging.unpack_max =
         ((uint64_t)UNPACK_GIB << 30) + UNPACK_RATIO * (uint64_t)file.st_size;
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
@@ -149,7 +149,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
         return status;
     struct sha256 *sha256 = annal__sha256_begin();
     status = sha256 == NULL
-                 ? annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: no memory")
+                 ? annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory")
                  : copy_file(taking, fd, bytes, sha256);
     close(fd);
     if (sha256 == NULL)

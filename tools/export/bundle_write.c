@@ -35,7 +35,7 @@ struct bundling {
 
 static annal_status fail_memory(annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+    return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
 }
 
 /* ---- Its content ---- */

@@ -228,7 +228,7 @@ static annal_status begin(struct chats *chats, const annal_event *event, uint64_
     status = set_name(&now->model, event_member(event, "model"));
     if (status == ANNAL_OK)
         status = set_name(&now->id, event_member(event, "message_id"));
-    return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory") : ANNAL_OK;
 }
 
 /* Return whether an event names another answer than the current answer. */
@@ -251,7 +251,7 @@ static annal_status take_answer(struct chats *chats, const annal_event *event, u
     now->finish = finish_of(event_member(event, "stop_reason"));
     if (status >= 0 && append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
                                       event_member(event, "content"), now->finish) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
     return status;
 }
 
@@ -288,7 +288,7 @@ static annal_status take_question(struct chats *chats, const annal_event *event,
     chats->asked_us = event->ts_us;
     if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, event_message_role(event),
                                       event_member(event, "content"), NULL) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
     return status;
 }
 

@@ -22,7 +22,7 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
 {
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
     slice->ptr = (const char *)at; /* an offset until all are copied */
     return ANNAL_OK;
 }
@@ -45,7 +45,7 @@ static annal_status add(struct piece *piece, const annal_event *event, annal_err
         status = keep(piece, &draft.cause, err);
     annal_draft *last = annal__array_add(&piece->drafts, &piece->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
     *last = draft;
     piece->counted += (size_t)event->length + ENVELOPE_BYTES;
     return status;

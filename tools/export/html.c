@@ -42,7 +42,9 @@ static annal_status find_template(struct html *html, annal_error *err)
     const char *mark =
         file->name == NULL ? NULL : memmem(file->bytes, file->len, MARK, strlen(MARK));
     if (mark == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "this annal was built without its page");
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "this annal was built without the page that HTML needs: build it again "
+                           "with npm installed");
     const char *rest = mark + strlen(MARK);
     html->before = (annal_slice){file->bytes, (size_t)(mark - file->bytes)};
     html->after = (annal_slice){rest, file->len - (size_t)(rest - file->bytes)};
@@ -78,7 +80,8 @@ annal_status html_open(annal_store *store, annal_index *index, annal_slice sessi
     annal_session_info info;
     struct html *html = annal__zalloc(sizeof *html);
     if (html == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "export session '%.*s'", ANNAL_FMT(session));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "export session '%.*s': out of memory",
+                           ANNAL_FMT(session));
     html->store = store;
     html->index = index;
     annal_status status = annal_session_info_get(store, session, &info, err);
@@ -234,7 +237,7 @@ static annal_status collect(struct html *html, uint64_t *out_from, uint64_t *out
             *out_from = event.seq;
         *out_to = event.seq;
         if (add_event(html, &event) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "export session '%.*s'",
+            return annal__fail(err, ANNAL_ERR_NOMEM, "export session '%.*s': out of memory",
                                ANNAL_FMT(current(html)));
     }
     return ANNAL_OK;

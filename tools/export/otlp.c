@@ -44,7 +44,7 @@ struct trace {
 
 static annal_status fail_memory(annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+    return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
 }
 
 /* ---- Spans in general ---- */

@@ -41,7 +41,8 @@ struct parquet_rows {
 
 static int fail_io(const char *what)
 {
-    return fail_storage("%s the rows that wait for their types: %s", what, strerror(errno));
+    return fail_storage("%s the rows whose column types are not known yet: %s", what,
+                        strerror(errno));
 }
 
 /* ---- The file ---- */

@@ -103,11 +103,11 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     uint64_t name = key;
     staging->stage_lock = -1;
     if (key == 0 && getrandom(&name, sizeof name, 0) != (ssize_t)sizeof name)
-        return annal__fail_errno(staging->err, "import: no random name");
+        return annal__fail_errno(staging->err, "import: cannot choose a random name");
     if (annal__buf_printf(&staging->stage, "%s/" STAGE "%016" PRIx64,
                           annal_store_path(staging->store), name) < 0 ||
         annal__buf_cstr(&staging->stage) == NULL)
-        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
         return annal__fail_errno(staging->err, "create %s", staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
@@ -162,7 +162,7 @@ static annal_status sort_by_id(struct staging *staging)
     const struct bundle *bundle = &staging->bundle;
     staging->by_id = annal__zalloc((bundle->session_count + 1) * sizeof *staging->by_id);
     if (staging->by_id == NULL)
-        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
     for (size_t i = 0; i < bundle->session_count; i++)
         staging->by_id[i] = &bundle->sessions[i];
     if (bundle->session_count > 0)
@@ -350,7 +350,7 @@ static annal_status compare_all(struct staging *staging)
     staging->standings =
         annal__zalloc((staging->bundle.session_count + 1) * sizeof *staging->standings);
     if (status == ANNAL_OK && staging->standings == NULL)
-        status = annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+        status = annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
     for (size_t i = 0; i < staging->bundle.session_count && status == ANNAL_OK; i++)
         status = compare_session(staging, &staging->bundle.sessions[i], &staging->standings[i]);
     return status;

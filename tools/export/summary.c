@@ -98,7 +98,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     if (status >= 0 && (fact == FACT_MESSAGE || fact == FACT_USAGE))
         status = take_model(summary, event);
     if (status < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
     summary->events++;
     take_time(summary, event->ts_us);
     struct tally used = event_spending_add(&summary->spending, event);

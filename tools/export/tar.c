@@ -64,12 +64,12 @@ annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
         return status;
     struct tar_writer *writer = annal__zalloc(sizeof *writer);
     if (writer == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
     writer->sha256 = annal__sha256_begin();
     writer->archive = archive = archive_write_new();
     if (writer->sha256 == NULL || archive == NULL) {
         tar_writer_free(writer);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
     }
     if (archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
         archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
@@ -88,7 +88,7 @@ annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_
 {
     struct archive_entry *entry = archive_entry_new();
     if (entry == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
     archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
     archive_entry_set_perm(entry, 0600);
@@ -184,7 +184,7 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
     struct sha256 *sha256 = annal__sha256_begin();
     annal_status status = ANNAL_OK;
     if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
     while (bytes > 0 && status == ANNAL_OK) {
         size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
         ssize_t got = read(reader->fd, reader->piece, most);
@@ -233,7 +233,7 @@ annal_status tar_reader_open(const char *path, const char *name, struct tar_read
         return status;
     struct tar_reader *reader = annal__zalloc(sizeof *reader);
     if (reader == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
     reader->name = name;
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (reader->fd < 0)
@@ -241,7 +241,7 @@ annal_status tar_reader_open(const char *path, const char *name, struct tar_read
     if (status == ANNAL_OK)
         status = check_seal(reader, err);
     if (status == ANNAL_OK && (reader->archive = archive_read_new()) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
     if (status == ANNAL_OK &&
         (archive_read_support_filter_zstd(reader->archive) != ARCHIVE_OK ||
          archive_read_support_format_tar(reader->archive) != ARCHIVE_OK ||

@@ -151,8 +151,9 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
     struct branch *branch = annal__array_add(&run->branches, &run->count, sizeof *branch);
     if (branch != NULL)
         *branch = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
-    return branch != NULL && branch->name != NULL ? ANNAL_OK
-                                                  : annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
+    return branch != NULL && branch->name != NULL
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
 }
 
 static annal_status find_branches(struct run *run, annal_error *err)
@@ -161,7 +162,7 @@ static annal_status find_branches(struct run *run, annal_error *err)
     annal_status status = annal__buf_printf(&path, "%s/branches", run->path);
     if (status < 0 || annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", run->path);
     }
     DIR *directory = opendir(path.ptr);
     if (directory == NULL && errno != ENOENT)
@@ -173,8 +174,9 @@ static annal_status find_branches(struct run *run, annal_error *err)
         annal__buf_clear(&path);
         status = annal__buf_printf(&path, "%s/branches/%s", run->path, entry->d_name);
         const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
-        status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", run->path)
-                              : add_branch(run, name, err);
+        status = name == NULL
+                     ? annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", run->path)
+                     : add_branch(run, name, err);
     }
     if (directory != NULL)
         closedir(directory);

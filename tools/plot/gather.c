@@ -104,7 +104,7 @@ annal_status gather_charts(annal__view *view, const struct time_range *range, st
                 "WHERE timestamp >= ?1 AND timestamp < ?2"),
             &options, add_costed, out, err);
     if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "draw the charts of the store: out of memory");
     return (annal_status)status;
 }
 

@@ -200,7 +200,7 @@ static int compare_tools(const void *a, const void *b)
 static annal_status explain(int status, annal_error *err)
 {
     if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the session");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "draw the chart of the session: out of memory");
     return (annal_status)status;
 }
 

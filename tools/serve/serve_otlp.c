@@ -187,7 +187,7 @@ static void drop_bad_traces(struct taking *taking)
         memset(taking->line.ptr + (item.ptr - line.ptr), ' ', item.len);
         taking->line.ptr[item.ptr - line.ptr] = '0';
         taking->rejected++;
-        annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace does not have 16 bytes");
+        annal__fail(&taking->why, ANNAL_ERR_INVALID, "a trace id must have 16 bytes");
     }
 }
 

@@ -7,7 +7,7 @@ annal_status curl_handle_open(char *why, uint32_t quiet_ms, CURL **out_curl, ann
 {
     CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
     if (curl == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "cannot start libcurl");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start libcurl: out of memory");
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");

@@ -549,7 +549,8 @@ static annal_status decide(void *arg, const annal_decision *decision, annal_erro
     annal_status status =
         deciding.shipments != NULL && deciding.all != NULL
             ? ANNAL_OK
-            : annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s'", decision->end->session);
+            : annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s': out of memory",
+                          decision->end->session);
     for (size_t i = 0; status >= 0 && i < count; i++) {
         const annal_session_info *end = i == 0 ? decision->end : &decision->reads[i - 1];
         status = set_shipment(decider, end->session, &deciding.shipments[i], err);

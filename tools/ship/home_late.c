@@ -63,7 +63,7 @@ static annal_status find_after(struct late *late, const struct home_kind *kind,
     annal_status status = ANNAL_OK;
     struct place *places = annal__zalloc(ASKED_AT_ONCE * sizeof *places);
     if (places == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "look for late events: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "look for late events: out of memory");
     late->after = (struct place){.seq = late->info.first_seq - 1, .h = late->info.fork_h};
     while (status == ANNAL_OK && shared == 0 && to_seq >= late->info.first_seq) {
         uint64_t most = to_seq + 1 - late->info.first_seq;

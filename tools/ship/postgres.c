@@ -225,7 +225,7 @@ static annal_status find_name(struct ship_target *target, const char *url, annal
     const char *host = "", *port = "", *database = "";
     PQconninfoOption *options = PQconninfoParse(url, &why);
     if (options == NULL) {
-        why = why != NULL ? why : strdup("no memory");
+        why = why != NULL ? why : strdup("out of memory");
         annal__fail(err, ANNAL_ERR_INVALID, "ship: invalid PostgreSQL URL: %.*s",
                     (int)strcspn(why, "\n"), why);
         PQfreemem(why);

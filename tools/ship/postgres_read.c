@@ -249,7 +249,7 @@ static annal_status take_content(void *arg, const PGresult *row, annal_error *er
         return postgres_refuse("an artifact", err);
     return annal__buf_append_slice(content->out, text_of(row, 0)) == ANNAL_OK
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_NOMEM, "pull: no memory");
+               : annal__fail(err, ANNAL_ERR_NOMEM, "pull: out of memory");
 }
 
 annal_status postgres_fetch(struct ship_target *target, const char *sha256, struct buf *out,

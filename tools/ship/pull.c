@@ -225,7 +225,7 @@ static annal_status describe(struct pulling *pulling)
     char within[BUNDLE_PATH_BYTES];
     int fd = -1;
     if (session == NULL)
-        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
     *session = (struct bundle_session){.fork_seq = info->fork_seq,
                                        .last_seq = info->last_seq,
                                        .h = info->last_h,
@@ -243,7 +243,7 @@ static annal_status describe(struct pulling *pulling)
     if (status < 0)
         return status;
     if (fstat(fd, &file) < 0)
-        status = annal__fail_errno(pull->err, "look at %s", within);
+        status = annal__fail_errno(pull->err, "examine %s", within);
     session->bytes = status < 0 ? 0 : (uint64_t)file.st_size;
     if (status >= 0)
         status = bundle_hash_file(fd, within, session->bytes, session->sha256, pull->err);
@@ -278,7 +278,7 @@ static annal_status add_name(struct pull *pull, struct names *names, annal_slice
     if (name != NULL)
         (void)tdelete(name, &names->tree, compare_names);
     annal__free(name);
-    return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+    return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
 }
 
 static void names_done(struct names *names)
@@ -321,7 +321,7 @@ static annal_status find_ancestors(struct pull *pull, const char *session, struc
         annal_session_info *item =
             status >= 0 ? annal__array_add(&line->all, &line->count, sizeof *item) : NULL;
         if (status >= 0 && item == NULL)
-            status = annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+            status = annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
         if (status >= 0 && line->count > ANNAL_ANCESTORS_MAX + 1)
             status = annal__fail(pull->err, ANNAL_ERR_LIMIT,
                                  "session '%s' has more than %d ancestors at the target",

@@ -20,7 +20,7 @@ static annal_status cluster_path(annal_store *store, struct buf *out, annal_erro
 {
     if (annal__buf_printf(out, "%s/cluster", annal_store_path(store)) < 0 ||
         annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "no memory for a path");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a path: out of memory");
     return ANNAL_OK;
 }
 

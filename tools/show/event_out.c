@@ -66,7 +66,7 @@ annal_status event_mend(annal_event *event, struct buf *data, annal_error *err)
     if (event->data.ptr != data->ptr) {
         annal__buf_clear(data);
         if (annal__buf_append_slice(data, event->data) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": no memory",
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": out of memory",
                                event->seq);
     }
     (void)annal__json_mend_halves(data->ptr, data->len, true);
@@ -147,7 +147,8 @@ annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t
     annal__buf_clear(data);
     annal_status status = annal__buf_reserve(data, (size_t)data_bytes);
     if (status < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": no memory", event->seq);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": out of memory",
+                           event->seq);
     while (status >= 0 && data->len < data_bytes) {
         status = annal__cursor_data(cursor, data->len, data->ptr + data->len,
                                     (size_t)data_bytes - data->len, &len, err);

@@ -68,10 +68,9 @@ int sessions_match(annal_index *index, const struct session_match *match, struct
     *list = kept;
     if (status != ANNAL_OK)
         return status < 0 ? fail_error(&err) : (int)status;
-    return kept.count > 0
-               ? EXIT_DONE
-               : fail_refused(
-                     "no session fits --agent, --model and --project; 'annal ls' shows them");
+    return kept.count > 0 ? EXIT_DONE
+                          : fail_refused("no session matches --agent, --model and --project; "
+                                         "'annal ls' lists the sessions");
 }
 
 annal_slice session_begin(annal_slice id)

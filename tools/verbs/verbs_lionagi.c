@@ -68,7 +68,7 @@ static annal_status register_class(struct verb_call *call, const char *class, an
         return status;
     if (annal__buf_printf(&data, "{\"lion_class\":") < 0 ||
         annal__json_quote(&data, annal_slice_of(class)) < 0 || annal__buf_append(&data, "}", 1) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "class '%s'", class);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "register class '%s': out of memory", class);
     if (status >= 0)
         status = annal_writer_open(call->store, ANNAL_SLICE("_state"), NULL, &writer, err);
     if (status >= 0) {

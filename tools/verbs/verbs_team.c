@@ -74,7 +74,7 @@ int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_I
     if (choice.count == 0)
         return fail_refused("team '%s' does not exist", word);
     if (choice.count > 1)
-        return fail_refused("'%s' fits %" PRIu64 " teams: %s", word, choice.count, choice.named);
+        return fail_refused("'%s' matches %" PRIu64 " teams: %s", word, choice.count, choice.named);
     memcpy(out_id, choice.id, sizeof choice.id);
     return 0;
 }

@@ -195,7 +195,7 @@ static struct job *new_job(napi_env env, const napi_value *values)
     if (job == NULL || copy == NULL || (id != 0 && store == NULL)) {
         free(job);
         free(copy);
-        napi_throw_error(env, NULL, store == NULL ? "the store is closed" : "no memory");
+        napi_throw_error(env, NULL, store == NULL ? "the store is closed" : "out of memory");
         return NULL;
     }
     if (len > 0)
@@ -276,7 +276,7 @@ static napi_value js_run(napi_env env, napi_callback_info info)
     napi_create_string_utf8(env, "libannal", NAPI_AUTO_LENGTH, &name);
     if (napi_create_async_work(env, NULL, name, execute, complete, job, &work) != napi_ok) {
         free_job(job);
-        napi_throw_error(env, NULL, "no memory");
+        napi_throw_error(env, NULL, "out of memory");
         return NULL;
     }
     job->work = work;
@@ -311,7 +311,7 @@ static napi_value js_append(napi_env env, napi_callback_info info)
     struct appender *appender = base_appender(job->store->base);
     if (appender == NULL) {
         free_job(job);
-        napi_throw_error(env, NULL, "no memory");
+        napi_throw_error(env, NULL, "out of memory");
         return NULL;
     }
     keep_alive(env, job->client);
@@ -396,7 +396,7 @@ static napi_value js_setup(napi_env env, napi_callback_info info)
     if (napi_create_reference(env, callback, 1, &client->callback) != napi_ok ||
         napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, NULL, NULL, client, answer,
                                         &client->wake) != napi_ok)
-        napi_throw_error(env, NULL, "no memory");
+        napi_throw_error(env, NULL, "out of memory");
     else
         napi_unref_threadsafe_function(env, client->wake);
     napi_add_env_cleanup_hook(env, end_client, client);

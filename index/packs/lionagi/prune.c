@@ -246,7 +246,7 @@ static annal_status choose(struct prune *prune, annal_error *err)
         return status;
     if (annal__buf_printf(&sql, "%s%s%s", state_begin, prune->has_teams ? teams_need : "",
                           state_rest) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "prune");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "choose the sessions to prune: out of memory");
     else
         status = ask(prune, annal__buf_slice(&sql), asked, note_candidate, err);
     annal__buf_done(&sql);
