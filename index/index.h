@@ -36,7 +36,8 @@ struct core_event {
 struct core_rows {
     sqlite3_stmt *insert_event, *insert_events; /* for one row, and for CORE_EVENTS_MAX rows */
     sqlite3_stmt *add_count;
-    struct core_event events[CORE_EVENTS_MAX]; /* of the current session, like the counts */
+    /* events of the current session, like the counts */
+    struct core_event events[CORE_EVENTS_MAX];
     size_t event_count;
     struct core_count counts[CORE_COUNTS_MAX];
     size_t count_count;
@@ -48,7 +49,7 @@ struct fallback {
     annal_index *index;     /* in memory; NULL until it is needed */
     bool in_use;            /* whether the last catch-up used the fallback */
     int64_t until_us;       /* time before which sessions.db is not tried again */
-    struct stamp caught_up; /* of the last catch-up of sessions.db; id 0: none yet */
+    struct stamp caught_up; /* version of sessions.db at the last catch-up; id 0: no catch-up yet */
 };
 
 struct annal_index {
@@ -56,7 +57,7 @@ struct annal_index {
     annal_pack *core;
     struct derived derived; /* sessions.db */
     struct follower follower;
-    struct core_rows rows;        /* under the lock of derived */
+    struct core_rows rows;        /* guarded by the lock of derived */
     const annal_decider *decider; /* or NULL */
     bool follows;
     uint64_t changed_since; /* for the task; see annal__session_list_changed() */

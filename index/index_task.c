@@ -26,7 +26,7 @@
 struct round {
     annal_index *index;
     struct plan changed;
-    annal_status status; /* of the list */
+    annal_status status; /* result of listing */
     int64_t stop_us;
     bool left; /* work is left */
 };

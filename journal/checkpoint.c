@@ -30,7 +30,7 @@ struct work {
     _Atomic size_t next;
 };
 
-/* Collect the dirty ones; their descriptors stay open until put_back(). */
+/* Collect the sessions with unsynced journals; their descriptors stay open until put_back(). */
 static annal_status collect_dirty(void *arg, struct session *session, annal_error *err)
 {
     struct work *work = arg;

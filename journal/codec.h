@@ -40,7 +40,7 @@ struct frame_header {
     /* The parent of a fork; points into the frame; empty if the session is not a fork. */
     annal_slice fork;
     uint64_t fork_seq; /* the last shared event of its history */
-    uint64_t fork_h;   /* of that event */
+    uint64_t fork_h;   /* hash of that event */
     bool is_replacement;
     uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that this journal
                                             * replaced */
@@ -55,8 +55,8 @@ struct frame_place {
 };
 
 struct codec {
-    annal_format format; /* its number in the toc of a commit log */
-    const char *suffix;  /* of a journal's file name, ".jsonl" */
+    annal_format format; /* number of the format in the list of a commit log's group */
+    const char *suffix;  /* suffix of the journal's file name: ".jsonl" */
     size_t trailer_bytes;
     size_t event_bytes_min;
 

@@ -452,7 +452,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t least = bytes + 2 * (uint64_t)log->block;
     if (least <= log->regions[0].bytes)
         status = free_other_region(store, err);
-    /* Also if the log had to be replaced for that: a fresh one is small. */
+    /* Also if the log had to be replaced for that reason, because a new log is small. */
     if (status == ANNAL_OK && least > log->regions[0].bytes)
         status = grow_on_need(store, least, err);
     if (status < 0)
@@ -824,7 +824,7 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
     if (status == ANNAL_OK && was_replaced(group, session))
         status = annal__fail(err, ANNAL_ERR_UNKNOWN,
                              "the journal of session '%s' was replaced by another file while "
-                             "events were on their way into it",
+                             "events were being written to it",
                              session->id);
     else if (status == ANNAL_ERR_UNKNOWN)
         annal__fail(err, status,

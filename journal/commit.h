@@ -36,8 +36,8 @@ struct group_record {
     bool create; /* the bytes begin with the journal's header */
     bool mark;   /* bytes of level os may follow it: see level_os.h */
     size_t header_bytes;
-    uint64_t offset; /* where in the journal the bytes after the header begin */
-    size_t at;       /* where in the payload */
+    uint64_t offset; /* offset in the journal of the bytes after the header */
+    size_t at;       /* offset of these bytes in the payload */
     size_t length;   /* with the header */
     size_t loose;    /* how many of the first bytes are in the journal already */
     uint64_t first_seq;
@@ -48,7 +48,7 @@ struct group_record {
     size_t next;                /* the session's next record in the group; 0: none */
     bool first;                 /* the session's first one in the group */
     bool replaced;              /* applying it found another file under the journal's name */
-    bool behind;                /* its bytes are not in the journal: see failure.h */
+    bool behind;                /* whether the journal lacks these bytes: see failure.h */
 };
 
 /*

@@ -5,7 +5,7 @@
  * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file
  *     id and every h are new: an h is a hash of bytes.
  * (2) The copy is synced, read back, proved, and compared with the original event by event, before
- *     it gets the name.
+ *     it is renamed to the journal.
  * (3) Only a sound journal is converted: damage would be lost silently.
  * (4) Memory is bounded by a few times the largest event, whatever the size of the journal.
  */
@@ -30,11 +30,11 @@ struct conversion {
     const annal_convert_options *options;
     const struct codec *from;
     const struct codec *to;
-    struct buf path;   /* of the copy: events/.new-<file id> */
+    struct buf path;   /* path of the copy: events/.new-<file id> */
     struct buf target; /* the name that it will get */
-    int fd;            /* of the copy; -1: not created */
+    int fd;            /* descriptor of the copy; -1: not created */
     uint64_t written;
-    uint64_t h;     /* of the last frame */
+    uint64_t h;     /* hash of the last frame */
     struct buf out; /* frames that are not written yet */
     struct buf data;
     annal_convert_result result;
@@ -120,8 +120,9 @@ static annal_status refuse_damage(const struct conversion *conversion, uint64_t 
 {
     const char *id = conversion->change.session->id;
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "session '%s' is damaged at byte %" PRIu64 " of its journal and is not "
-                       "converted; 'annal repair %s --to NEW' copies what is sound",
+                       "session '%s' is damaged at byte %" PRIu64
+                       " of its journal and is not converted; 'annal repair %s --to NEW' copies "
+                       "its undamaged events",
                        id, offset, id);
 }
 
@@ -171,7 +172,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
                                   .is_replacement = true};
     char name[64] = ".new-";
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "make an id for a journal");
+        return annal__fail_errno(err, "create an id for a journal");
     memcpy(header.replaces, old->file, sizeof header.replaces);
     annal__codec_file_id_text(header.file, name + strlen(name));
     annal_status status = annal__store_path(store, &conversion->path, "events", name, err);

@@ -22,11 +22,12 @@ struct annal_cursor {
     uint64_t from_seq;
     struct scan scan;
     struct scan own; /* while scan is an ancestor's */
-    size_t part;     /* that scan walks: 0 is the own one, n is lineage.parts[n - 1] */
+    /* part of the history that scan reads: 0 is this journal, n is lineage.parts[n - 1] */
+    size_t part;
     struct origin origin;
     struct lineage lineage;
     bool is_head_only; /* the next event is read without its data, if it is long */
-    annal_slice data;  /* of the last event that was returned, unless it is long */
+    annal_slice data;  /* data of the last event that was returned, unless it is long */
     struct buf
         json; /* the data of the last event that was returned, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -165,7 +166,7 @@ static annal_status next_of_part(annal_cursor *cursor, annal_event *out_event, a
     return annal__scan_next(&cursor->scan, out_event, err);
 }
 
-/* Rule (4) of lineage.h. */
+/* Rule (4) of lineage.h: fail, because the two parts do not fit together. */
 static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
 {
     const struct part *parts = cursor->lineage.parts;
@@ -185,7 +186,7 @@ static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_even
     if (annal__lineage_differs(&cursor->scan, status, out_event, part))
         return refuse_part(cursor, err);
     if (status == ANNAL_OK && out_event->seq > part->to_seq)
-        return ANNAL_END; /* the last ones are missing */
+        return ANNAL_END; /* the last events are missing */
     return status;
 }
 
@@ -232,7 +233,7 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
         pieces.has_breaks = memchr(data.ptr, '\r', data.len) != NULL;
     } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &pieces,
                                          ANNAL_DATA_DEPTH_MAX, &fault)) {
-        return annal__fail(err, ANNAL_ERR_IO, "the data of an event cannot be read");
+        return annal__fail(err, ANNAL_ERR_IO, "cannot read the data of an event");
     }
     *out_fault = fault == JSON_UTF8    ? "the data of this event is not UTF-8"
                  : fault == JSON_DEPTH ? "the data of this event is nested too deep"
@@ -326,9 +327,10 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
         if (got < 0)
             return annal__fail_errno(err, "session '%s': read an event's data", cursor->session);
         if ((size_t)got < want)
-            return annal__fail(err, ANNAL_ERR_CORRUPT,
-                               "session '%s': the journal ends within an event that was whole",
-                               cursor->session);
+            return annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "session '%s': the journal was cut within an event that was complete before",
+                cursor->session);
     }
     *out_len = want;
     return ANNAL_OK;

@@ -16,7 +16,7 @@ annal_status annal_session_id_check(annal_slice session, annal_error *err)
 {
     if (session.len == 0 || session.len > ANNAL_SESSION_ID_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a session id has 1 to %d bytes, this value has %zu",
+                           "a session id must have 1 to %d bytes, this value has %zu",
                            ANNAL_SESSION_ID_BYTES_MAX, session.len);
     if (session.ptr[0] == '.' || session.ptr[0] == '-')
         return annal__fail(err, ANNAL_ERR_INVALID, "session id '%.*s' must not start with '%c'",
@@ -35,7 +35,8 @@ annal_status annal_session_id_check(annal_slice session, annal_error *err)
 static annal_status check_type(annal_slice type, annal_error *err)
 {
     if (type.len == 0 || type.len > ANNAL_TYPE_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_INVALID, "a type has 1 to %d bytes, this value has %zu",
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "a type must have 1 to %d bytes, this value has %zu",
                            ANNAL_TYPE_BYTES_MAX, type.len);
     for (size_t i = 0; i < type.len; i++) {
         char c = type.ptr[i];
@@ -49,11 +50,12 @@ static annal_status check_type(annal_slice type, annal_error *err)
 static annal_status check_id(annal_slice id, annal_error *err)
 {
     if (id.len > ANNAL_ID_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this value has %zu",
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "an id can have at most %d bytes, this value has %zu",
                            ANNAL_ID_BYTES_MAX, id.len);
     if (!annal__envelope_id_fits(id))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "an id is UTF-8 without control characters, '\"' and '\\'");
+                           "an id must be UTF-8 without control characters, '\"' and '\\'");
     return ANNAL_OK;
 }
 
@@ -61,7 +63,7 @@ static annal_status check_cause(annal_slice cause, annal_error *err)
 {
     if (!annal__envelope_cause_fits(cause))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "a cause names an event as 'session:seq', for instance 'sess_1:16'");
+                           "a cause must name an event as 'session:seq', for instance 'sess_1:16'");
     return ANNAL_OK;
 }
 
@@ -80,7 +82,7 @@ static annal_status check_json(annal_slice data, annal_error *err)
     const char *cr = memchr(data.ptr, '\r', data.len);
     if (lf != NULL || cr != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "data holds a line break at byte %zu; write the JSON on one line",
+                           "data contains a line break at byte %zu; write the JSON on one line",
                            (size_t)((lf != NULL ? lf : cr) - data.ptr));
     return ANNAL_OK;
 }
@@ -89,7 +91,8 @@ static annal_status check_data(annal_format format, annal_slice data, annal_erro
 {
     struct buf json = {0};
     if (data.len > ANNAL_DATA_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "data has at most %u bytes, this value has %zu",
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "data can have at most %u bytes, this value has %zu",
                            ANNAL_DATA_BYTES_MAX, data.len);
     if (format != ANNAL_FORMAT_MSGPACK)
         return check_json(data, err);
@@ -117,7 +120,7 @@ annal_status annal__draft_check_expect(annal_slice session, const annal_append_o
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_INVALID,
                        "append to session '%.*s': expected_seq %" PRIu64
-                       " counts only with .expect = ANNAL_EXPECT_SEQ",
+                       " is used only with .expect = ANNAL_EXPECT_SEQ",
                        ANNAL_FMT(session), options->expected_seq);
 }
 

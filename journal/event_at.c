@@ -25,7 +25,7 @@
 #define JOURNALS_MAX     128
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
-#define AHEAD_BYTES      ((size_t)256 << 10) /* what stays in a processor's cache */
+#define AHEAD_BYTES      ((size_t)256 << 10) /* small enough for the cache of a processor */
 #define AHEAD_GAP_BYTES  4096u /* reading these bytes in vain costs less than another call */
 
 struct journal {
@@ -43,8 +43,8 @@ struct journal {
 struct ahead {
     size_t journal; /* index of the journal */
     uint64_t offset, length;
-    size_t at;          /* of the trailer, in buffer->ahead_bytes */
-    size_t piece_bytes; /* of the first one in a piece: how much is read in one call; else 0 */
+    size_t at;          /* offset of the trailer in buffer->ahead_bytes */
+    size_t piece_bytes; /* for the first event in a piece: bytes to read in one call; else 0 */
     bool held;
 };
 
@@ -60,7 +60,7 @@ struct annal__event_buffer {
     struct ahead *ahead;
     struct ahead **by_place; /* `ahead`, sorted */
     size_t ahead_room, ahead_count;
-    size_t ahead_next; /* earlier ones were read */
+    size_t ahead_next; /* next entry of by_place to read */
     struct buf ahead_bytes;
 };
 

@@ -44,10 +44,10 @@ void annal__failure_roll_back(annal_store *store, const struct group *first,
  */
 annal_status annal__failure_settle(annal_store *store, annal_error *failure);
 
-/* Rule (3), if the log is broken. */
+/* Rule (3): replace the log if it is broken. */
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
 
-/* Rule (4). The session's lock is held. */
+/* Rule (4): mark the session as late. Its lock is held. */
 void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
                              const annal_error *why);
 

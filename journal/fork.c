@@ -23,10 +23,10 @@
 #include <sys/random.h>
 
 struct forking {
-    struct change change; /* of the fork's name */
+    struct change change; /* the change that creates the fork's name */
     annal_store *store;
     annal_slice parent;
-    struct origin origin; /* what the fork will point at */
+    struct origin origin; /* the event at which the fork begins */
     const struct codec *codec;
     annal_session_info made; /* the new fork */
 };
@@ -150,7 +150,7 @@ static void describe(struct forking *forking, const struct frame_header *header,
     annal__codec_file_id_text(header->file, made->file);
 }
 
-/* Rule (3), with the path that the journal will get. */
+/* Rule (3): write and sync the journal under a temporary name, and rename it to path. */
 static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES],
                                 annal_slice frame, const char *path, annal_error *err)
 {
@@ -200,7 +200,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
     struct buf frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
     uint64_t h;
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "make an id for the journal of session '%.*s'",
+        return annal__fail_errno(err, "create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(child));
     annal_status status = forking->codec->encode_header(&frame, &header, &h);
     if (status < 0)

@@ -54,7 +54,7 @@ struct held_header {
     _Atomic uint64_t inode;
     _Atomic uint32_t state;
     _Atomic uint32_t wakeup_word; /* futex: raised when an entry is wanted */
-    uint32_t pid;                 /* of the owner, for messages */
+    uint32_t pid;                 /* process id of the owner, for messages */
     _Atomic uint32_t entries;     /* how many the file has room for */
     /* The end of the log, valid while EMPTY. */
     uint32_t end_region;
@@ -66,7 +66,7 @@ struct held_header {
     _Atomic uint32_t wipe_wanted;
     _Atomic uint32_t wipe_done;  /* futex */
     _Atomic uint32_t named;      /* the log's name in commit/ is durable, as far as we know */
-    _Atomic uint64_t next_inode; /* of the log that replaces ours; 0: none does */
+    _Atomic uint64_t next_inode; /* inode of the log that replaces ours; 0: none */
 };
 
 struct held_entry {
@@ -81,7 +81,7 @@ struct held_entry {
 struct held {
     const struct io *io;
     int fd;
-    struct held_header *header; /* one page, then the entries; mapped at full length */
+    struct held_header *header; /* one page, followed by the entries; mapped at full length */
     _Atomic uint32_t entries;   /* how many may be touched; see annal__held_entries() */
     uint32_t next;              /* where the search for a free entry begins */
 };

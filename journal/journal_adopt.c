@@ -19,7 +19,7 @@
 #include <string.h>
 
 struct adoption {
-    struct change change; /* of the session's name */
+    struct change change; /* the change of the session's name */
     annal_store *store;
     annal_slice session;
     const struct codec *codec;
@@ -60,7 +60,10 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     return annal__codec_check_owner(&adoption->header, adoption->session, err);
 }
 
-/* Rule (2): once while it can still be avoided, and once finally. */
+/*
+ * Rule (2): fail if a deletion of this journal is not complete. Checked before any change, and
+ * again at the end.
+ */
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
@@ -68,7 +71,7 @@ static annal_status refuse_gone(const struct adoption *adoption, annal_error *er
         adoption->store, adoption->session, adoption->codec, adoption->header.file, &gone, err);
     if (status == ANNAL_OK && gone)
         status = annal__fail(err, ANNAL_ERR_BUSY,
-                             "session '%.*s' was deleted here, and a commit log still names this "
+                             "session '%.*s' was deleted, but a commit log still refers to its "
                              "journal: try again when no process writes this store",
                              ANNAL_FMT(adoption->session));
     return status;

@@ -72,7 +72,7 @@ static void release_wanted(annal_store *store)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
 
-/* Lock of the commit held. */
+/* Return whether a batch must be written now. The commit's lock is held. */
 static bool is_batch_due(const annal_store *store, int64_t now_us)
 {
     int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;

@@ -16,8 +16,8 @@ static const char *const directories[] = {"events", "commit", "locks"};
 static const char *const later[] = {"artifacts", "cursors", "leases", "packs", "snapshots"};
 
 /*
- * Create the store's directory, but none above it: a path with a missing one is a mistyped one.
- * Whatever exists there already, even through a link, is accepted.
+ * Create the store's directory, but not its parent: a path whose parent is missing is probably
+ * mistyped. An existing directory is accepted, even through a link.
  */
 static annal_status make_directory(const annal_store *store, annal_error *err)
 {

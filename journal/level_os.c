@@ -12,7 +12,7 @@
 struct direct {
     struct session *session;
     bool in_use;  /* by us: its descriptor stays open */
-    uint64_t end; /* of the session when its sync began */
+    uint64_t end; /* end of the session's journal when its sync began */
     uint64_t seq;
     uint64_t h;
 };
@@ -20,7 +20,7 @@ struct direct {
 struct sync {
     annal_store *store;
     struct direct *direct;
-    struct session **files; /* those sessions that are to be synced */
+    struct session **files; /* sessions that must be synced */
     size_t count;
     size_t file_count;
     size_t room;

@@ -41,7 +41,7 @@ bool annal__level_os_has_mark(annal_store *store, const struct session *session)
 /* Rule (5): sync the journal and end the mark, durably. The session is busy; otherwise as above. */
 annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
 
-/* Rule (4), for the loose bytes and everything that is in a group. */
+/* Rule (4): sync the loose bytes, and wait until everything in a group is durable. */
 annal_status annal__level_os_sync(annal_store *store, annal_error *err);
 
 #endif

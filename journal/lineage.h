@@ -40,7 +40,7 @@ struct part {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t to_seq;      /* the fork point of the part after it */
     uint64_t to_h;        /* the hash that this event must have */
-    struct origin origin; /* of this journal */
+    struct origin origin; /* origin of this journal */
 };
 
 struct lineage {

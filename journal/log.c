@@ -32,7 +32,8 @@
 /* for a payload of this size a second write pays off */
 #define LARGE_BYTES         ((size_t)128 << 10)
 #define PAYLOAD_BYTES_FIRST ((size_t)16 << 10)
-#define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: never reached */
+/* maximum of an epoch or group number: never reached */
+#define NUMBER_MAX ((uint64_t)1 << 62)
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
 static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
@@ -277,7 +278,7 @@ annal_status annal__log_find(const struct io *io, const char *path, bool write, 
     snprintf(log.path, sizeof log.path, "%s", path);
     log.fd = open_log(io, path, write ? O_RDWR : O_RDONLY);
     if (log.fd < 0 && errno == ENOENT)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "no commit log %s", path);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "commit log %s does not exist", path);
     if (log.fd < 0)
         return annal__fail_errno(err, "open commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0) {

@@ -56,7 +56,7 @@
 #define LOG_SLOT_ID_BYTES 16
 #define LOG_REGIONS       2u
 #define LOG_REGION_FIRST  ((uint64_t)1 << 20)
-/* of a log that is created on an almost full disk */
+/* size for a log that is created on an almost full disk */
 #define LOG_REGION_LEAST   ((uint64_t)64 << 10)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
@@ -64,7 +64,7 @@ enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };
 
 struct record {
     enum record_type type;
-    annal_format format; /* of the journal */
+    annal_format format; /* format of the journal */
     annal_slice session;
     uint8_t file[FRAME_FILE_ID_BYTES];
     uint64_t offset;
@@ -79,7 +79,7 @@ struct region {
     uint64_t offset;
     uint64_t bytes;
     uint64_t written; /* bytes after this length were never written; `bytes`: unknown */
-    uint64_t epoch;   /* of the groups in it; 0: none of this process */
+    uint64_t epoch;   /* epoch of the groups in it; 0: none of this process */
 };
 
 enum log_state {
@@ -93,7 +93,7 @@ struct log {
     const struct io *io;
     int fd;
     char path[4200];
-    dev_t device; /* of the file when it was opened */
+    dev_t device; /* device of the file when it was opened */
     ino_t inode;
     uint8_t slot_id[LOG_SLOT_ID_BYTES];
     uint64_t seed; /* its last 8 bytes */
@@ -106,7 +106,7 @@ struct log {
     uint64_t end; /* in the current region */
     uint64_t epoch;
     uint64_t group;            /* the last one written */
-    uint64_t durable_released; /* what the last durable group says */
+    uint64_t durable_released; /* released number of the last durable group */
     int64_t begun_us;          /* monotonic: when the current region was begun */
     uint64_t wiped_group;      /* the last group when everything else was overwritten; 0: never */
     enum log_state state;

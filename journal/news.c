@@ -8,7 +8,7 @@
 
 #define LOOK_MS_DEFAULT 1000
 #define BLIND_LOOK_US   250000                /* between looks without a wakeup page */
-#define UNSURE_US_MAX   (2 * WAKEUP_CHECK_US) /* rule (7) of the wakeup page */
+#define UNSURE_US_MAX   (2 * WAKEUP_CHECK_US) /* limit of rule (7) of the wakeup page */
 
 struct annal__news {
     annal_store *store;
@@ -78,7 +78,10 @@ void annal__news_close(annal__news *news)
     annal__free(news);
 }
 
-/* Rule (7) of the wakeup page. */
+/*
+ * Rule (7) of the wakeup page: if the page was replaced, use the new page, and assume that news
+ * were missed.
+ */
 static void follow_page(annal__news *news, int64_t now_us)
 {
     struct wakeup_page *page = annal__wakeup_page(news->store, now_us, true);

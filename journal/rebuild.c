@@ -23,10 +23,10 @@ struct annal__rebuild {
     struct frame_header header;
     const struct codec *codec; /* NULL: the first event will show it */
     int fd;                    /* -1: the file does not exist yet */
-    uint64_t seq;              /* of the last event, and its h */
+    uint64_t seq;              /* seq of the last event, and its hash */
     uint64_t h;
     uint64_t written;
-    struct buf out; /* what is not written yet */
+    struct buf out; /* bytes that are not written yet */
     struct buf data;
     char name[sizeof "events/" + ANNAL_SESSION_ID_BYTES_MAX + 8]; /* below root */
 };
@@ -155,7 +155,7 @@ static annal_status refuse(const annal__rebuild *rebuild, const annal_event *eve
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "session '%s': event %" PRIu64
-                       " has another hash in the copy than %016" PRIx64 " that it had",
+                       " has another hash in the copy than %016" PRIx64 ", the original",
                        rebuild->info.session, event->seq, event->h);
 }
 

@@ -29,10 +29,10 @@ struct target {
     annal_error *reason; /* why it was stopped, if there was memory for it */
     bool skipped;        /* the last record was for a journal that does not exist any more */
     uint64_t redone;     /* number of the last group with a record for it */
-    bool loose;          /* its last record is a mark: rule (7) */
+    bool loose;          /* whether its last record is a mark: rule (7) */
     uint64_t loose_offset;
     uint64_t loose_seq;
-    uint64_t loose_h; /* of the line before */
+    uint64_t loose_h; /* hash of the line before */
     struct target *next;
 };
 
@@ -459,7 +459,7 @@ struct walk {
     struct log_group *groups;
     size_t count;
     uint64_t released;
-    bool is_void; /* there are more, which never happened: rule (8) */
+    bool is_void; /* whether refused groups follow: rule (8) */
 };
 
 static annal_status each_group(struct redo *redo, const struct walk *walk, group_fn fn,
@@ -530,7 +530,8 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
         return status;
     if (target->fd >= 0 && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
         return annal__fail_errno(err, "examine the journal of session '%s'", target->session);
-    snprintf(why, sizeof why, "group %" PRIu64 " is damaged, and may have held what follows", lost);
+    snprintf(why, sizeof why, "group %" PRIu64 " is damaged; it may have contained the next events",
+             lost);
     stop_target(redo, target, why, (uint64_t)file.st_size);
     return ANNAL_OK;
 }
@@ -698,7 +699,7 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
     return ANNAL_OK;
 }
 
-/* Rule (2): what cannot be synced will not be read. */
+/* Rule (2): sync the log before reading it: what cannot be synced is not read. */
 static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_error *err)
 {
     annal_store *store = redo->store;
@@ -799,7 +800,7 @@ annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t rele
     redo->own = true;
     redo->late_only = !all;
     annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
-    /* The last group in the log may be one that failed. */
+    /* The last group in the log may be a group that failed. */
     while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
         walk.count--;
     walk.released = released;

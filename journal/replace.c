@@ -76,8 +76,8 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
         return ANNAL_OK;
     }
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "the tombstone %s is damaged and does not say which journal was deleted: to "
-                       "restore the events of session '%.*s', remove it",
+                       "the tombstone %s is damaged, so it is unknown which journal was deleted: "
+                       "to restore the events of session '%.*s', remove it",
                        path, ANNAL_FMT(session));
 }
 

@@ -44,7 +44,10 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err);
 
-/* Rules (5) and (6). Does nothing if another process is doing it; the next call will. */
+/*
+ * Rules (5) and (6): finish interrupted conversions and deletions. Does nothing if another process
+ * is doing so; the next call will.
+ */
 void annal__replace_sweep(annal_store *store);
 
 /* A session that is about to lose its journal. */
@@ -52,7 +55,7 @@ struct change {
     annal_store *store;
     int64_t deadline_us;       /* monotonic: all waiting for others ends then */
     struct session *session;   /* NULL: it could not be taken */
-    const struct codec *codec; /* of its journal */
+    const struct codec *codec; /* codec of its journal */
     struct buf path;
     /* The header that is in the journal; empty if it is damaged, or belongs to another session. */
     struct buf frame;

@@ -199,7 +199,7 @@ static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
     return true;
 }
 
-/* Rule (2): the frame at scan->offset does not match. */
+/* Rule (2): find out what is wrong with the frame at scan->offset. */
 static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *err)
 {
     size_t length;
@@ -331,7 +331,7 @@ static annal_status goes_on(struct scan *scan, size_t length, uint64_t seq, uint
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Rule (4), for a frame with another seq than the next. */
+/* Rule (4): handle a frame whose seq is not the next. */
 static annal_status other_seq(struct scan *scan, size_t length, uint64_t seq, uint64_t h,
                               annal_error *err)
 {
@@ -475,7 +475,7 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
     return true;
 }
 
-/* Rule (4): the seq and the time of the last event, by reading all of them. */
+/* Rule (4): find seq and time of the last event by reading all events. */
 static annal_status walk_to_tail(const struct io *io, int fd, const struct codec *codec,
                                  struct journal_tail *tail, annal_error *err)
 {

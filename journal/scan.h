@@ -36,7 +36,7 @@ struct scan {
     struct buf window; /* bytes of the file from window_offset on */
     uint64_t window_offset;
     uint64_t read;      /* bytes since its position was last set */
-    uint64_t first_seq; /* of the journal: of a fork it is not 1 */
+    uint64_t first_seq; /* seq of the journal's first event: above 1 for a fork */
     /* longest frame that is read; 0: no limit */
     size_t hold;
     uint64_t data_at;    /* after annal__scan_next_head(): where data is that was not read, */
@@ -44,8 +44,8 @@ struct scan {
     struct seek_tables *tables; /* source and destination of its table; may be NULL */
     struct seek_table *table;   /* NULL: it did not seek yet */
 
-    uint64_t offset;     /* of the next frame */
-    uint64_t h;          /* of the frame before it; see (1) */
+    uint64_t offset;     /* offset of the next frame */
+    uint64_t h;          /* hash of the frame before it; see (1) */
     uint64_t next_seq;   /* 0: not known */
     bool loose;          /* events before it are lost, and their number is a guess */
     annal_damage damage; /* after ANNAL_DAMAGE */
@@ -53,8 +53,8 @@ struct scan {
     /* Between ANNAL_DAMAGE and the event after it. */
     uint64_t resume; /* damaged frames end here, and a proven frame begins; 0: nowhere */
     uint64_t resume_h;
-    uint64_t resume_seq; /* of that frame; 0: it is not an event */
-    /* of the frame at offset, damaged although its event is sound; 0: none */
+    uint64_t resume_seq; /* seq of that frame; 0: it is not an event */
+    /* length of a damaged frame at offset whose event is intact; 0: none */
     uint64_t sound_length;
     uint64_t sound_h;
 };
@@ -90,7 +90,8 @@ annal_status annal__scan_look(struct scan *scan, uint64_t offset, annal_event *o
 annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint64_t *out_end,
                                   annal_error *err);
 
-#define SCAN_HOLD_BYTES ((size_t)256 << 10) /* of a frame; longer ones are long */
+/* maximum of a frame that is held in memory; longer frames are long */
+#define SCAN_HOLD_BYTES ((size_t)256 << 10)
 
 /* Move to event seq; without proof there, to the first event. */
 annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err);
@@ -108,7 +109,7 @@ annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint
 enum tail_state {
     TAIL_WHOLE,  /* the last byte ends a proven frame */
     TAIL_TORN,   /* a piece of a frame follows the last proven one: the trace of a crash */
-    TAIL_DAMAGED /* what was once a whole frame follows it, and does not prove itself */
+    TAIL_DAMAGED /* damaged: a frame that was once complete follows */
 };
 
 /* The end of a journal, found by reading backwards. */
@@ -121,10 +122,10 @@ struct journal_tail {
     /* Of the last proven event; of a fork without events of its own, the fork point; 0: none. */
     uint64_t seq;
     int64_t ts_us;   /* 0 if that event is in another journal */
-    uint64_t h;      /* of the last proven frame */
+    uint64_t h;      /* hash of the last proven frame */
     uint64_t offset; /* where that frame begins */
     uint64_t end;    /* where it ends */
-    uint64_t size;   /* of the file */
+    uint64_t size;   /* size of the file */
     enum tail_state state;
 };
 

@@ -18,7 +18,8 @@
 
 #include <sys/param.h>
 
-#define WALK_EVENTS     ((uint64_t)16) /* this many are walked over rather than searched */
+/* if at most this many events are between, walk instead of searching */
+#define WALK_EVENTS     ((uint64_t)16)
 #define WALK_BYTES      ((uint64_t)32 << 10)
 #define TABLE_BYTES_MIN ((uint64_t)256 << 10) /* smallest journal for which a table pays off */
 
@@ -88,7 +89,7 @@ static uint64_t guess(const struct seek_place *low, const struct seek_place *hig
     return at < 1 ? low->offset + 1 : low->offset + (uint64_t)at;
 }
 
-/* Approach event seq from below: *low is the first event, or one that proves itself. */
+/* Approach event seq from below: *low is the first event, or an event with a correct hash. */
 static annal_status approach(struct scan *scan, uint64_t seq, struct seek_place *low,
                              struct seek_place high, annal_error *err)
 {

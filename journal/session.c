@@ -114,8 +114,10 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
     return session;
 }
 
-/* Structs are never removed, and new ones are added in front: a walk needs the lock for the newest
- * only. */
+/*
+ * Structs are never removed, and new structs are added in front, so a walk needs the lock only to
+ * read the newest.
+ */
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
 {
     pthread_mutex_lock(&store->sessions_lock);
@@ -266,7 +268,7 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
     *out = (struct frame_header){.session = session,
                                  .created_us = store->clock->wall_us(store->clock->arg)};
     if (getrandom(out->file, sizeof out->file, 0) != (ssize_t)sizeof out->file)
-        return annal__fail_errno(err, "make an id for the journal of session '%.*s'",
+        return annal__fail_errno(err, "create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(session));
     annal_status status = codec->encode_header(frame, out, out_h);
     return status < 0

@@ -37,7 +37,7 @@ enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
 enum session_late {
     LATE_NOT,
     LATE_SYNC, /* a sync of its journal failed: its bytes must be written again */
-    LATE_BYTES /* its journal could not be written; accepts no appends */
+    LATE_BYTES /* its journal could not be written, so it accepts no appends */
 };
 
 /* The end of a session, kept so that it can be restored. */
@@ -80,18 +80,18 @@ struct session {
     uint64_t rolled_marks;
     uint64_t rolled_back;
     struct annal_writer *lossy; /* writers with batch events that are not durable yet */
-    bool in_use;                /* its descriptor is being synced; do not close it */
-    int fd;                     /* of the journal, -1: not open */
+    bool in_use;                /* whether its descriptor is being synced and must not be closed */
+    int fd;                     /* descriptor of the journal, -1: not open */
     dev_t device;
     ino_t inode;
     const struct codec *codec; /* the format of the journal */
-    char *path;                /* of the journal; its suffix is the codec's */
+    char *path;                /* path of the journal; its suffix is the codec's */
     uint8_t file[FRAME_FILE_ID_BYTES];
     bool create_logged; /* the journal's header is in the log or synced */
     bool exists;        /* the journal's header is in the journal */
     struct buf header;  /* the header line of a new journal */
     uint64_t logged;
-    uint64_t logged_h; /* of the last line before logged */
+    uint64_t logged_h; /* hash of the last line before logged */
     uint64_t end;
     uint64_t seq;
     int64_t ts_us;
@@ -104,7 +104,7 @@ struct session {
     bool marked;           /* or about to be: certainly true if nothing is pending; see (3) */
     uint64_t mark_group;   /* the group of the last mark that no later record ended; 0: none */
     bool dirty;            /* the journal has bytes that no sync has covered */
-    uint64_t written_back; /* those before this offset were written back, but not synced */
+    uint64_t written_back; /* bytes before this offset were written back, but not synced */
     struct ids ids;
     bool ids_loaded;
     uint64_t changed; /* the store's change counter at the last apply */
@@ -161,10 +161,9 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
                                   annal_slice bytes, annal_error *err);
 
 /*
- * After a write up to `end`: write back what is whole of pieces of this size. Such bytes reach the
- * disk with the next sync of whatever file, which takes longer for each of them; journals that grow
- * side by side end their pieces at different times. The session's lock is held. If it fails, the
- * write has failed.
+ * After a write up to `end`: start writeback of all complete pieces of piece_bytes. Otherwise the
+ * next sync of any file must write them and takes longer. Journals that grow side by side complete
+ * their pieces at different times. The session's lock is held. A failure is a failure of the write.
  */
 annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
                                        uint64_t piece_bytes, annal_error *err);

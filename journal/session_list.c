@@ -26,13 +26,13 @@ bool annal__session_list_is_read_only(const annal_store *store)
 }
 
 struct name {
-    size_t at; /* of the file's name, in names->text */
+    size_t at; /* offset of the file's name in names->text */
     size_t session_bytes;
-    uint64_t key; /* where names usually differ: see make_keys() */
+    uint64_t key; /* bytes of the name at which names usually differ: see make_keys() */
     const struct codec *codec;
-    uint64_t bytes; /* 0: it is empty, or gone, or: */
-    int failed;     /* the errno of looking at it */
-    bool denied;    /* this user may not read it, as its mode says */
+    uint64_t bytes; /* 0: the file is empty or was removed, or cannot be examined: */
+    int failed;     /* errno of examining it */
+    bool denied;    /* whether its mode denies this user to read it */
 };
 
 struct names {

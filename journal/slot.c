@@ -98,7 +98,7 @@ struct other {
     struct log log;   /* open while locked */
     struct held held; /* header NULL: no header */
     bool locked;      /* we hold its lock: no living process owns it */
-    bool bound;       /* its held list is for this log, in this boot */
+    bool bound;       /* whether its held list belongs to this log in this boot */
 };
 
 static void other_done(struct other *other)
@@ -122,8 +122,10 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
     /* Its owner may replace the log while we look. */
     do {
         seen = file.st_ino;
-        /* Only a log that is certainly gone contains nothing: one that cannot be examined may have
-         * any session. */
+        /*
+         * Only a log that was certainly removed contains nothing. A log that cannot be examined may
+         * have any session.
+         */
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
             status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
                                                    "commit log %02" PRIu32 " was removed", number)
@@ -1124,7 +1126,7 @@ void annal__slot_let_on(annal_store *store)
 struct asked {
     uint32_t number;
     uint32_t wanted; /* its answer */
-    bool is_overdue; /* it did not answer an earlier question, either */
+    bool is_overdue; /* whether it did not answer an earlier request, either */
 };
 
 struct wipe {

@@ -63,7 +63,7 @@ annal_status annal__slot_path(const annal_store *store, struct buf *out, const c
 
 /*
  * Recover every slot that no living process has. Called at open. *out_missing: a slot that another
- * process is recovering without making progress; SLOTS_MAX if there is no such slot.
+ * process recovers without progress; SLOTS_MAX: none
  */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 

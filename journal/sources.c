@@ -61,7 +61,7 @@ static annal_status path_of(const annal_store *store, const char *name, struct b
     annal_status status = annal__buf_printf(out, "%s/sources%s%s", annal_store_path(store),
                                             name[0] != '\0' ? "/" : "", name);
     return status < 0 || annal__buf_cstr(out) == NULL
-               ? annal__fail(err, ANNAL_ERR_NOMEM, "the copies of logs: no memory")
+               ? annal__fail(err, ANNAL_ERR_NOMEM, "open the copies of logs: out of memory")
                : ANNAL_OK;
 }
 
@@ -74,7 +74,7 @@ static annal_status take_lock(annal_store *store, int fd, int operation, annal_e
             return annal__fail_errno(err, "lock sources/ of store %s", annal_store_path(store));
         if (annal__store_may_wait(store, left_us) <= 0)
             return annal__fail(err, ANNAL_ERR_BUSY,
-                               "another process uses the copies of logs, sources/ of store %s",
+                               "another process is using the copies of logs, sources/ of store %s",
                                annal_store_path(store));
         annal__store_wait(store, LOCK_AGAIN_US);
     }
@@ -158,7 +158,7 @@ static annal_status read_names(annal_store *store, struct names *names, annal_er
     if (status == ANNAL_OK && io->list(io->arg, path.ptr, collect, names) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "list %s", path.ptr);
     if (status == ANNAL_OK && names->no_memory)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the copies of logs: no memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list open the copies of logs: out of memory");
     if (names->count > 1)
         qsort(names->all, names->count, sizeof *names->all, compare);
     annal__buf_done(&path);

@@ -20,7 +20,7 @@
 
 #define BATCH_MS_DEFAULT   10
 #define WAIT_MS_DEFAULT    10000
-#define NO_ADVICE          0x7fff /* madvise(2) knows no such advice */
+#define NO_ADVICE          0x7fff /* an advice that madvise(2) does not know */
 #define SAME_PROCESS_BYTES sizeof(uint32_t)
 
 /* ---- Opening ---- */
@@ -288,7 +288,7 @@ annal_status annal_store_open(const char *path, const annal_store_options *optio
 
 struct leaving {
     annal_store *store;
-    annal_status status; /* of the first session that could not be released */
+    annal_status status; /* status of the first session that could not be released */
 };
 
 static annal_status release_if_owned(void *arg, struct session *session, annal_error *err)

@@ -25,13 +25,14 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define STORE_VERSION        1
-#define SESSION_BUCKETS      4096u
-#define TASKS_MAX            16
-#define PATH_BYTES_MAX       8192
-#define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the program and to SQLite */
-#define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never used */
-#define FREE_RESERVE_PART    16u                  /* of a smaller disk, at most this part */
+#define STORE_VERSION   1
+#define SESSION_BUCKETS 4096u
+#define TASKS_MAX       16
+#define PATH_BYTES_MAX  8192
+/* descriptors of the soft limit that are left to the program and to SQLite */
+#define DESCRIPTORS_RESERVED 64
+#define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* space of the disk that is never used */
+#define FREE_RESERVE_PART    16u                  /* on a smaller disk, at most this part of it */
 
 /* What tests replace. */
 struct seams {
@@ -45,7 +46,7 @@ struct slot {
     pthread_mutex_t lock;
     pthread_cond_t moved; /* claiming ended */
     bool claiming;        /* guarded by lock: a thread is claiming it */
-    _Atomic bool claimed; /* what follows is set, and log belongs to the leader */
+    _Atomic bool claimed; /* whether the members below are set, and log belongs to the leader */
     uint32_t number;
     struct log log;
     struct held held;
@@ -62,7 +63,7 @@ struct keeper {
     pthread_t thread;
     bool running;
     _Atomic bool is_stopping;
-    _Atomic bool idle;           /* it sleeps for long: ring if there is work */
+    _Atomic bool idle;           /* whether it sleeps for long: wake it if there is work */
     _Atomic uint32_t local_word; /* futex, until a slot is claimed */
     _Atomic uint32_t
         *_Atomic wakeup_word; /* the word on which it sleeps: the local word, then the held
@@ -70,9 +71,9 @@ struct keeper {
     pthread_mutex_t round;    /* one round at a time; guards what follows */
     struct task_state tasks[TASKS_MAX];
     size_t task_count;
-    bool is_last_run;      /* the task that runs does so for the last time */
+    bool is_last_run;      /* whether this is the last run of the task */
     int64_t no_yield_us;   /* until then tasks do not yield the processor */
-    bool has_task_yielded; /* it found that the keeper is needed */
+    bool has_task_yielded; /* whether the last task stopped early, because the keeper was needed */
     int64_t rotated_us;    /* monotonic */
     int64_t retry_us; /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */
@@ -84,7 +85,7 @@ struct waits {
     /* Guarded by lock. */
     int64_t limit_us;  /* INT64_MAX: none */
     int64_t waited_us; /* until now, without the threads that wait at this moment */
-    uint32_t threads;  /* that wait at this moment */
+    uint32_t threads;  /* number of threads that wait at this moment */
     int64_t since_us;  /* monotonic: when the first of them began */
 };
 
@@ -96,7 +97,7 @@ struct annal_store {
     char *path;
     bool read_only;
     annal_level level;
-    const struct codec *codec; /* of new journals */
+    const struct codec *codec; /* codec of new journals */
     uint32_t batch_ms;
     uint32_t wait_ms;
     uint64_t region_bytes;
@@ -120,7 +121,7 @@ struct annal_store {
 
     pthread_mutex_t sessions_lock;
     struct session *buckets[SESSION_BUCKETS]; /* guarded by sessions_lock */
-    struct session *newest;                   /* of all; guarded by sessions_lock */
+    struct session *newest;                   /* newest of all sessions; guarded by sessions_lock */
     uint32_t open_journals;                   /* guarded by sessions_lock */
 
     pthread_mutex_t checkpoint_lock; /* one checkpoint at a time */
@@ -135,7 +136,7 @@ struct annal_store {
     _Atomic bool tombstones; /* we made tombstones: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
-    _Atomic uint64_t log_region_bytes; /* of our log; 0: no log yet */
+    _Atomic uint64_t log_region_bytes; /* size of a region of our log; 0: no log yet */
 
     struct tails_place tails;
     struct strays strays;

@@ -88,7 +88,9 @@ annal_status annal__store_journal_open(const annal_store *store, annal_slice ses
     struct buf path = {0};
     annal_status status = ANNAL_OK;
     int fd = -1;
-    /* Twice: one may have replaced the other while we looked. */
+    /*
+     * Try twice, because one journal may replace the other between the two attempts to open them.
+     */
     for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
         status = annal__store_journal_find(store, session, &path, out_codec, err);
         if (status == ANNAL_OK && *out_codec != NULL) {

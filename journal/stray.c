@@ -18,8 +18,8 @@
 /* ---- One file ---- */
 
 struct found {
-    bool is_present; /* and not empty */
-    bool denied;     /* this user may not read it */
+    bool is_present; /* whether the file exists and is not empty */
+    bool denied;     /* whether this user may not read it */
     bool has_header;
     struct frame_header header;
     char bytes[FRAME_ENVELOPE_BYTES]; /* which the header points into */
@@ -59,8 +59,8 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
 annal_status annal__stray_fail_denied(annal_error *err, annal_slice session)
 {
     annal__fail(err, ANNAL_ERR_IO,
-                "this user may not read the journal of session '%.*s'; its owner or root can let "
-                "the group of the store read it",
+                "you may not read the journal of session '%.*s'; its owner or root can let the "
+                "group of the store read it",
                 ANNAL_FMT(session));
     if (err != NULL)
         err->os_errno = EACCES;
@@ -123,9 +123,10 @@ static bool is_strange(const annal_store *store, const char *name, annal_error *
     annal__buf_done(&path);
     if (!regular)
         return false;
-    (void)annal__fail(
-        out_why, ANNAL_ERR_CORRUPT,
-        "events/ holds '%.300s', whose name no session can have: move it out of the store", name);
+    (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
+                      "events/ contains '%.300s', which is not the name of a session's journal: "
+                      "move it out of the store",
+                      name);
     return true;
 }
 

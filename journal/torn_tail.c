@@ -50,7 +50,7 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
     copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0660);
     if (copy < 0 || copy_range(io, fd, from, to, copy, &piece) < 0 ||
         io->fsync(io->arg, copy) < 0 || io->rename(io->arg, temporary.ptr, path.ptr) < 0) {
-        status = annal__fail_errno(err, "keep torn bytes as %s", path.ptr);
+        status = annal__fail_errno(err, "save the torn bytes as %s", path.ptr);
         goto done;
     }
     status = annal__io_sync_dir(io, dir.ptr, err);
@@ -83,8 +83,7 @@ annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, ui
     annal__wakeup_announce_all(store);
     annal__say(store, ANNAL_LOG_WARNING,
                "session '%.*s': %" PRIu64
-               " bytes at its end were never whole; they were cut and kept in "
-               "events/.torn/%s",
+               " bytes of an unfinished write at its end were cut off and saved in events/.torn/%s",
                ANNAL_FMT(session), to - from, name);
     return ANNAL_OK;
 }
@@ -141,7 +140,7 @@ annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_e
         forgetting.failed = errno == ENOENT ? 0 : errno;
     errno = forgetting.failed;
     if (forgetting.failed != 0)
-        status = annal__fail_errno(err, "remove what is kept of session '%.*s' in %s",
+        status = annal__fail_errno(err, "remove the saved bytes of session '%.*s' in %s",
                                    ANNAL_FMT(session), forgetting.dir.ptr);
     else if (forgetting.removed)
         status = annal__io_sync_dir(store->io, forgetting.dir.ptr, err);

@@ -51,7 +51,7 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
     return true;
 }
 
-/* Rule (6): whether we may use it. */
+/* Rule (6): find out whether this process may use the page. */
 static bool claim(const annal_store *store, struct wakeup_page *page)
 {
     uint64_t boot[2];
@@ -88,7 +88,7 @@ failed:
     return NULL;
 }
 
-/* Rule (7). Lock held. */
+/* Rule (7): check whether the name still leads to the mapped file. Lock held. */
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;

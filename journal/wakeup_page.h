@@ -65,7 +65,7 @@ enum {
 
 struct wakeup_slot {
     _Atomic uint64_t stamp;
-    _Atomic uint64_t check;                     /* of the words, seeded with the ticket */
+    _Atomic uint64_t check;                     /* checksum of the words, seeded with the ticket */
     _Atomic uint64_t words[WAKEUP_ENTRY_WORDS]; /* end_seq, bytes of the id, the id and zeros */
     uint64_t reserved[32 - 2 - WAKEUP_ENTRY_WORDS];
 };

@@ -58,14 +58,14 @@ struct annal_writer {
     bool is_lease_exempt;
 
     /* Guarded by the session's lock. */
-    uint64_t batched_seq; /* of its last event at level batch; 0: it is not in the list */
+    uint64_t batched_seq; /* seq of its last event at level batch; 0: it is not in the list */
     uint64_t lost_seq;    /* first lost event; 0: none, or it was reported */
     /* by an append; until the next append, annal_writer_sync() reports it too */
     bool is_loss_reported;
     uint64_t doubt_seq;        /* first event that may be lost; 0: none */
-    bool loose;                /* it wrote events at level os, or found them there */
+    bool loose;                /* whether it wrote or found events of level os */
     struct annal_writer *next; /* in session->lossy */
-    struct buf frames;         /* of the append that is running */
+    struct buf frames;         /* frames of the append that is running */
 };
 
 /* One call of annal_writer_append(). */
@@ -73,7 +73,7 @@ struct append {
     annal_writer *writer;
     annal_store *store;
     struct session *session;
-    const struct codec *codec; /* that the caller asked for; NULL: any */
+    const struct codec *codec; /* codec that the caller requires; NULL: any */
     const annal_draft *given;
     const annal_draft *drafts; /* as given, with data in the journal's format */
     struct buf converted; /* annal_draft: what drafts points to, if some data had another format */
@@ -82,9 +82,9 @@ struct append {
     annal_level level;
     annal_expect expect;
     uint64_t expected_seq;
-    uint64_t h; /* of the last event; 0: any */
+    uint64_t h; /* expected hash of the last event; 0: any */
     uint64_t data_bytes;
-    bool is_copy; /* these events were in the journal already */
+    bool is_copy; /* whether these events were in the journal already */
 };
 
 annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -338,8 +338,8 @@ static annal_status choose_format(const struct append *append, annal_error *err)
         return annal__session_begin(append->store, session, wanted, err);
     return annal__fail(
         err, ANNAL_ERR_INVALID,
-        "append to session '%s': its journal is %s%s, and a session keeps its format", session->id,
-        session->id, session->codec->suffix);
+        "append to session '%s': its journal is %s%s, and the format of a session cannot change",
+        session->id, session->id, session->codec->suffix);
 }
 
 static bool fits_format(const annal_draft *draft, const struct codec *codec)
@@ -672,7 +672,7 @@ static annal_status take_back(const struct append *append, annal_status status, 
     annal_error why = {0};
     session->refused = true;
     annal__fail(&why, ANNAL_ERR_CLOSED,
-                "session '%s' accepts no more events since a write failed; open the store again",
+                "session '%s' accepts no more events, because a write failed; open the store again",
                 session->id);
     annal__session_set_refusal(session, &why);
     return annal__fail(err, ANNAL_ERR_UNKNOWN,

@@ -436,8 +436,8 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
 }
 
 /*
- * Rule (5), for the thread: listeners that are flagged in the meantime learn of several commits at
- * once.
+ * Rule (5): let the thread pause, so that listeners which are flagged in the meantime learn of
+ * several commits at once.
  */
 static void rest(struct hub *hub)
 {
@@ -598,7 +598,7 @@ static void *stand_by(void *arg)
 }
 
 /*
- * Take all news that were announced until now. If a listener leads, it does so, which takes a
+ * Take all news that were announced until now. A listener that leads takes them, which needs a
  * moment.
  */
 static void read_news_now(struct hub *hub)

@@ -78,7 +78,7 @@ static void sift_down(annal_tail *tail)
     }
 }
 
-/* It has not been looked at, so it goes to the top. */
+/* Add a stream that was not read yet, so it goes to the top. */
 static annal_status push(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     if (tail->heap_count == tail->heap_room) {

@@ -85,7 +85,7 @@ static annal_status look_up_since(annal_store *store, annal_slice session,
         status = annal_cursor_next(cursor, &event, err);
     *out_us = status == ANNAL_OK && event.ts_us > info->created_us ? event.ts_us : info->created_us;
     annal_cursor_close(cursor);
-    /* The writer reports damage, and a snapshot of another journal. */
+    /* No failure here: the snapshot writer reports damage and snapshots of another journal. */
     return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
                    status == ANNAL_ERR_NOTFOUND
                ? ANNAL_OK

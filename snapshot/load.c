@@ -196,7 +196,8 @@ annal_status annal__load_cursor(const struct storage *shelf, const struct loaded
                                 annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
-    if (loaded->inherited && header->seq == shelf->info.fork_seq) /* its own journal is enough */
+    /* this state needs no journal of an ancestor */
+    if (loaded->inherited && header->seq == shelf->info.fork_seq)
         return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, 0, header->h,
                                     out_cursor, err);
     if (loaded->inherited)

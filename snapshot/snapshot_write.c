@@ -12,9 +12,9 @@
 #include <string.h>
 
 #define STEP_EVENTS  256
-#define STEP_BYTES   ((uint64_t)1 << 18) /* of the journal */
+#define STEP_BYTES   ((uint64_t)1 << 18) /* bytes of the journal in one step */
 #define PATIENCE_MAX ((uint64_t)1 << 20)
-#define SPILL_BYTES  ((size_t)16 << 20) /* of pages that changed since the last snapshot */
+#define SPILL_BYTES  ((size_t)16 << 20) /* bytes of pages that changed since the last snapshot */
 
 /* ---- Beginning ---- */
 

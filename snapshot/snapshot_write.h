@@ -11,7 +11,7 @@
 #include "snapshot/policy.h"
 
 struct snapshot_writer {
-    struct storage shelf; /* its session points to id */
+    struct storage shelf; /* the session's snapshots; its session points to id */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
     bool at_end;      /* whether to take a snapshot at the end, due or not */

@@ -162,7 +162,7 @@ static enum moved was_moved(const struct derived *derived)
                : TORN_APART;
 }
 
-/* Read the stamp on the writer's connection, which does so in each transaction. */
+/* Read the version stamp on the writer's connection, as each transaction must. */
 static annal_status read_own_stamp(struct derived *derived, annal_error *err)
 {
     annal_status status = ANNAL_OK;

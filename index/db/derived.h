@@ -58,8 +58,8 @@ struct derived {
     char *path;             /* path for SQLite: STORE/sessions.db, or a database in memory */
     size_t root_bytes;      /* length of the store's path in it, which is never created */
     size_t given_bytes;     /* length of the part that a user gave; no link is followed below it */
-    int32_t application_id; /* of a file of this kind */
-    int64_t user_version;   /* current version of such a file */
+    int32_t application_id; /* identifies files of this kind */
+    int64_t user_version;   /* current version of files of this kind */
     /* whether other programs write it, too: then it has a rollback journal, synced in full, and
      * no WAL */
     bool rollback;

@@ -40,13 +40,13 @@
 
 struct index_lock {
     const struct io *io;
-    char name[ANNAL__LOCK_NAME_BYTES]; /* of the lock's file in STORE/locks */
+    char name[ANNAL__LOCK_NAME_BYTES]; /* name of the lock's file in STORE/locks */
     pthread_mutex_t mutex;
     int fd; /* -1: not open; guarded by mutex */
     pid_t pid;
     /* whether the note was wiped since this process last wrote it; guarded by the lock */
     bool wiped;
-    _Atomic int64_t wanted_us; /* rule 6, for threads */
+    _Atomic int64_t wanted_us; /* rule 6: when a thread of this process last waited */
 };
 
 /* Rule 5. */

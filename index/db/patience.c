@@ -60,7 +60,10 @@ static int open_proven(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, i
     return rc;
 }
 
-/* Rule (2). A series of tries begins with sleeps of a microsecond. */
+/*
+ * Rule (2): sleep, but not past the deadline. A series of tries begins with sleeps of a
+ * microsecond.
+ */
 static int sleep_within(sqlite3_vfs *vfs, int us)
 {
     struct patience *patience = patience_of(vfs);
@@ -72,7 +75,7 @@ static int sleep_within(sqlite3_vfs *vfs, int us)
     return us;
 }
 
-/* Rule (1). How long this wait has taken follows from the number of tries. */
+/* Rule (1): the busy handler. The number of tries shows how long this wait has taken. */
 static int wait_for_others(void *arg, int tries)
 {
     struct patience *patience = arg;

@@ -29,9 +29,9 @@
 struct shape_object {
     const char *type; /* "table", "index", "view" or "trigger" */
     annal_slice name;
-    annal_slice table; /* its own name, or the table of an index or a trigger */
+    annal_slice table; /* name of the table, also for an index or a trigger */
     annal_slice head;  /* "CREATE UNIQUE INDEX " */
-    annal_slice sql;   /* what follows the head: from the name on */
+    annal_slice sql;   /* rest of the statement, from the name on */
 };
 
 struct shape {
@@ -59,7 +59,8 @@ struct shape_part {
     bool ours;    /* whether it must be complete, and as it was created */
     size_t found; /* number of its objects that are as they should be */
     bool differs; /* whether the SQL of one differs */
-    bool moves;   /* whether one that differs is no table: SQLite runs it for other statements */
+    /* whether an object that differs is not a table: SQLite runs it for other statements */
+    bool moves;
 };
 
 /*

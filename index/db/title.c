@@ -64,8 +64,8 @@ static size_t decode(annal_slice text, unsigned *out_code)
 }
 
 /*
- * Return whether the character belongs to the one before it: an accent, a skin tone, half a flag, a
- * joiner.
+ * Return whether the character belongs to the character before it: an accent, a skin tone, half a
+ * flag, a joiner.
  */
 static bool joins(unsigned code)
 {

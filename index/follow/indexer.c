@@ -256,7 +256,7 @@ annal_status annal__indexer_catch_up(struct follower *follower, annal_slice sess
 
 /* ---- Working through a plan ---- */
 
-/* Rule 8. *next: entries before it are done. */
+/* Rule 8: index a part of the next session whose turn it is. *next: entries before it are done. */
 static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
                               annal_error *err)
 {

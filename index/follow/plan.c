@@ -176,7 +176,7 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     if (status == ANNAL_ERR_CORRUPT && annal__stray_is(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
     if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
-        return ANNAL_OK; /* rule 6 of stray.h */
+        return ANNAL_OK; /* a stray journal: rule 6 of stray.h */
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND)

@@ -497,7 +497,10 @@ static bool any_cares(const struct guard_call *call)
     return false;
 }
 
-/* Rule 8. The transaction of a database that takes part begins in this way anyway. */
+/*
+ * Rule 8: turn rows that users wrote into the databases of this session into events. A database of
+ * this append does so at the begin of its transaction.
+ */
 static void drain_own(struct guard_call *call)
 {
     for (size_t i = 0; i < call->set->slot_count; i++) {

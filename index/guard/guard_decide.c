@@ -209,8 +209,8 @@ static annal_status encode(struct guard_call *call, struct decided *decided, ann
 }
 
 /*
- * Append the first events. A journal that begins elsewhere is fetched, because an append would
- * begin another one.
+ * Append the first events. A journal whose first event is a later one is downloaded, because an
+ * append would begin a second journal.
  */
 static annal_status append_first(const struct guard_call *call, const struct decided *decided,
                                  uint64_t *out_seq, annal_error *err)

@@ -198,7 +198,7 @@ annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *e
     return status;
 }
 
-/* Find the smallest seq of the session that one of the tables knows. */
+/* Find the seq up to which all tables know the session. */
 static annal_status find_head(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;

@@ -21,7 +21,7 @@ struct import_json {
     struct line {
         uint64_t row;
         struct json_tokens text;
-    } * lines; /* of the batch, in the order of rows */
+    } * lines; /* lines of the batch, in the order of rows */
     size_t line_count;
     size_t line; /* index of the last line that was used */
     struct json_tokens recent[RECENT];

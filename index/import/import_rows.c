@@ -40,7 +40,7 @@ struct rows {
     struct patience patience;
     uint32_t wait_ms;
     struct bound bound;
-    uint64_t bytes;     /* of returned lines */
+    uint64_t bytes;     /* size of the returned lines */
     uint64_t bytes_max; /* 0: no limit */
     bool damaged;
     struct buf line;
@@ -332,7 +332,7 @@ static annal_status give_table(struct rows *rows, annal_slice table, annal_error
         if (status < 0)
             status = annal__fail(err, status, "a row of table '%.*s' %s", ANNAL_FMT(table),
                                  status == ANNAL_ERR_LIMIT ? "is larger than 4 GiB as JSON"
-                                                           : "finds no memory");
+                                                           : "does not fit into memory");
         else
             status = give_line(rows, annal__buf_slice(&rows->line), err);
     }

@@ -521,7 +521,7 @@ static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite
         }
     annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
     if (import->detect_count == DETECTS_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "more than %d importers", DETECTS_MAX);
+        return annal__fail(err, ANNAL_ERR_LIMIT, "at most %d importers are possible", DETECTS_MAX);
     if (section.ptr != NULL &&
         sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
                            out, NULL) != SQLITE_OK)

@@ -237,7 +237,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
 
 /* ---- An event ---- */
 
-/* Apply what users wrote. This is the same for every writable pack, so no handler does it. */
+/* Apply rows that users wrote. This is the same for every writable pack, so no handler does it. */
 static annal_status run_outbox(struct applier *applier, annal_slice session,
                                const annal_event *event, const char **out_refused, annal_error *err)
 {

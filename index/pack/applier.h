@@ -54,7 +54,7 @@ annal_status annal__applier_flush(struct applier *applier, annal_slice session, 
 annal_status annal__applier_settle(struct applier *applier, annal_slice session, uint64_t seq,
                                    const char **out_refused, annal_error *err);
 
-/* Return whether a pack has such a section. */
+/* Return whether a pack has a section `-- settle`. */
 bool annal__applier_settles(const struct applier *applier);
 
 /*

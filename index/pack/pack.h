@@ -19,7 +19,7 @@ enum pack_section_kind {
     PACK_FORGET,
     PACK_ARTIFACT,
     PACK_SETTLE,
-    PACK_NOUN, /* this and the next kind are for the command: they run for no event */
+    PACK_NOUN, /* used by the command only, like the next kind: they run for no event */
     PACK_VERB
 };
 
@@ -29,7 +29,8 @@ enum pack_section_kind {
  */
 struct pack_section {
     enum pack_section_kind kind;
-    char *types; /* one or more; none for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
+    /* one or more types; empty for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
+    char *types;
     char *guard; /* sentence of its guard, or NULL */
     /* PACK_ON, PACK_FILL: sessions, "name*", "$field", "name$field"; NULL: only its own */
     char *reads;
@@ -37,7 +38,7 @@ struct pack_section {
     uint64_t over_bytes; /* PACK_ARTIFACT */
     char *head;          /* PACK_NOUN, PACK_VERB: their line, cut by pack_verbs.c */
     char *sql;           /* PACK_ARTIFACT: only comments */
-    unsigned line;       /* where sql begins, 1 for the first line of the file */
+    unsigned line;       /* first line of sql in the file, counted from 1 */
 };
 
 /* The pages of a state before the first event: the tables of a pack. */

@@ -31,7 +31,7 @@ struct made {
 annal_status annal__pack_schema_made_read(const struct pack_fill *fill, sqlite3 *db,
                                           const char *schema, struct made *out, annal_error *err);
 
-/* Read it on the writer's connection, which does so in each transaction. */
+/* Read what a pack created on the writer's connection, as each transaction must. */
 annal_status annal__pack_schema_made_read_own(struct pack_fill *fill, struct made *out,
                                               annal_error *err);
 

@@ -323,7 +323,7 @@ static annal_status add_enabled(const annal_index *index, struct pack_set *set, 
     return parse_slot(index, set, slot, file, annal_slice_of(text), err);
 }
 
-/* Rule 2, for a pack that cannot even be read. */
+/* Rule 2: add a slot for a pack that cannot even be read. */
 static annal_status add_wrong(struct pack_set *set, annal_slice name, const annal_error *why,
                               annal_error *err)
 {
@@ -388,7 +388,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
 
 /* ---- Databases ---- */
 
-/* Rule 4; star replaces the * in the file's name. */
+/* Rule 4: compose the path of a pack's database; star replaces the * in the file's name. */
 annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,
                                annal_slice star, struct buf *out, annal_error *err)
 {

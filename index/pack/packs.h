@@ -53,8 +53,8 @@ struct pack_database {
     char *star; /* text that replaced the * of its file name, or NULL */
     struct pack_fill *fills;
     size_t fill_count;
-    struct shape shape;     /* of our tables in it */
-    struct shape outbox;    /* of those of the outbox, if users write */
+    struct shape shape;     /* our tables in it */
+    struct shape outbox;    /* tables and triggers of the outbox, if users write */
     struct stamp caught_up; /* last catch-up of all sessions; id 0: none; guarded by packs.mutex */
 };
 
@@ -64,7 +64,9 @@ struct pack_set {
     bool again;    /* whether a file could not be read, so that another try may succeed */
     struct pack_slot *slots;
     size_t slot_count;
-    /* all databases without a star, and those with one that were used; guarded by packs.mutex */
+    /*
+     * databases without a star, and the used databases of those with a star; guarded by packs.mutex
+     */
     struct pack_database *databases;
 };
 
@@ -170,8 +172,8 @@ annal_status annal__packs_findings(annal_index *index, annal_slice session,
                                    annal_index_finding_fn fn, void *arg, annal_error *err);
 
 /*
- * Move what users wrote into the writable database of a session, or into all of them, to the
- * journals. Does not create a database. Failures are logged, and the rows stay in the outbox.
+ * Turn rows that users wrote into the writable database of a session, or into all of them, into
+ * events. Does not create a database. Failures are logged, and the rows stay in the outbox.
  */
 void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
                         annal_slice session, int64_t deadline_us);
@@ -196,7 +198,7 @@ annal_status annal__pack_catch_up(struct pack_database *database, annal_slice se
                                   annal_error *err);
 
 /*
- * Move what users wrote into the database of a writable pack to the journal, if there is anything.
+ * Turn rows that users wrote into the database of a writable pack into events, if there are any.
  */
 annal_status annal__pack_take_in(struct pack_database *database, const struct pack_fill *fill,
                                  int64_t deadline_us, annal_error *err);

@@ -156,7 +156,9 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
         note_caught_up(work->index, database, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
-    /* of several packs, a waiting caller gets the reason of this one */
+    /*
+     * if several packs lag, keep the reason of a busy database, because its caller waits for that
+     */
     if (work->why_lags.status != ANNAL_ERR_BUSY)
         work->why_lags = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {

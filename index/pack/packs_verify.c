@@ -258,7 +258,7 @@ static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
     return status;
 }
 
-/* Find the same pack in the database in memory that corresponds to this one. */
+/* Find this pack in the database in memory that corresponds to this database. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
                                struct pack_fill **out_fill, struct pack_database **out_database)
 {
@@ -357,7 +357,7 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
     return status;
 }
 
-/* Rules 2 to 4. */
+/* Rules 2 to 4: compare the tables of one pack with what the journals yield. */
 static annal_status compare_part(struct part *part, struct pack_fill *fill)
 {
     struct verify *verify = part->verify;

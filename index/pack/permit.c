@@ -109,7 +109,7 @@ static int permit_function(struct permit *permit, const char *function)
                : deny(permit, "a pack may not use the function", function);
 }
 
-/* Rule 2, first half. */
+/* Rule 2, first half: decide whether a pack may create or drop this object. */
 static int permit_making(struct permit *permit, int action, const char *first, const char *second)
 {
     switch (action) {

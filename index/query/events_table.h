@@ -10,7 +10,7 @@
 
 /* A view of the index of a store, which does not change while a cursor uses it. */
 struct reading {
-    sqlite3 *db; /* its main database is the index */
+    sqlite3 *db; /* connection whose main database is the index */
     annal_store *store;
     bool
         with_rest; /* whether temp.rest has what is not indexed yet, see annal__reader_add_rest() */

@@ -93,7 +93,7 @@ static annal_status add_lag(void *arg, annal_slice session, const annal_position
 struct rest {
     annal_store *store;
     sqlite3_stmt *insert;
-    annal_lag left; /* what could not be read */
+    annal_lag left; /* the events that could not be read */
     annal_error *err;
 };
 

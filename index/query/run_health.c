@@ -152,7 +152,7 @@ static const char *text_of(sqlite3_value *value)
     return sqlite3_value_type(value) == SQLITE_TEXT ? (const char *)sqlite3_value_text(value) : "";
 }
 
-/* Rules (2) and (3). */
+/* Rules (2) and (3): find out whether the process of a run is alive. */
 static annal__process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
 {
     annal_process process = {.start = whole(values[START]), .pid_ns = whole(values[PID_NS])};

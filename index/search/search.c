@@ -195,7 +195,7 @@ static annal_status add_document(struct search *search, annal_slice session,
     return annal__db_run(search->add_text, err);
 }
 
-/* Rule 3. with_words: the journal exists. */
+/* Rule 3: delete the rows of a session. with_words: its words, too, because the journal exists. */
 static annal_status drop_session(struct search *search, annal_slice session, bool with_words,
                                  annal_error *err)
 {

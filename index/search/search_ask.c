@@ -257,7 +257,7 @@ static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_err
         annal__db_close(asking->db);
         asking->db = NULL;
         if (attempt >= ATTEMPTS_MAX)
-            return annal__fail(err, ANNAL_ERR_BUSY, "search.db is deleted repeatedly");
+            return annal__fail(err, ANNAL_ERR_BUSY, "another process keeps deleting search.db");
     }
 }
 

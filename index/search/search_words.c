@@ -145,7 +145,7 @@ static void end_word(struct tokenizer *tokenizer)
     tokenizer->word_len = 0;
 }
 
-/* Rules 3 and 4. */
+/* Rules 3 and 4: end the current run of characters. */
 static void end_run(struct tokenizer *tokenizer)
 {
     struct letter *last = &tokenizer->last;
@@ -227,7 +227,7 @@ static bool continues(int32_t code)
     return is_mark(code) || (code >= 0x1160 && code <= 0x11ff) || code == 0xff9e || code == 0xff9f;
 }
 
-/* Rule 1. The character is text[begin..end). */
+/* Rule 1: add the character text[begin..end). */
 static void put_character(struct tokenizer *tokenizer, const char *text, int begin, int end)
 {
     int32_t codes[DECOMPOSED_MAX + 1];

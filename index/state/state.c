@@ -103,7 +103,7 @@ static void keep_blank(const annal_state *state, const annal_pack *pack)
         blank->count = count;
         kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
     }
-    if (!kept) /* the next state does so */
+    if (!kept) /* the next state will keep its pages instead */
         annal__free(blank);
 }
 
@@ -338,7 +338,8 @@ static annal_status check_tables(const annal_state *state, annal_error *err)
     const struct shape shape = {.objects = &own, .count = 1};
     struct shape_part *parts = annal__zalloc((1 + state->pack_count) * sizeof *parts);
     if (parts == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "state of session '%s'", state->session);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "build the state of session '%s': out of memory",
+                           state->session);
     parts[0] = (struct shape_part){.shape = &shape, .ours = true};
     for (size_t i = 0; i < state->pack_count; i++)
         parts[1 + i] = (struct shape_part){.shape = &state->packs[i]->shape, .ours = true};

@@ -98,7 +98,10 @@ static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, int columns,
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* Rule (2). The columns of the order follow the columns of the table. */
+/*
+ * Rule (2): prepare a SELECT of the rows in order. The columns of the order follow the columns of
+ * the table.
+ */
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
                                int *out_keys, annal_error *err)
 {

@@ -45,7 +45,7 @@
 #define CACHE_KIB "4096"
 
 struct state_pages {
-    sqlite3_vfs vfs; /* its pAppData is this struct */
+    sqlite3_vfs vfs; /* the VFS; pAppData points to this struct */
     sqlite3_vfs *usual;
     char name[40];
     annal__state_source source;

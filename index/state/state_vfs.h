@@ -40,7 +40,8 @@ void annal__state_vfs_disown(struct state_pages *pages);
  */
 annal_status annal__state_vfs_why(struct state_pages *pages, annal_status status, annal_error *err);
 
-bool annal__state_vfs_failed(const struct state_pages *pages); /* whether there is such a page */
+/* Return whether a page could not be read. */
+bool annal__state_vfs_failed(const struct state_pages *pages);
 
 /*
  * Return the number of pages. This function and those below refer to what was committed; pages

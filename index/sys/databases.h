@@ -24,11 +24,11 @@ typedef struct annal__database_info {
     uint64_t wal_bytes;
     uint64_t free_bytes;      /* bytes that annal_index_vacuum() would release */
     const char *journal_mode; /* "wal", or "delete" if other programs write it too */
-    const char *synchronous;  /* of our writer: "NORMAL" or "FULL" */
+    const char *synchronous;  /* setting of the writing connection: "NORMAL" or "FULL" */
     /* pages after which our writer checkpoints; SQLite's own automatic checkpoint is off: only the
      * holder of the lock may checkpoint */
     uint32_t wal_autocheckpoint;
-    uint32_t busy_timeout_ms; /* of our readers */
+    uint32_t busy_timeout_ms; /* how long reading connections wait for a lock */
     bool foreign_keys;        /* whether our readers enforce them */
 } annal__database_info;
 

@@ -19,7 +19,7 @@ struct annal__forgotten {
 
 struct annal__pack_rows {
     const char *pack;
-    const char *database; /* its name in SQL */
+    const char *database; /* name of its database in SQL */
     const char *why;      /* reason why the rows of the session cannot be determined, or NULL */
     const struct annal__forgotten *forgotten;
     size_t count;

@@ -15,7 +15,7 @@ typedef struct annal__reduction_row {
     uint64_t every;  /* events from one row to the next */
     uint64_t seq;    /* the event after which the state was saved */
     uint64_t offset; /* offset in that journal at which the next event begins */
-    uint64_t h;      /* of event seq */
+    uint64_t h;      /* hash of event seq */
     annal_slice state;
 } annal__reduction_row;
 

@@ -282,9 +282,9 @@ annal_status annal_artifact_read(annal_store *store, annal_slice session, annal_
     uint8_t expected[SHA256_BYTES];
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0 && !annal__artifact_read_sha256(sha256.ptr, sha256.len, expected))
-        status =
-            annal__fail(err, ANNAL_ERR_INVALID, "'%.*s' is no SHA-256: 64 digits of 0-9 and a-f",
-                        (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
+        status = annal__fail(err, ANNAL_ERR_INVALID,
+                             "'%.*s' is not a SHA-256: write 64 digits of 0-9 and a-f",
+                             (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
     if (status >= 0)
         status = annal__artifact_look(store, session, sha256.ptr, &info, err);
     if (status >= 0)
@@ -395,7 +395,8 @@ annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_
     int lock = -1;
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0 && !annal__artifact_read_sha256(sha256.ptr, sha256.len, hash))
-        status = annal__fail(err, ANNAL_ERR_INVALID, "the name of an artifact is 64 hex digits");
+        status =
+            annal__fail(err, ANNAL_ERR_INVALID, "the name of an artifact must be 64 hex digits");
     if (status < 0)
         return status;
     annal__sha256_text(hash, hex);

@@ -10,8 +10,8 @@
 
 struct frame_result {
     uint8_t sha256[SHA256_BYTES];
-    uint64_t bytes;        /* of the content */
-    uint64_t stored_bytes; /* of the file */
+    uint64_t bytes;        /* size of the content */
+    uint64_t stored_bytes; /* size of the file */
 };
 
 /* Compress what source returns into the file, which is empty, and sync it. path is for messages. */

@@ -158,7 +158,7 @@ static annal_status refuse(const struct io *io, int fd, int operation, annal_err
     struct stat file;
     char name[HOLDER_BYTES];
     uint32_t pid = io->fstat(io->arg, fd, &file) < 0 ? 0 : annal__lock_holder_of(&file, false);
-    return annal__fail(err, ANNAL_ERR_BUSY, "%s is %s artifacts",
+    return annal__fail(err, ANNAL_ERR_BUSY, "%s is %s artifacts; try again later",
                        annal__lock_holder_name(pid, name),
                        operation == LOCK_EX ? "storing" : "sweeping");
 }

@@ -22,7 +22,9 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
 /* Read 64 lower-case hex digits. */
 bool annal__artifact_read_sha256(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
 
-/* Names, sorted; of those that begin with a dot only unfinished ones. */
+/*
+ * Names in order. Names that begin with a dot are included only if they are unfinished artifacts.
+ */
 struct artifact_names {
     char **list;
     size_t count;

@@ -54,7 +54,7 @@ struct walk {
     size_t count;
     struct seen *seen;
     size_t seen_count;
-    size_t sorted; /* of `seen`: known from an earlier reading, and sorted */
+    size_t sorted; /* number of entries of `seen` that an earlier reading found and sorted */
     annal_error *err;
 };
 
@@ -152,7 +152,10 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 
 /* ---- Reading the journals ---- */
 
-/* Rule (4). What crosses the end of a piece is whole in the next one. */
+/*
+ * Rule (4): mark all hashes in a file. A hash that crosses the end of a piece is complete in the
+ * next piece.
+ */
 static annal_status read_stray(void *arg, const char *path)
 {
     struct walk *walk = arg;
@@ -165,7 +168,8 @@ static annal_status read_stray(void *arg, const char *path)
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno != ENOENT)
         status = annal__fail_errno(
-            walk->err, "no artifact was removed, for %s may name some: move it away", path);
+            walk->err,
+            "no artifact was removed, because %s may name some: move it out of the store", path);
     for (uint64_t offset = 0; fd >= 0 && got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
         got = annal__io_read_full(io, fd, piece, STRAY_BYTES, offset);
         if (got >= 0)
@@ -190,7 +194,8 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (seen->next.seq > 1)
         status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
                                       seen->next.h_before, &cursor, walk->err);
-    if (status == ANNAL_ERR_CONFLICT) /* read from the first: another journal is in its place now */
+    /* another journal has replaced it: read that from its first event */
+    if (status == ANNAL_ERR_CONFLICT)
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted in the meantime */
@@ -204,8 +209,8 @@ static annal_status read_rest(struct walk *walk, size_t which)
     }
     if (status == ANNAL_DAMAGE)
         status = annal__fail(walk->err, ANNAL_ERR_CORRUPT,
-                             "session '%s' is damaged, and what its lost events named is not "
-                             "known: no artifact was removed",
+                             "no artifact was removed, because lost events of session '%s', which "
+                             "is damaged, may name some",
                              seen->session);
     if (status == ANNAL_END) {
         seen->next = annal_cursor_position(cursor);

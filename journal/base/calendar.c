@@ -124,7 +124,7 @@ static int64_t month_wall(int64_t month)
     return wall_us / US;
 }
 
-/* Where a period begins on the wall; after 1, where the next one does. */
+/* Compute where a period begins, in local time; after 1: where the next period begins. */
 static int64_t period_wall(enum period period, int64_t wall, int after)
 {
     if (period == PERIOD_MONTH)

@@ -20,12 +20,12 @@ struct io_space {
     uint64_t free_bytes;  /* for an unprivileged user */
     uint64_t block_bytes; /* the unit in which the filesystem prefers to write */
     uint64_t fs_type;     /* statfs f_type */
-    uint64_t total_bytes; /* of the filesystem; 0: not known */
+    uint64_t total_bytes; /* size of the filesystem; 0: not known */
 };
 
 /*
- * The name of a filesystem whose locks, syncs or shared memory may not work, or not across
- * machines; NULL: another one. Others are slow at the most: annal doctor says so.
+ * Return the name of a filesystem whose locks, syncs or shared memory may not work, or not across
+ * machines; NULL for other filesystems, which may only be slow: annal doctor says so.
  */
 const char *annal__io_shared_filesystem(uint64_t fs_type);
 

@@ -31,7 +31,7 @@ struct check {
 
 /* A text that is read in pieces, and its bytes in memory. */
 struct pieces {
-    uint64_t length, next; /* of the text, and of it what was read */
+    uint64_t length, next; /* length of the text, and how much of it was read */
     json_read_fn read;
     void *arg;
     bool failed;

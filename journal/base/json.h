@@ -12,10 +12,10 @@
 
 typedef enum json_fault {
     JSON_VALID = 0,
-    JSON_SYNTAX,   /* not the grammar */
+    JSON_SYNTAX,   /* violates the grammar */
     JSON_UTF8,     /* bytes that are not UTF-8 */
     JSON_DEPTH,    /* nested deeper than max_depth */
-    JSON_TRAILING, /* one value, and then something else */
+    JSON_TRAILING, /* text follows the value */
     JSON_EMPTY     /* no value at all */
 } json_fault;
 

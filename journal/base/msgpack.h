@@ -46,9 +46,9 @@ struct msgpack_value {
     uint64_t uint;
     int64_t sint;
     double real;
-    annal_slice bytes; /* of str, bin and ext; a slice of the input */
+    annal_slice bytes; /* content of str, bin and ext; a slice of the input */
     int8_t ext_type;
-    uint32_t count; /* of the values of an array, of the pairs of a map */
+    uint32_t count; /* number of values of an array, or of pairs of a map */
 };
 
 /*

@@ -16,7 +16,7 @@ struct decimal {
     bool negative;
     bool huge;         /* the exponent is larger than we count */
     const char *digit; /* the first that is not 0, or NULL for zero */
-    size_t count;      /* of digits up to the last that is not 0 */
+    size_t count;      /* number of digits up to the last that is not 0 */
     int64_t power;
 };
 

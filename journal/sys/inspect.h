@@ -25,14 +25,13 @@ ANNAL_MUST_CHECK annal_status annal__stray_list(annal_store *store, annal__stray
 /* The state of a commit log. */
 typedef struct annal__log_info {
     uint32_t number;
-    bool living;               /* a process holds it */
-    uint32_t pid;              /* of the process that holds it, or held it last in this boot; 0: not
-                          * known */
-    uint32_t sessions;         /* that it owns */
-    uint64_t bytes;            /* of the file */
-    uint64_t groups;           /* that verify and contain events */
-    uint64_t unreleased;       /* of these, not yet covered by a checkpoint */
-    uint64_t unreleased_bytes; /* of journal, in those */
+    bool living;         /* a process holds it */
+    uint32_t pid;        /* process that holds it, or held it last in this boot; 0: not known */
+    uint32_t sessions;   /* number of sessions that it owns */
+    uint64_t bytes;      /* size of the file */
+    uint64_t groups;     /* number of valid groups with events */
+    uint64_t unreleased; /* number of these groups that no checkpoint covers yet */
+    uint64_t unreleased_bytes; /* journal bytes in those groups */
     const char *what;          /* what is damaged; static; NULL: nothing */
 } annal__log_info;
 

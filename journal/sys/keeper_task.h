@@ -23,7 +23,7 @@ typedef struct annal__keeper_task {
     uint32_t latest_ms;
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
-    bool single; /* not run while an earlier one has this name, or one that is not single */
+    bool single; /* not run while another task with this name, or another single task, is running */
     bool early;  /* the first run is period_ms after it was added, even if nothing was appended */
 } annal__keeper_task;
 

@@ -10,7 +10,8 @@
  * again for each fork. Changes by other processes in the meantime may not be noticed. Any thread.
  */
 typedef struct annal__proved annal__proved;
-annal__proved *annal__lineage_proved_new(void); /* NULL: no memory, which no one needs to report */
+/* NULL: out of memory; the caller continues without it */
+annal__proved *annal__lineage_proved_new(void);
 void annal__lineage_proved_free(annal__proved *proved); /* NULL is accepted */
 
 /*

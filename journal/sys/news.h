@@ -48,7 +48,7 @@ typedef enum annal__news_kind {
 
 typedef struct annal__news_item {
     annal__news_kind kind;
-    annal_slice session; /* of ANNAL_NEWS_SESSION; valid until the next call */
+    annal_slice session; /* session of ANNAL_NEWS_SESSION; valid until the next call */
     uint64_t end_seq;
 } annal__news_item;
 

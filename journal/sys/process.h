@@ -7,7 +7,7 @@
 
 typedef enum annal__process_life {
     ANNAL_PROCESS_UNKNOWN = 0, /* facts are missing, or it ran where we cannot look */
-    ANNAL_PROCESS_ALIVE = 1,   /* this very process exists */
+    ANNAL_PROCESS_ALIVE = 1,   /* exactly this process exists */
     ANNAL_PROCESS_DEAD = 2     /* proven: see annal_process_is_dead() */
 } annal__process_life;
 

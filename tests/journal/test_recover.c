@@ -346,7 +346,7 @@ START_TEST(after_a_damaged_group_only_proven_sessions_accept_appends)
         store_close(store);
 
         store = open_after(path, rebooted, said);
-        ck_assert_msg(strstr(said, "may have held what follows") != NULL, "%s", said);
+        ck_assert_msg(strstr(said, "may have contained the next events") != NULL, "%s", said);
         append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
         append_numbers(store, "u", 2, 2, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s", 4);

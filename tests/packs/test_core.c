@@ -419,7 +419,7 @@ START_TEST(an_event_of_64_mib_is_appended_and_a_larger_event_writes_no_byte)
     size_t room = ANNAL_DATA_BYTES_MAX - strlen("{\"call_id\":\"c\",\"input\":\"\"}");
     char *data = data_with("input", room), *larger = data_with("input", room + 1);
     ck_append(&p, "s", "tool.called", data);
-    ck_fails(ANNAL_ERR_LIMIT, "data has at most",
+    ck_fails(ANNAL_ERR_LIMIT, "data can have at most",
              packs_append(&p, "s", "tool.called", larger, err));
     ck_packs(&p, "SELECT call_id, seq, (SELECT events FROM sessions) FROM tool_calls", "c|1|1\n");
     free(data);

@@ -415,7 +415,7 @@ START_TEST(a_missing_journal_ends_the_tail)
     ck_none(0);
     ck_assert_int_eq(unlink(journal()), 0);
     ck_assert_int_eq(annal_tail_next(tail, 3000, &event, &err), ANNAL_ERR_CONFLICT);
-    ck_assert_ptr_nonnull(strstr(err.message, "gone"));
+    ck_assert_ptr_nonnull(strstr(err.message, "removed"));
 }
 END_TEST
 

@@ -492,7 +492,7 @@ START_TEST(an_append_creates_a_session_in_its_format_and_a_later_one_keeps_it)
     ck_assert_str_eq(cli.out, json);
     free(json);
     CLI(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "m", "--format", "jsonl");
-    ck_answer("", "refused", "keeps its format");
+    ck_answer("", "refused", "format of a session cannot change");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     CLI(&cli, NULL, "append", "m", "--format", "xml");
     cli_assert_refused(&cli, EXIT_USAGE, "jsonl or msgpack");

@@ -325,7 +325,7 @@ START_TEST(verbs_report_the_first_of_many_strays_and_doctor_reports_all)
     }
     CLI(&cli, NULL, "ls");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    ck_assert_uint_eq(lines_with("'annal doctor' names all"), 9);
+    ck_assert_uint_eq(lines_with("'annal doctor' lists all"), 9);
     assert_named("copy29");
 }
 END_TEST

@@ -117,9 +117,9 @@ START_TEST(a_team_is_selected_by_id_by_a_unique_prefix_or_by_name)
                       cli.out);
     }
     CLI(&cli, NULL, "team", "send", "two", "x");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'two' fits 2 teams: ab2 (two), c3 (two)");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'two' matches 2 teams: ab2 (two), c3 (two)");
     CLI(&cli, NULL, "team", "show", "a");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'a' fits 3 teams");
+    cli_assert_refused(&cli, EXIT_REFUSED, "'a' matches 3 teams");
     CLI(&cli, NULL, "team", "show", "zzz");
     cli_assert_refused(&cli, EXIT_REFUSED, "team 'zzz' does not exist");
 }

@@ -24,7 +24,7 @@
 #include <annal/journal.h>
 
 struct appender {
-    annal_slice type; /* of every line, which is then data; empty: each line has a type */
+    annal_slice type; /* type of every line, which is then data; empty: each line has a type */
     annal_level level;
     bool expects; /* applies to the first line */
     uint64_t expected_seq;

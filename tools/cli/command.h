@@ -41,7 +41,7 @@ struct command {
     bool takes_sql;             /* an operand may begin with "--", as SQL comments do */
     int (*run)(const struct args *args);
 
-    /* For verbs of two words: verbs.h. */
+    /* The members below are for verbs of two words, see verbs.h. */
     const char *type;                       /* type of the event that verb_append() appends */
     const char *session;                    /* session of the event: "team_{TEAM}", "_state" */
     const char *said;                       /* sentence for people: "sent {id} to team {TEAM}" */

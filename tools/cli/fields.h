@@ -38,11 +38,11 @@ enum field_kind {
     FIELD_AMOUNT,     /* a number that may have a fraction, from 0 to most */
     FIELD_AGE,        /* 45s, 30m, 2h, 7d, 2w */
     FIELD_MOMENT,     /* a seq, a time or an age */
-    FIELD_CHOICE,     /* one of its choices, in any case */
+    FIELD_CHOICE,     /* one of its choices, in upper or lower case */
     FIELD_SESSION,    /* a session: its id, or the first letters of only this id */
     FIELD_SESSIONS,   /* a list of sessions */
     FIELD_ID,         /* the whole id of a session, which need not exist */
-    FIELD_IDS         /* a list of such ids */
+    FIELD_IDS         /* a list of whole ids */
 };
 
 struct field {

@@ -14,8 +14,10 @@
 
 #include <annal/journal.h>
 
-#define OUTSIDE_SEQ_MAX   ((uint64_t)INT64_MAX - 1) /* one more is still a number */
-#define OUTSIDE_COUNT_MAX UINT64_C(1000000000000)   /* of events or rows: a sum of them fits */
+/* one less than the largest number, so that a next seq exists */
+#define OUTSIDE_SEQ_MAX ((uint64_t)INT64_MAX - 1)
+/* maximum of a number of events or rows: their sum does not overflow */
+#define OUTSIDE_COUNT_MAX UINT64_C(1000000000000)
 #define OUTSIDE_BYTES_MAX ((uint64_t)INT64_MAX)
 enum { OUTSIDE_DAY_BYTES = 10 };
 
@@ -34,7 +36,7 @@ bool outside_has(struct outside *outside, const char *literal);
 void outside_session(struct outside *outside, char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);
 
 uint64_t outside_number(struct outside *outside, uint64_t most);
-int64_t outside_signed(struct outside *outside); /* of 64 bits */
+int64_t outside_signed(struct outside *outside); /* read a number of 64 bits */
 
 /* Read microseconds since 1970, of the years 0000 to 9999. */
 int64_t outside_time(struct outside *outside);

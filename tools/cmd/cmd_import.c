@@ -36,11 +36,11 @@ struct work {
     const struct args *args;
     annal_store *store;
     struct log_places places;
-    bool copies;                  /* copy each log as it is, too */
-    bool finds;                   /* the places are those of agents, also of later ones */
-    bool watches;                 /* as the watcher of the store */
-    bool follows;                 /* until Ctrl-C */
-    const char *kind_asked;       /* NULL: the kinds of the places */
+    bool copies;            /* copy each log as it is, too */
+    bool finds;             /* whether to search the places of agents, also those of later agents */
+    bool watches;           /* as the watcher of the store */
+    bool follows;           /* until Ctrl-C */
+    const char *kind_asked; /* NULL: the kinds of the places */
     annal_import_option *options; /* --map */
     annal_limits limits;
     size_t option_count;
@@ -411,7 +411,7 @@ static int begin_table(struct work *work)
         {.name = "events", .title = "EVENTS", .right = true},
         {.name = "sessions", .title = "SESSION", .flexible = true},
     };
-    if (work->args->json || work->finds) /* the places were a table already */
+    if (work->args->json || work->finds) /* people have seen the places in a table already */
         return EXIT_DONE;
     work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
     return work->table == NULL ? fail_storage("out of memory") : EXIT_DONE;

@@ -45,7 +45,7 @@ static const char *state_name(const annal_pack_info *info)
 struct list {
     struct table *table;
     const char *store; /* path of the store */
-    bool failed;       /* one of the user's packs is wrong */
+    bool failed;       /* whether one of the user's packs is wrong */
 };
 
 static void add_text(struct table *table, const char *text)

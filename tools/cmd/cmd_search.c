@@ -121,7 +121,7 @@ static bool learn_session(struct search *search, annal_slice session)
     snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
     annal__buf_clear(&search->agent);
     annal__buf_clear(&search->title);
-    /* A session that is not in the tables yet has neither. */
+    /* A session that is not in the tables yet has no agent and no title. */
     (void)!annal_sql(search->index,
                      ANNAL_SLICE("SELECT agent_id, title FROM sessions WHERE id = ?1"),
                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},

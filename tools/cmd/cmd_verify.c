@@ -86,7 +86,7 @@ struct worker {
     bool damaged;        /* the journal has damage */
     bool damage_pending; /* since the last event */
     annal_finding event; /* current finding, while its artifact is looked up */
-    annal_error unseen;  /* what could not be looked up; status 0: no failure */
+    annal_error unseen;  /* why something could not be examined; status 0: no failure */
 };
 
 /* ---- Printing ---- */

@@ -30,7 +30,7 @@ struct disk_probe {
     bool is_virtual;      /* virtual disk: the host made up its description */
 
     struct probe_cost plain;     /* 4 KiB over old bytes, no sync */
-    struct probe_cost overwrite; /* the same and fdatasync: as in a commit log */
+    struct probe_cost overwrite; /* the same with fdatasync: as in a commit log */
     struct probe_cost growing;   /* 4 KiB at the end and fdatasync */
     struct probe_cost direct;    /* overwrite through O_DIRECT and fdatasync */
 

@@ -27,7 +27,7 @@ struct chat_tokens {
 
 struct chat {
     bool begun; /* the answer has content */
-    bool used;  /* its tokens are known */
+    bool used;  /* whether its tokens are known */
     uint64_t seq;
     uint64_t turn_seq;
     int64_t start_us, end_us;

@@ -18,11 +18,11 @@ struct export
     annal_store *store;
     annal_slice session;
     uint64_t last_seq; /* the last event that is exported */
-    bool many;         /* one of several sessions */
+    bool many;         /* whether several sessions are exported */
     bool full;         /* nothing is cut */
     bool damaged;      /* set if something was skipped and reported */
     struct progress *progress;
-    uint64_t *bytes_done; /* of all sessions; counted in the last pass over each session */
+    uint64_t *bytes_done; /* bytes of all sessions; counted in the last pass over each session */
 };
 
 /* Export a session. 0 or an exit status, after one line on stderr. */

@@ -21,7 +21,7 @@ enum open_kind {
 
 struct open_entry {
     uint64_t id;  /* a hash */
-    uint64_t seq; /* of the event with which it began; 0: a free entry */
+    uint64_t seq; /* seq of the event with which it began; 0: a free entry */
     int64_t ts_us;
     uint64_t turn_seq; /* turn in which it began; 0: none */
     enum open_kind kind;

@@ -35,7 +35,7 @@ struct trace {
     struct open_set open;
     struct turn_list turns;
     struct chats chats;
-    int64_t now_us; /* of the newest event that has a time; 0: none has */
+    int64_t now_us; /* time of the newest event that has a time; 0: none has */
     /* reads the event again that began a call or a turn; NULL: not needed yet */
     annal_cursor *back;
     struct buf back_data;

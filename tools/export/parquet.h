@@ -24,7 +24,7 @@ enum parquet_type {
     PARQUET_INTEGER,
     PARQUET_REAL,
     PARQUET_BYTES,
-    PARQUET_TIME /* of an integer: microseconds since 1970 */
+    PARQUET_TIME /* an integer: microseconds since 1970 */
 };
 
 struct parquet_column {

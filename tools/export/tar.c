@@ -27,7 +27,7 @@ enum { PIECE_BYTES = 128 << 10 };
 
 struct tar_writer {
     struct archive *archive;
-    struct sha256 *sha256; /* of all written bytes */
+    struct sha256 *sha256; /* hash of all written bytes */
     int write_errno;       /* why writing stopped; 0: no failure */
 };
 

@@ -60,7 +60,7 @@ struct happening {
     annal_slice name; /* name of the tool, turn or failure */
     int64_t from_us, to_us;
     bool failed;
-    bool open; /* not ended: to_us is the session's end */
+    bool open; /* whether it has not ended: to_us is the session's end */
     int64_t input_tokens, output_tokens;
 };
 

@@ -29,7 +29,7 @@ static int compare_times(const void *a, const void *b)
 /* Choose the pauses that are worth a cut, by time; at most `most` of them. */
 static size_t choose_cuts(const struct session *session, struct pause *cuts, size_t most)
 {
-    enum { FRACTION = 50 }; /* of the time without it */
+    enum { FRACTION = 50 }; /* a pause shorter than this part of the remaining time is not cut */
     size_t count = 0;
     int64_t rest = session->to_us - session->from_us;
     qsort(cuts, session->pause_count, sizeof *cuts, compare_lengths);

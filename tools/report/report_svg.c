@@ -14,7 +14,7 @@ enum {
 };
 
 struct layout {
-    int letters[COLUMNS_MAX]; /* of each column */
+    int letters[COLUMNS_MAX]; /* width of each column in letters */
     int width;
 };
 

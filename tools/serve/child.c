@@ -24,7 +24,7 @@ extern char **environ;
 struct child {
     pid_t pid;
     int ends[3][2]; /* pipes: standard output, standard error, standard input */
-    /* it was killed because its time was over, or because its client disconnected */
+    /* whether it was killed because its time was over, or because its client disconnected */
     bool late, unwanted;
 };
 

@@ -17,7 +17,7 @@ struct stream_part {
     annal_slice session; /* empty for all sessions */
     annal_tail *tail;
     uint64_t seq; /* position: the last sent event, */
-    uint64_t h;   /* and its hash; 0 before the first event */
+    uint64_t h;   /* hash of this event; 0 before the first event */
 };
 
 /* Position of a stream over all sessions. All `count` events older than base_us were sent. For

@@ -15,12 +15,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTION_BYTES ((size_t)16 << 10)  /* request line, headers and output buffer */
-#define TARGET_BYTES_MAX ((size_t)10 << 10)  /* part of it for path, query and parameters */
-#define PARAMETER_BYTES  ((size_t)80)        /* memory of each parameter, and of each header */
-#define HEAD_BYTES_MAX   ((size_t)14 << 10)  /* request; the rest is for the head of the answer */
-#define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all concurrent requests */
-#define KEEP_BYTES       ((size_t)64 << 10)  /* size above which an empty flow frees its buffer */
+#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and output buffer */
+#define TARGET_BYTES_MAX ((size_t)10 << 10) /* part of it for path, query and parameters */
+#define PARAMETER_BYTES  ((size_t)80)       /* memory of each parameter, and of each header */
+#define HEAD_BYTES_MAX   ((size_t)14 << 10) /* request; the rest is for the head of the answer */
+/* maximum size of the bodies of all concurrent requests */
+#define BODIES_BYTES_MAX ((size_t)256 << 20)
+#define KEEP_BYTES       ((size_t)64 << 10) /* size above which an empty flow frees its buffer */
 
 /* A connection; guarded by the lock of http. */
 struct peer {
@@ -39,7 +40,7 @@ struct http {
     struct request *requests; /* list of all requests */
     struct peer *peers;
     _Atomic unsigned peer_count;
-    _Atomic size_t body_bytes; /* of all requests */
+    _Atomic size_t body_bytes; /* size of the bodies of all requests */
 };
 
 struct flow {

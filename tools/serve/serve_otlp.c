@@ -19,9 +19,10 @@
 #include <string.h>
 
 #define WIRE_TYPE      "application/x-protobuf"
-#define BODY_BYTES_MAX ((size_t)64 << 20)    /* after gunzip */
-#define LINE_BYTES_MAX ((size_t)8 << 20)     /* of a resource as JSON */
-#define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* read by one importer before a new one is opened */
+#define BODY_BYTES_MAX ((size_t)64 << 20) /* after gunzip */
+#define LINE_BYTES_MAX ((size_t)8 << 20)  /* maximum size of a resource as JSON */
+/* an importer that has read more is replaced by a new importer */
+#define KEPT_BYTES_MAX ((uint64_t)256 << 20)
 #define JSON_DEPTH     128
 #define TRACE_DIGITS   32
 /* Maximum cost of a request. One unit of weight is about the cost of a comma or bracket in its

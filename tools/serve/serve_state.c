@@ -36,7 +36,7 @@ struct tables {
     struct buf *out;
     uint64_t rows; /* maximum per table, counted from the end; 0 for all */
     uint64_t count;
-    int64_t total; /* of the current table */
+    int64_t total; /* number of rows of the current table */
     bool has_seq;
     annal_error *err;
 };

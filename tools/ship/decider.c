@@ -363,7 +363,7 @@ static annal_status fetch(void *arg, annal_slice session, annal_error *err)
 
 struct deciding {
     const annal_decision *decision;
-    struct shipment *shipments; /* of the session, then of the sessions that its guards read */
+    struct shipment *shipments; /* the session's, then those of the sessions that its guards read */
     struct shipment **all;      /* pointers to each of them */
     size_t count;
     bool was_sent; /* COMMIT may have succeeded: rule 4 */

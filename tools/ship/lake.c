@@ -708,7 +708,7 @@ static void artifact_name(char name[NAME_BYTES], const char *sha256)
     snprintf(name, NAME_BYTES, "artifacts/%s", sha256);
 }
 
-/* Existence is found out when the artifact is created. */
+/* Report every artifact as missing: only creating it shows whether it exists. */
 static annal_status lake_has(struct ship_target *lake, const char *sha256, bool *out,
                              annal_error *err)
 {

@@ -113,8 +113,9 @@ struct ship_target {
     uint64_t events;
     bool to_write;
     char store[SHIP_STORE_BYTES_MAX];
-    bool has_histories; /* of all sessions, from the first manifest on */
-    void *histories;    /* struct lake_history by session; root of tsearch(3) */
+    /* whether the lake has histories of all sessions, from the first manifest on */
+    bool has_histories;
+    void *histories; /* struct lake_history by session; root of tsearch(3) */
 
     struct lake_row *rows;
     size_t row_count, row_room, row_given;
@@ -171,7 +172,7 @@ struct lake_manifest {
     int version;
     const char *name; /* name of the file */
     uint64_t rows, bytes, hash;
-    struct buf lines; /* its further lines */
+    struct buf lines; /* further lines of the manifest */
     size_t count;     /* number of these lines */
 };
 

@@ -24,7 +24,7 @@ enum { ROOT_BYTES = PATH_BYTES / 2 };
 
 struct lake_files {
     struct below below;    /* not open if a reader found no such directory */
-    int local;             /* of dir_local(), or -1 */
+    int local;             /* descriptor of dir_local(), or -1 */
     char root[ROOT_BYTES]; /* LAKE/store=<name> */
     char place[PATH_BYTES];
 };

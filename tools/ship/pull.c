@@ -29,7 +29,7 @@ struct name {
 struct names {
     struct name **all;
     size_t count;
-    void *tree; /* the same names; root of tsearch(3) */
+    void *tree; /* root of tsearch(3) over the same names */
 };
 
 struct pull {
@@ -37,7 +37,7 @@ struct pull {
     struct ship_target *target;
     struct staging staging;
     struct progress progress;
-    struct ship_origin origin; /* of the requested session */
+    struct ship_origin origin; /* origin of the requested session */
     uint64_t pulled;           /* number of pulled events */
     uint64_t unchecked;        /* bytes written since free space was last checked */
     uint64_t there;            /* number of sessions that were complete already */

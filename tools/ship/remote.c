@@ -27,7 +27,7 @@ struct remote {
     char why[CURL_ERROR_SIZE];
 
     struct buf *answer;       /* receives answers that are not files */
-    struct remote_body *file; /* of remote_fetch(), or NULL */
+    struct remote_body *file; /* body of remote_fetch(), or NULL */
     const struct remote_body *part;
     uint64_t sent;
     char etag[80];
@@ -237,7 +237,9 @@ annal_status remote_open(const struct remote_where *where, struct remote **out_r
         len--;
     if (remote == NULL || len >= sizeof remote->url) {
         annal__free(remote);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the address of the server is too long");
+        return annal__fail(
+            err, ANNAL_ERR_NOMEM,
+            "the address of the server is too long, or the process is out of memory");
     }
     memcpy(remote->url, url, len);
     if (where->token[0] != '\0')

@@ -42,7 +42,7 @@ enum shipment_state {
     SHIPMENT_ACTIVE,
     SHIPMENT_CONFLICT,  /* rule 3 */
     SHIPMENT_DAMAGED,   /* events after the head are unreadable */
-    SHIPMENT_ELSEWHERE, /* this store is not its home (home.h) */
+    SHIPMENT_ELSEWHERE, /* another store is its home (home.h) */
     SHIPMENT_SHARED,    /* the target decides about its events and therefore has them (shared.h) */
     SHIPMENT_GONE       /* the store has no such session */
 };
@@ -56,7 +56,7 @@ struct shipment {
     bool has_head;
     bool is_new;       /* during a batch: commit() creates the head */
     bool is_queued;    /* is in the queue */
-    bool is_elsewhere; /* its home is another store or has another epoch: set by begin() */
+    bool is_elsewhere; /* whether its home is another store or has another epoch: set by begin() */
     uint64_t epoch;    /* epoch of the local lease, or 0 */
     bool is_reported;  /* a state other than SHIPMENT_ACTIVE was reported */
     enum shipment_state state;

@@ -22,13 +22,13 @@ struct conversation {
     bool colours;
     bool rewrites;     /* a finished line can be continued, as on a terminal */
     bool full;         /* nothing is cut */
-    int columns;       /* of the terminal; 0: no terminal */
+    int columns;       /* width of the terminal; 0: no terminal */
     const char *types; /* glob of the types to show; empty: the conversation */
     struct spending spending;
     struct known_calls calls;
 
-    char day[12]; /* of the previous event */
-    uint64_t seq; /* of the current event */
+    char day[12]; /* day of the previous event */
+    uint64_t seq; /* seq of the current event */
     bool hinted;
     struct {
         annal_slice id;   /* raw; empty: the last line is not a call */

@@ -264,7 +264,8 @@ bool event_rests(bool rested, const annal_event *event)
 static uint64_t turn_of(annal_slice turn_id, uint64_t seq)
 {
     return turn_id.len > 0 ? annal__hash(turn_id.ptr, turn_id.len, 0)
-                           : annal__hash(&seq, sizeof seq, 1); /* a turn without an id */
+                           /* without an id, the seq identifies the turn */
+                           : annal__hash(&seq, sizeof seq, 1);
 }
 
 static const struct known_turn *known_turn(const struct known_turns *known, uint64_t id)

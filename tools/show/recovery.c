@@ -82,7 +82,7 @@ static int take_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Later messages replace earlier ones. */
+/* Note what was said; later messages replace earlier messages. */
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = event_message_role(event), text = event_message_text(event);

@@ -12,7 +12,7 @@ struct session_health {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     bool shown;
     uint64_t findings;
-    uint64_t seq, offset; /* of the first finding */
+    uint64_t seq, offset; /* place of the first finding */
     char what[200];       /* a sentence about it */
 };
 
@@ -20,7 +20,7 @@ struct session_health {
 struct session_findings {
     struct session_health *healths; /* by session id */
     size_t count;
-    uint64_t total;  /* of sessions and others */
+    uint64_t total;  /* number of findings of sessions and others */
     uint64_t others; /* without a session: packs that are not run, unreadable tables */
     char other[200]; /* sentence about the first of these */
 };

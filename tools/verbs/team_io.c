@@ -101,7 +101,7 @@ struct import {
     const char *path;
     struct buf text;
     char team[TEAM_ID_BYTES_MAX + 1];
-    size_t id_bytes; /* of the team id in the file */
+    size_t id_bytes; /* length of the team id in the file */
     char changed[ANNAL_TIME_BYTES];
     struct item *items;
     size_t count;

@@ -28,7 +28,7 @@ typedef struct annal_backup_result {
     uint64_t sessions;
     uint64_t artifacts;
     uint64_t files; /* in all, with the settings of packs */
-    uint64_t bytes; /* of all files */
+    uint64_t bytes; /* size of all files */
 } annal_backup_result;
 
 /*

@@ -21,12 +21,11 @@ typedef struct annal_change {
     annal_slice table;
     size_t column_count;
     const annal_slice *columns; /* their names */
-    const bool *in_key;         /* which of them are the primary key; none, if the table has no
-                                 * key: */
-    int64_t rowid;              /* then this says which row. Else 0 */
-    const bool *differs;        /* which columns differ; all of an inserted or deleted row */
-    const annal_value *before;  /* by column; NULL if it was inserted */
-    const annal_value *after;   /* NULL if it was deleted */
+    const bool *in_key;  /* which columns form the primary key; none if the table has no key: */
+    int64_t rowid;       /* then this says which row. Else 0 */
+    const bool *differs; /* which columns differ; all columns of an inserted or deleted row */
+    const annal_value *before; /* by column; NULL if it was inserted */
+    const annal_value *after;  /* NULL if it was deleted */
     /* Its index in its table's array of annal_state_json(), after all earlier changes were applied:
      * a JSON patch names it by that. */
     uint64_t position;

@@ -88,9 +88,9 @@ typedef struct annal_index_options {
  * it is rebuilt, readers are answered from an index in memory, built from the journals: slower, and
  * with the same answers. The store's log says why, except for a deletion.
  *
- * An index that follows moves what users wrote into the databases of writable packs into the
- * journals, when it is opened and when it is closed, as far as it gets in a second; rows that it
- * cannot move stay in the database, and the store's log says so.
+ * An index that follows turns rows that users wrote into the databases of writable packs into
+ * events, when it is opened and when it is closed, for up to a second. Rows that cannot become
+ * events stay in the database, and the store's log reports them.
  *
  * It also takes snapshots of the sessions that the store appends to, as they become due, unless
  * options.no_snapshots is set: see annal_snapshots_open(). If a store object has several indexes
@@ -218,17 +218,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
 /* As in SQLite's PRAGMA wal_checkpoint. */
 typedef enum annal_wal_mode {
     ANNAL_WAL_TRUNCATE = 0, /* everything, and the -wal file is truncated to length 0 */
-    ANNAL_WAL_PASSIVE = 1,  /* what is possible without waiting */
+    ANNAL_WAL_PASSIVE = 1,  /* copy as much as possible without waiting */
     ANNAL_WAL_FULL = 2,
     ANNAL_WAL_RESTART = 3
 } annal_wal_mode;
 
 typedef struct annal_maintenance {
-    const char *name;     /* of the database */
+    const char *name;     /* name of the database */
     bool done;            /* false: error says why not */
-    bool busy;            /* of a checkpoint: a reader was in the way */
+    bool busy;            /* whether a reader prevented a complete checkpoint */
     int64_t log_pages;    /* in the WAL; -1: no WAL */
-    int64_t checkpointed; /* of them, in the database now */
+    int64_t checkpointed; /* number of these frames that are in the database now */
     uint64_t bytes_before;
     uint64_t bytes_after; /* database and WAL */
     const annal_error *error;

@@ -64,19 +64,19 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_disable(annal_store *store, c
                                                            annal_error *err);
 
 typedef enum annal_pack_state {
-    ANNAL_PACK_READY = 0,    /* its tables have everything */
-    ANNAL_PACK_BUILDING = 1, /* they are not up to date, and the next catch-up continues */
-    ANNAL_PACK_FAILED = 2    /* it is not run; error says why */
+    ANNAL_PACK_READY = 0,    /* its tables are up to date */
+    ANNAL_PACK_BUILDING = 1, /* its tables are not up to date; the next catch-up continues */
+    ANNAL_PACK_FAILED = 2    /* it does not run; error says why */
 } annal_pack_state;
 
 typedef struct annal_pack_info {
     const char *name;
     uint32_t version;     /* 0: it could not be read */
-    const char *database; /* its file, with a * for a file per session; NULL if not known */
+    const char *database; /* path of its file, with a * for a file per session; NULL if not known */
     const char *source;   /* the file of a user's pack; NULL: built in */
     const char *error;    /* NULL: none */
     annal_pack_state state;
-    uint64_t sessions;       /* whose events it has seen */
+    uint64_t sessions;       /* number of sessions whose events it has read */
     uint64_t events_applied; /* events that it has seen; most do not concern it */
     uint64_t events_behind;  /* events that it has not seen yet */
     uint64_t findings;       /* events that a handler could not accept */
@@ -129,7 +129,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, c
 /* ---- Appending through the packs ---- */
 
 typedef struct annal_appended {
-    uint64_t seq;     /* of the first draft */
+    uint64_t seq;     /* seq of the first draft */
     annal_slice data; /* of the last event as appended, in JSON; the caller's: annal_free() */
 } annal_appended;
 
@@ -241,7 +241,7 @@ typedef struct annal_pruned {
     uint64_t needed;       /* with delete_journals: how many of its messages others name, and */
     annal_slice needed_by; /* the session that does; if not empty: its journal must stay */
     const annal_error *kept;
-    annal_slice linked_by; /* of a kept session: the team whose messages refer to it, or empty */
+    annal_slice linked_by; /* for a kept session: the team whose messages refer to it, or empty */
 } annal_pruned;
 
 /* Return 0 to continue; any other value stops, and is returned. Valid until it returns. */

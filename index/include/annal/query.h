@@ -30,9 +30,9 @@ typedef enum annal_order {
  * for SQLite in the whole process; a value may take a quarter of memory_bytes.
  */
 typedef struct annal_limits {
-    uint32_t run_ms; /* of running, without the time of the callback */
+    uint32_t run_ms; /* time limit of the statement, without the time of the callback */
     uint64_t memory_bytes;
-    uint64_t temp_bytes; /* of temporary files, which large sorts need */
+    uint64_t temp_bytes; /* limit of temporary files, which large sorts need */
     uint32_t wait_ms;    /* for other programs, where a log that is a database is imported */
     /*
      * One call of an SQL function cannot be stopped, however long it takes. NULL, or a place for
@@ -133,12 +133,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
 typedef enum annal_group_by {
     ANNAL_GROUP_TYPE = 1,
     ANNAL_GROUP_SESSION = 2,
-    ANNAL_GROUP_DAY = 3,   /* of ts, in the zone of the process (TZ): "2026-03-02" */
-    ANNAL_GROUP_HOUR = 4,  /* "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
-    ANNAL_GROUP_TOOL = 5,  /* of calls and their results; no other events are counted */
-    ANNAL_GROUP_MODEL = 6, /* of the session, as in the table sessions; "" if it is not known */
+    ANNAL_GROUP_DAY = 3,  /* day of ts, in the zone of the process (TZ): "2026-03-02" */
+    ANNAL_GROUP_HOUR = 4, /* "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
+    ANNAL_GROUP_TOOL = 5, /* tool of calls and their results; no other events are counted */
+    /* model of the session, as in the table sessions; "" if it is not known */
+    ANNAL_GROUP_MODEL = 6,
     ANNAL_GROUP_AGENT = 7,
-    ANNAL_GROUP_WEEK = 8, /* of ISO 8601: "2026-W10" */
+    ANNAL_GROUP_WEEK = 8, /* week of ISO 8601: "2026-W10" */
     ANNAL_GROUP_MONTH = 9 /* "2026-03" */
 } annal_group_by;
 
@@ -172,12 +173,12 @@ typedef struct annal_value {
     annal_value_kind kind;
     int64_t integer;
     double real;
-    annal_slice bytes; /* of TEXT and BLOB */
+    annal_slice bytes; /* value of TEXT and BLOB */
 } annal_value;
 
 typedef struct annal_row {
     size_t count;
-    const char *const *names; /* of the columns */
+    const char *const *names; /* names of the columns */
     const annal_value *values;
 } annal_row;
 

@@ -52,11 +52,11 @@ typedef struct annal_search_options {
     int64_t until_us; /* ts < until_us */
     uint64_t limit;   /* at most this many hits */
     annal_search_order order;
-    uint32_t snippet_words;                 /* of about this many words; default 16, at most 64 */
-    const char *mark_begin;                 /* text before and after a found word, */
-    const char *mark_end;                   /* in snippets; default: nothing */
+    uint32_t snippet_words; /* approximate length of a snippet; default 16, at most 64 */
+    const char *mark_begin; /* text before and after a found word, */
+    const char *mark_end;   /* in snippets; default: nothing */
     const annal_catch_up_options *catch_up; /* default: as long as it takes, without progress */
-    annal_limits limits;                    /* of finding; default: none */
+    annal_limits limits;                    /* limits of the search; default: none */
 } annal_search_options;
 
 /* Slices are valid until the callback returns. */
@@ -103,7 +103,7 @@ typedef struct annal_search_info {
     bool on;
     bool exists; /* search.db exists */
     uint64_t documents;
-    uint64_t bytes; /* of the file, without its WAL */
+    uint64_t bytes; /* size of the file, without its WAL */
 } annal_search_info;
 
 /* The state of search. Catches up on nothing, creates nothing. Any thread. */

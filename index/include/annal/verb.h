@@ -30,7 +30,7 @@ typedef enum annal_field_kind {
 /* An operand (name NULL), an option, or a constant (name and value NULL). */
 typedef struct annal_field {
     annal_field_kind kind;
-    const char *name;    /* of an option, without the dashes */
+    const char *name;    /* name of an option, without the dashes */
     const char *value;   /* the name of the operand, or of the option's value: "TEAM" */
     const char *help;    /* one line; NULL: a constant */
     const char *to;      /* the member of data, "content" or "run.id"; NULL: not in data */
@@ -44,13 +44,13 @@ typedef struct annal_verb {
     const char *summary;  /* one line, no full stop */
     const char *about;    /* paragraphs; may be NULL, like all that follow */
     const char *examples; /* commands, indented by two spaces, each followed by a newline */
-    const char *type;     /* of the event that is appended */
+    const char *type;     /* type of the event that is appended */
     /* the session of the event, or whose databases are queried: "team_{TEAM}" */
     const char *session;
     const char *said;          /* the sentence for people: "sent {id} to team {TEAM}" */
     const char *sql;           /* the SELECT that runs; ?1, ?2, … are the fields in their order */
     const annal_field *fields; /* not NULL; ANNAL_FIELD_END ends them */
-    unsigned line;             /* where it begins in the pack's file */
+    unsigned line;             /* line of the pack's file in which it begins */
 } annal_verb;
 
 typedef struct annal_noun {

@@ -125,7 +125,7 @@ struct mirror {
 
 static const struct below_mode AS_USUAL = {.file = 0666, .folder = 0777};
 
-/* Rule (4). A slash in suffix stays: it is ours. */
+/* Rule (4): append a text as a file name. A slash in suffix stays: it is ours. */
 static annal_status add_name(struct buf *path, annal_slice name)
 {
     annal_status status = ANNAL_OK;
@@ -435,7 +435,10 @@ static annal_status as_invalid(annal_status status, annal_error *err)
     return ANNAL_ERR_INVALID;
 }
 
-/* Rule (3): a process that writes to the inbox must not keep others from proposing. */
+/*
+ * Rule (3): find out why a file of the inbox cannot be read. It is skipped, so that its writer
+ * cannot keep others from proposing.
+ */
 static const char *why_unreadable(int status, const annal_error *why)
 {
     return status == ANNAL_ERR_LIMIT ? TOO_LONG

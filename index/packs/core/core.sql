@@ -43,7 +43,7 @@
 -- Records. record_origins says which records of other logs a session has, by the identity that their
 -- source gave them (data.source.origin), so that an importer finds the session that has one already;
 -- and which sessions are known from the log of their agent, and which from its telemetry. An agent's log
--- says more: what its telemetry told counts no longer once telemetry.superseded stands in the session.
+-- says more: its telemetry is not counted any more after the event telemetry.superseded of the session.
 --
 -- Tools. A call has a row from its tool.called on, which is written before the tool runs. A result
 -- belongs to the newest call with its call_id, and only the first result is kept. A result without

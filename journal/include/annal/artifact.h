@@ -24,9 +24,9 @@ extern "C" {
 
 typedef struct annal_artifact_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char sha256[ANNAL_SHA256_TEXT_BYTES]; /* of the content, lower case */
-    uint64_t bytes;                       /* of the content; 0 if only the file was looked at */
-    uint64_t stored_bytes;                /* of the file */
+    char sha256[ANNAL_SHA256_TEXT_BYTES]; /* hash of the content, lower case */
+    uint64_t bytes;                       /* size of the content; 0 if only the file was examined */
+    uint64_t stored_bytes;                /* size of the file */
     int64_t stored_us;                    /* when it was last stored */
 } annal_artifact_info;
 
@@ -106,7 +106,8 @@ typedef struct annal_artifact_sweep_options {
 } annal_artifact_sweep_options;
 
 typedef struct annal_artifact_sweep_result {
-    uint64_t artifacts; /* that existed, including those that were removed */
+    /* number of artifacts before the sweep, including those that were removed */
+    uint64_t artifacts;
     uint64_t removed;
     uint64_t removed_bytes; /* of files */
 } annal_artifact_sweep_result;

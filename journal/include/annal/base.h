@@ -46,7 +46,7 @@ typedef enum annal_status {
     ANNAL_ERR_CORRUPT = -3,  /* bytes on disk are not what we wrote */
     ANNAL_ERR_NOTFOUND = -4, /* no such store, session, event or snapshot */
     ANNAL_ERR_INVALID = -5,  /* the caller passed something that is not accepted */
-    ANNAL_ERR_BUSY = -6,     /* another process holds it, and the time to wait is over */
+    ANNAL_ERR_BUSY = -6,     /* another process uses it, and the time to wait is over */
     ANNAL_ERR_LIMIT = -7,    /* larger than a documented limit */
     /* the handle failed earlier, or belongs to the parent of this process */
     ANNAL_ERR_CLOSED = -8,

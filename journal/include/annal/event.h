@@ -20,7 +20,8 @@ extern "C" {
 #define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
 #define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of an append, with envelopes */
-#define ANNAL_ANCESTORS_MAX        1024        /* of a fork, including ancestors of its ancestors */
+/* maximum for a fork, including ancestors of its ancestors */
+#define ANNAL_ANCESTORS_MAX 1024
 
 /* The two formats of a journal, and of data: docs/format.md. */
 typedef enum annal_format {
@@ -38,9 +39,9 @@ typedef struct annal_event {
     /* One JSON value: byte for byte as appended, or converted from the journal's msgpack. */
     annal_slice data;
     annal_slice msgpack; /* the data in a msgpack journal, byte for byte; else empty */
-    annal_format format; /* of the journal */
+    annal_format format; /* format of the journal */
     uint64_t h;          /* chain hash of this event; see docs/format.md */
-    uint64_t offset;     /* where it begins in the journal, in bytes */
+    uint64_t offset;     /* offset in the journal, in bytes */
     uint64_t length;     /* in the journal: of the line with its newline, or of the array */
 } annal_event;
 
@@ -57,7 +58,7 @@ typedef struct annal_draft {
     annal_slice cause; /* optional: "session:seq" */
     /* 0: now, but never before the session's last event. Imports set it, with ANNAL_TS() */
     int64_t ts_us;
-    annal_format data_format; /* of data, independent of the journal's; default: JSON */
+    annal_format data_format; /* format of data, independent of the journal's; default: JSON */
 } annal_draft;
 
 /*

@@ -115,7 +115,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
 
 /* What became of a writer's events, by their seq. */
 typedef struct annal_sync_result {
-    /* from this seq on they may or may not have been written; 0: no such event */
+    /* events from this seq on may or may not have been written; 0: none */
     uint64_t unknown_seq;
     /* from this seq on they never happened, and never will; 0: no such event. It decides if both
      * apply */
@@ -149,7 +149,7 @@ typedef struct annal_cursor annal_cursor;
 /* What a cursor skipped. */
 typedef struct annal_damage {
     uint64_t seq;    /* the event in this place, or 0 for the header */
-    uint64_t offset; /* of the bytes, in the journal */
+    uint64_t offset; /* offset of the damaged bytes in the journal */
     uint64_t length;
     /* false: only a newline, a hash or the header is damaged, every event is readable */
     bool event_lost;
@@ -226,7 +226,7 @@ ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
 
 /* The position of a cursor: seq, offset and hash for a later annal_cursor_open_at(). */
 typedef struct annal_position {
-    uint64_t seq; /* of the next event */
+    uint64_t seq; /* seq of the next event */
     uint64_t offset;
     uint64_t h_before;
 } annal_position;
@@ -242,7 +242,7 @@ ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 #define ANNAL_FORK_LAST UINT64_C(0)
 
 typedef struct annal_fork_options {
-    annal_format format; /* of the fork's journal; default: as the session */
+    annal_format format; /* format of the fork's journal; default: as the session */
 } annal_fork_options;
 
 /*
@@ -277,7 +277,7 @@ typedef struct annal_lineage_part {
     annal_slice session;
     uint64_t from_seq; /* the first event of its journal */
     uint64_t to_seq;   /* the last that belongs to this history; UINT64_MAX: it continues */
-    uint64_t h;        /* of event to_seq, as the next fork says; 0: it continues */
+    uint64_t h; /* hash of event to_seq, as the next fork states it; 0: the part has no end */
 } annal_lineage_part;
 
 /* Return 0 to continue; any other value stops, and is returned. */
@@ -309,7 +309,8 @@ typedef struct annal_convert_options {
 } annal_convert_options;
 
 typedef struct annal_convert_result {
-    uint64_t events; /* copied, read back and compared; 0 if the journal had the format already */
+    uint64_t
+        events; /* number of copied and compared events; 0 if the journal had the format already */
     uint64_t bytes_before;
     uint64_t bytes_after;
 } annal_convert_result;
@@ -349,8 +350,8 @@ typedef struct annal_finding {
 typedef void (*annal_finding_fn)(void *arg, const annal_finding *finding);
 
 typedef struct annal_verify_result {
-    uint64_t events; /* that prove themselves */
-    uint64_t bytes;  /* read */
+    uint64_t events; /* number of events with a correct hash */
+    uint64_t bytes;  /* number of bytes that were read */
     uint64_t findings;
     uint64_t last_seq;
 } annal_verify_result;
@@ -373,8 +374,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
 /* Events that could not be copied. */
 typedef struct annal_gap {
     uint64_t first_seq;
-    uint64_t last_seq; /* 0: not known, because nothing after it proves itself */
-    uint64_t offset;   /* of the first bytes that prove nothing, in the damaged journal */
+    uint64_t last_seq; /* 0: not known, because no intact event follows */
+    uint64_t offset;   /* offset of the first damaged bytes in the damaged journal */
     uint64_t bytes;
     const char *what; /* static, a phrase */
 } annal_gap;
@@ -382,13 +383,13 @@ typedef struct annal_gap {
 typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
 
 typedef struct annal_repair_result {
-    uint64_t events;     /* copied */
+    uint64_t events;     /* number of copied events */
     uint64_t gaps;       /* places where events are missing */
-    uint64_t gap_events; /* written in their place */
-    uint64_t lost_bytes; /* in these places */
+    uint64_t gap_events; /* number of gap events in their place */
+    uint64_t lost_bytes; /* damaged bytes in these places */
     uint64_t mended;     /* places where only a hash, a newline or the header was damaged */
     uint64_t doubled;    /* events that were stored twice and were skipped */
-    uint64_t torn_bytes; /* at the end: a piece of an event that was never acknowledged */
+    uint64_t torn_bytes; /* size of an unfinished event at the end, which was never acknowledged */
     uint64_t last_seq;   /* of the new session */
 } annal_repair_result;
 

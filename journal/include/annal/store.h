@@ -38,7 +38,7 @@ typedef struct annal_store_options {
     bool read_only;      /* never write; recovery is left to others */
     bool no_keeper;      /* no permanent thread; call annal_keep() now and then */
     annal_level level;   /* default: sync */
-    annal_format format; /* of new journals; default: JSON lines */
+    annal_format format; /* format of new journals; default: JSON lines */
     uint32_t batch_ms;   /* default: 10 */
     /*
      * how long to wait for another process: for a session that it owns, for a lock, for a log that
@@ -118,14 +118,14 @@ typedef struct annal_session_info {
     char file[33]; /* id of the journal file, 32 hex digits; "" if the header is damaged */
     /* id of the journal that this journal replaced; "": none */
     char replaces[33];
-    annal_format format; /* of the journal */
+    annal_format format; /* format of the journal */
     int64_t created_us;  /* from the header; 0 if it is damaged */
     uint64_t bytes;      /* size of the journal file */
-    /* of the last event that proves itself; fork_seq if a fork has no own event yet; 0: none */
+    /* seq of the last event with a correct hash; fork_seq for a fork without own events; 0: none */
     uint64_t last_seq;
     int64_t last_ts_us; /* 0 if this journal has no such event */
-    uint64_t last_h;    /* of the last line of this journal: the header's, if it has no event */
-    /* where the last proven line ends; less than bytes: a tail that does not prove itself */
+    uint64_t last_h; /* hash of the last line of this journal: the header's, if it has no event */
+    /* end of the last line with a correct hash; less than bytes if other bytes follow it */
     uint64_t end_offset;
     /* such a tail is a piece of an event that a crash left: the next owner cuts it */
     bool torn;
@@ -138,7 +138,7 @@ typedef struct annal_session_info {
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
     uint64_t fork_h;
-    uint64_t first_seq; /* of the events in this journal: fork_seq + 1 */
+    uint64_t first_seq; /* seq of the first event in this journal: fork_seq + 1 */
 } annal_session_info;
 
 /*

@@ -24,7 +24,7 @@ extern "C" {
  * are called one at a time, in the thread of the caller.
  */
 typedef struct annal_reducer {
-    const char *name; /* of the saved copies: 1 to 64 bytes of [A-Za-z0-9._-] */
+    const char *name; /* name of the saved copies: 1 to 64 bytes of [A-Za-z0-9._-] */
     /* Raise it whenever apply, save or load do something different: copies of other versions are
      * not used, and are deleted. */
     uint32_t version;

@@ -36,7 +36,7 @@ typedef struct annal_replay_options {
 /* How a state was computed. */
 typedef struct annal_replay_info {
     uint64_t seq;          /* the state is after this event; 0: before the first */
-    uint64_t snapshot_seq; /* of the snapshot that it began with; 0: none */
+    uint64_t snapshot_seq; /* seq of the snapshot with which it began; 0: none */
     uint64_t folded;       /* events applied after that */
     uint64_t damaged;      /* places skipped after that, which do not prove themselves */
 } annal_replay_info;
@@ -154,7 +154,7 @@ typedef struct annal_replay_verify_result {
     uint64_t events;    /* folded */
     uint64_t damaged;   /* places skipped */
     uint64_t snapshots; /* compared */
-    uint64_t stale;     /* of another journal or other packs: skipped, never used */
+    uint64_t stale; /* number of snapshots of another journal or other packs: skipped, never used */
     uint64_t findings;
     uint8_t hash[ANNAL_STATE_HASH_BYTES]; /* of the folded state */
 } annal_replay_verify_result;

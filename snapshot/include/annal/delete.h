@@ -12,10 +12,12 @@ extern "C" {
 #endif
 
 typedef enum annal_delete_part {
-    ANNAL_DELETE_SESSION = 1,   /* the session itself: its journal */
-    ANNAL_DELETE_WORDS = 2,     /* in search.db; annal_search_rebuild() removes them later */
-    ANNAL_DELETE_SNAPSHOTS = 3, /* of it; the next look at the snapshots removes them */
-    ANNAL_DELETE_ARTIFACTS = 4, /* of it; annal_artifact_sweep() removes them later */
+    ANNAL_DELETE_SESSION = 1, /* the session itself: its journal */
+    ANNAL_DELETE_WORDS = 2,   /* in search.db; annal_search_rebuild() removes them later */
+    /* its snapshots remain; the next use of the snapshots removes them */
+    ANNAL_DELETE_SNAPSHOTS = 3,
+    /* its artifacts remain; annal_artifact_sweep() removes them later */
+    ANNAL_DELETE_ARTIFACTS = 4,
     ANNAL_DELETE_DATABASES = 5, /* content in databases; annal_index_wal_checkpoint() removes it */
     ANNAL_DELETE_LOGS = 6,      /* content in commit logs; it goes with the process that holds it */
     ANNAL_DELETE_SOURCES = 7    /* copies of its logs, in sources/; they must be removed by hand */

@@ -21,7 +21,7 @@ extern "C" {
 /* When a snapshot is due: as soon as one of these has passed since the last. Zero means default. */
 typedef struct annal_snapshot_policy {
     uint64_t every_events; /* default 1,000 */
-    uint64_t every_bytes;  /* of journal; default 8 MiB */
+    uint64_t every_bytes;  /* bytes of journal between snapshots; default 8 MiB */
     uint64_t every_ms;     /* with at least one event; default 300,000: five minutes */
     /*
      * All snapshots of a session together, as stored; default a tenth of its journal, but at least
@@ -40,7 +40,8 @@ typedef struct annal_snapshot_info {
     uint64_t base_seq;  /* stored as what differs from the snapshot at this seq; 0: stored whole */
     int64_t created_us;
     bool in_file; /* in STORE/snapshots/, because it is large */
-    bool stale;   /* of another journal or of other packs: does not count, and is not damage */
+    /* whether it belongs to another journal or other packs: not used, and not damaged */
+    bool stale;
     /* stale, because its journal ends before the event of the snapshot: lines were cut off, or a
      * power cut took some of level os */
     bool cut;

@@ -10,10 +10,10 @@ extern "C" {
 #endif
 
 typedef enum annal_stale_result {
-    ANNAL_STALE_ENDED = 1, /* it is "failed" now; with dry_run: it would be */
-    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it became active in the meantime, which is
-                            * fine */
-    ANNAL_STALE_ERROR = 3  /* something failed; the others are still tried */
+    ANNAL_STALE_ENDED = 1, /* its status is "failed" now; with dry_run: would be */
+    /* not changed: the process may still run, or the session became active in the meantime */
+    ANNAL_STALE_LEFT = 2,
+    ANNAL_STALE_ERROR = 3 /* something failed; the others are still tried */
 } annal_stale_result;
 
 /* A session that runs and has been silent. It is valid until the callback returns. */
@@ -23,8 +23,9 @@ typedef struct annal_stale {
     double last_activity; /* seconds since 1970 */
     double threshold;     /* seconds it may be silent */
     annal_stale_result result;
-    annal_status status; /* of ANNAL_STALE_ERROR; else ANNAL_OK */
-    const char *reason;  /* one sentence: what proves its death, why it is left, what failed */
+    annal_status status; /* the failure, for ANNAL_STALE_ERROR; else ANNAL_OK */
+    /* one sentence: what proves that the process ended, why nothing was changed, or what failed */
+    const char *reason;
 } annal_stale;
 
 /* Return 0 to continue; any other value stops, and is returned. */

@@ -20,14 +20,14 @@ typedef enum annal_memory_layer {
 typedef struct annal_memory_item {
     uint64_t place; /* 1, 2, … in the context */
     annal_memory_layer layer;
-    annal_slice id;        /* of the decision, the memory, the session */
+    annal_slice id;        /* id of the decision, the memory or the session */
     annal_slice label;     /* "scope", "core", "learning from bob", "session" */
-    annal_slice title;     /* of a decision; the focus of a session */
+    annal_slice title;     /* title of a decision; focus of a session */
     annal_slice content;   /* may be empty */
-    annal_slice rationale; /* of a decision */
+    annal_slice rationale; /* rationale of a decision */
     annal_slice created;   /* a time, in the format of the tables */
-    int64_t score;         /* of a memory: 3 high, 2 medium, 1 low, 0; else 0 */
-    int64_t cost;          /* of a memory, in characters; else 0 */
+    int64_t score;         /* importance of a memory: 3 high, 2 medium, 1 low, 0; else 0 */
+    int64_t cost;          /* length of a memory, in characters; else 0 */
     bool included;         /* false, only with all: left out, and why says the reason */
     annal_slice why;
 } annal_memory_item;
@@ -37,7 +37,7 @@ typedef int (*annal_memory_fn)(void *arg, const annal_memory_item *item);
 
 typedef struct annal_memory_options {
     uint32_t items;  /* at most this many memories; default 20 */
-    uint32_t tokens; /* they cost at most 4 characters for each of these; default 4000 */
+    uint32_t tokens; /* limit in tokens of 4 characters; default 4000 */
     bool child;      /* only boundaries, for an agent that another agent began */
     bool all;        /* also what is left out */
 } annal_memory_options;

@@ -56,31 +56,31 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_mirror_export(annal_index *index, 
 /* ---- In ---- */
 
 typedef enum annal_mirror_outcome {
-    ANNAL_MIRROR_TAKEN = 1,     /* one more proposal, by one event */
+    ANNAL_MIRROR_TAKEN = 1,     /* a new proposal was appended as one event */
     ANNAL_MIRROR_REFUSED = 2,   /* a guard refused: message */
-    ANNAL_MIRROR_UNREADABLE = 3 /* it is not a proposal: message */
+    ANNAL_MIRROR_UNREADABLE = 3 /* not a valid proposal: see message */
 } annal_mirror_outcome;
 
 /* The result for a file. It is valid until the callback returns. */
 typedef struct annal_mirror_proposal {
     annal_mirror_outcome outcome;
-    const char *file;    /* its path, with the directory */
+    const char *file;    /* path of the file, with the directory */
     annal_slice slug;    /* empty if unreadable */
     const char *message; /* NULL if taken */
-    uint64_t seq;        /* of the event decision.proposed, if taken, */
-    annal_slice data;    /* and its data, with what the packs put in */
+    uint64_t seq;        /* seq of the event decision.proposed, if one was appended, */
+    annal_slice data;    /* and its data, as the packs completed it */
 } annal_mirror_proposal;
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_mirror_proposal_fn)(void *arg, const annal_mirror_proposal *proposal);
 
 typedef struct annal_mirror_import_options {
-    annal_slice cause; /* of the events; may be empty */
+    annal_slice cause; /* cause of the events; may be empty */
     uint32_t wait_ms;  /* for a session that another process writes; as annal_writer_options */
 } annal_mirror_import_options;
 
 typedef struct annal_mirror_imported {
-    uint64_t files; /* that were looked at */
+    uint64_t files; /* number of files that were read */
     uint64_t taken;
 } annal_mirror_imported;
 

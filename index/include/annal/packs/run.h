@@ -17,8 +17,8 @@ typedef struct annal_run_recovered {
     /* NULL: it awaits review again; else the guard's sentence: another process changed the run in
      * the meantime, which is fine */
     const char *refusal;
-    uint64_t seq;     /* of the event run.transition, if it was not refused, */
-    annal_slice data; /* and its data */
+    uint64_t seq;     /* seq of the event run.transition, if it was not refused, */
+    annal_slice data; /* data of this event */
 } annal_run_recovered;
 
 /* Return 0 to continue; any other value stops, and is returned. */
@@ -26,8 +26,8 @@ typedef int (*annal_run_recovered_fn)(void *arg, const annal_run_recovered *reco
 
 typedef struct annal_run_recover_options {
     annal_slice project; /* only its runs; default: all projects */
-    annal_slice id;      /* of the events, one in each session, for retries; may be empty */
-    annal_slice cause;   /* of the events; may be empty */
+    annal_slice id;      /* id of the events, one in each session, for retries; may be empty */
+    annal_slice cause;   /* cause of the events; may be empty */
     uint32_t wait_ms;    /* for a session that another process writes; as annal_writer_options */
 } annal_run_recover_options;
 
