@@ -96,6 +96,35 @@ annal_status annal__import_knows(annal_import *import, annal_slice session, anna
     return ANNAL_OK;
 }
 
+annal_status annal__import_recall(annal_import *import, annal_slice session, annal_slice type,
+                                  annal_slice id, int64_t ts_us, annal_slice data, annal_error *err)
+{
+    sqlite3_stmt *recall = import->recall;
+    if (id.len == 0)
+        return ANNAL_OK;
+    sqlite3_bind_int64(recall, 1, ++import->recalled);
+    annal__db_bind_text(recall, 2, session);
+    sqlite3_bind_int64(recall, 3, ts_us);
+    annal__db_bind_text(recall, 4, type);
+    annal__db_bind_text(recall, 5, id);
+    annal__db_bind_text(recall, 6, data);
+    return annal__db_run(recall, err);
+}
+
+/* Number a line whose bytes were in the file before: HASH.2 */
+static annal_status number_repeated(annal_import *import, char hash[HASH_NUMBERED_BYTES],
+                                    annal_error *err)
+{
+    size_t len = strlen(hash);
+    sqlite3_bind_text(import->repeat, 1, hash, -1, SQLITE_TRANSIENT);
+    int code = sqlite3_step(import->repeat);
+    if (code == SQLITE_ROW)
+        snprintf(hash + len, HASH_NUMBERED_BYTES - len, ".%lld",
+                 (long long)sqlite3_column_int64(import->repeat, 0));
+    sqlite3_reset(import->repeat);
+    return code == SQLITE_ROW ? ANNAL_OK : annal__import_fail(import, err, "importer");
+}
+
 static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
                                const char *hash, annal_slice json, annal_slice unreadable,
                                annal_error *err)
@@ -270,7 +299,7 @@ static annal_status insert_cut(annal_import *import, struct batch *batch, annal_
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err)
 {
-    char hash[HASH_TEXT_BYTES];
+    char hash[HASH_NUMBERED_BYTES];
     bool known = false;
     if (is_blank(line.bytes)) {
         import->counts.blank++;
@@ -282,10 +311,14 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
         status = remember(import, hash, &known, err);
     if (status < 0)
         return status;
-    if (known && !import->may_repeat) {
+    if (known && !import->may_repeat && import->repeats)
+        status = number_repeated(import, hash, err);
+    else if (known && !import->may_repeat) {
         import->counts.duplicate += line.number != import->last_counted;
         return ANNAL_OK;
     }
+    if (status < 0)
+        return status;
     count_imported(import, line.number);
     size_t first = 0;
     json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);

@@ -26,6 +26,9 @@ struct annal_import {
     sqlite3_stmt *clear;
     sqlite3_stmt *remember;
     sqlite3_stmt *knows;
+    sqlite3_stmt *repeat;
+    sqlite3_stmt *recall;
+    int64_t recalled; /* number of events passed to it */
     /* statements of the section batch, then of the section end */
     sqlite3_stmt *statements[STATEMENTS_MAX];
     size_t batch_count;
@@ -35,7 +38,8 @@ struct annal_import {
     /* statements that empty the tables; NULL until the importer is reused */
     sqlite3_stmt **emptying;
     size_t emptying_count;
-    bool single; /* whether it can be used for one log only */
+    bool repeats; /* lines with the same bytes are records of their own */
+    bool single;  /* whether it can be used for one log only */
     struct {
         const char *sql; /* text of the importer */
         sqlite3_stmt *statement;
@@ -64,7 +68,8 @@ struct batch {
 /* Fail with the error of the importer's database. */
 annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what);
 
-#define HASH_TEXT_BYTES 33
+#define HASH_TEXT_BYTES     33
+#define HASH_NUMBERED_BYTES (HASH_TEXT_BYTES + 20)
 
 /* Write 128 bits of hash, as text. */
 void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES]);

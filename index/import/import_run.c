@@ -7,7 +7,8 @@
  *     state between them in triggers, so a line is processed after all lines before it and before
  *     all lines after it.
  * (2) A line is skipped only in import_lines.c, and only if it is blank or its bytes were in the
- *     file before. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to
+ *     file before; the section "-- repeats" says that such a line is a record of its own, and
+ *     its hash has a number. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to
  *     disk when it grows: memory does not grow with the file.
  * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
  *     value, or so deep that wrapping it would exceed the depth limit, is passed as text.
@@ -157,7 +158,9 @@ static const char ours[] =
     "CREATE TABLE options (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
     "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
     "TEXT);"
-    "CREATE TABLE _seen (hash TEXT PRIMARY KEY) WITHOUT ROWID;";
+    "CREATE TABLE recorded (n INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, "
+    "PRIMARY KEY (session, id)) WITHOUT ROWID;"
+    "CREATE TABLE _seen (hash TEXT PRIMARY KEY, times INTEGER DEFAULT 1) WITHOUT ROWID;";
 
 static void sql_record_owner(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -225,8 +228,10 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
     } all[] = {
         {&import->insert, "INSERT INTO lines VALUES (?, ?, ?, ?, ?)"},
         {&import->clear, "DELETE FROM lines"},
-        {&import->remember, "INSERT OR IGNORE INTO _seen VALUES (?)"},
+        {&import->remember, "INSERT OR IGNORE INTO _seen (hash) VALUES (?)"},
+        {&import->repeat, "UPDATE _seen SET times = times + 1 WHERE hash = ? RETURNING times"},
         {&import->knows, "SELECT 1 FROM _seen WHERE hash = ?"},
+        {&import->recall, "INSERT OR IGNORE INTO recorded VALUES (?, ?, ?, ?, ?, ?)"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (sqlite3_prepare_v3(import->db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].out,
@@ -292,8 +297,10 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
 {
     annal_import *import = NULL;
     annal_status status = open_ours(source, &import, err);
-    if (status >= 0)
+    if (status >= 0) {
+        import->repeats = annal__import_section(sql, "-- repeats", &(size_t){0}).ptr != NULL;
         status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
+    }
     /* One transaction for the whole import: its result is not kept, and ending a transaction
      * walks all pages. */
     if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
@@ -372,6 +379,7 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
     import->last_counted = 0;
     import->refused = false;
     import->has_ids = false;
+    import->recalled = 0;
     import->may_repeat = may_repeat(source);
     take_owner(import, source);
     return status;
@@ -394,6 +402,8 @@ void annal_import_close(annal_import *import)
     sqlite3_finalize(import->clear);
     sqlite3_finalize(import->remember);
     sqlite3_finalize(import->knows);
+    sqlite3_finalize(import->repeat);
+    sqlite3_finalize(import->recall);
     sqlite3_close(import->db);
     annal__import_json_free(import->json);
     annal__buf_done(&import->scratch);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"-- detect", "-- tables", "-- rows",
+static const char *const marks[] = {"-- detect", "-- tables", "-- rows", "-- repeats",
                                     "-- once",   "-- batch",  "-- end"};
 
 static bool is_mark(annal_slice line, const char *mark)

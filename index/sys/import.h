@@ -20,6 +20,14 @@ ANNAL_MUST_CHECK annal_status annal__import_knows(annal_import *import, annal_sl
                                                   annal_error *err);
 
 /*
+ * Add an event of the session to the table recorded, which the section "-- end" reads. An event
+ * without an id, or with the id of another event there, is left out.
+ */
+ANNAL_MUST_CHECK annal_status annal__import_recall(annal_import *import, annal_slice session,
+                                                   annal_slice type, annal_slice id, int64_t ts_us,
+                                                   annal_slice data, annal_error *err);
+
+/*
  * Reset the importer for another log of the same kind. ANNAL_END: it cannot be reused, because its
  * importer has one-time statements.
  */

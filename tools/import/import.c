@@ -407,7 +407,7 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.owner_arg = options->owners;
     }
     struct buf session = {0};
-    annal_import_option *all = annal__realloc_array(NULL, given + 1, sizeof *all);
+    annal_import_option *all = annal__realloc_array(NULL, given + 2, sizeof *all);
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
@@ -416,12 +416,20 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
     if (status >= 0) {
         memcpy(all, given > 0 ? options->options : all, given * sizeof *all);
-        all[given] = (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
+        if (session.len > 0)
+            all[given++] =
+                (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
+        if (job->is_whole)
+            all[given++] = (annal_import_option){ANNAL_SLICE("whole"), ANNAL_SLICE("1")};
         source.options = all;
-        source.option_count = given + (session.len > 0 ? 1 : 0);
+        source.option_count = given;
         job->sql = importer->sql.ptr;
         job->kind = importer->kind;
         job->text = importer->sql;
+        size_t at = 0;
+        for (annal_slice type; job->recall_count < RECALLS_MAX &&
+                               (type = importer_word(importer, "recalls", &at)).len > 0;)
+            job->recalls[job->recall_count++] = type;
         if (!take_spare(job, &source))
             status = annal_import_open(importer->sql, &source, &job->import, err);
     }
@@ -443,6 +451,7 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
     job->fd = lines.fd;
     job->is_log = lines.is_log;
     job->is_text = lines.container == CONTAINER_TEXT;
+    job->is_whole = lines.container == CONTAINER_SQLITE ? !lines.damaged : lines.whole;
     job->judged = lines.judged;
     job->report.container = source_container_name(lines.container);
     job->report.hollow = lines.unknown;

@@ -43,6 +43,24 @@ static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
     return directory.len > 2 && directory.ptr[0] == '"';
 }
 
+/* Pass an event of the session to the importer, if its end reads events of this type. */
+static annal_status recall(struct import_job *job, annal_slice session, annal_slice type,
+                           annal_slice id, int64_t ts_us, annal_slice data, annal_error *err)
+{
+    for (size_t i = 0; i < job->recall_count; i++) {
+        annal_slice want = job->recalls[i], prefix = {0};
+        const char *slash = memchr(want.ptr, '/', want.len);
+        if (slash != NULL) {
+            prefix = (annal_slice){slash + 1, want.len - (size_t)(slash + 1 - want.ptr)};
+            want.len = (size_t)(slash - want.ptr);
+        }
+        if (annal__slice_same(want, type) && id.len >= prefix.len &&
+            (prefix.len == 0 || memcmp(id.ptr, prefix.ptr, prefix.len) == 0))
+            return annal__import_recall(job->import, session, type, id, ts_us, data, err);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status read_known(struct import_job *job, annal_slice session, int64_t *out_last_us,
                                annal_error *err)
 {
@@ -61,6 +79,8 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
         if (status == ANNAL_OK && annal__slice_begins(event.type, "session.") &&
             directory_id(event.data, directory))
             status = annal__import_remember(job->import, session, annal_slice_of(directory), err);
+        if (status == ANNAL_OK)
+            status = recall(job, session, event.type, event.id, event.ts_us, event.data, err);
         *out_last_us = status == ANNAL_OK ? event.ts_us : *out_last_us;
     }
     annal_cursor_close(cursor);
@@ -539,6 +559,9 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     if (status < 0)
         goto done;
     status = add_waiting(job, event, index, data, err);
+    if (status >= 0)
+        status = recall(job, event->session, event->draft.type, event->draft.id, event->draft.ts_us,
+                        data, err);
 
 done:
     if (status < 0)

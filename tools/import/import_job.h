@@ -11,6 +11,7 @@
 #include <annal/journal.h>
 
 #define APPEND_EVENTS 512
+#define RECALLS_MAX   8
 
 /* This many bytes at the beginning and end of what was read show whether the file was replaced
  * later. */
@@ -51,6 +52,8 @@ struct import_job {
     annal_slice text; /* sql, with its length */
     char *path;
     const struct import_options *options;
+    annal_slice recalls[RECALLS_MAX]; /* types of the events that the importer's end reads */
+    size_t recall_count;
     struct import_report report;
     size_t batch_lines;
     annal_level level;
@@ -58,6 +61,7 @@ struct import_job {
 
     int fd;
     bool is_text;    /* it is a text beside a log */
+    bool is_whole;   /* it is a complete document or database */
     bool is_log;     /* fd is the log itself, not a file of lines made from it */
     uint64_t judged; /* bytes by which the kind was judged: with more, it may be a document */
     uint64_t offset; /* bytes read from it */

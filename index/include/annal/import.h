@@ -16,7 +16,8 @@
  *   source(kind, file, stem, container)
  *       one row: what annal_import_open() was given; stem is file without its last suffix
  *   options(name, value)
- *       further options of the caller; the names are the importer's own
+ *       further options of the caller; the names are the importer's own. annal import gives "whole"
+ *       for a document or a database that could be read to its end
  *   lines(row, n, hash, json, unreadable)
  *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
  *       digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL, or a JSON
@@ -57,13 +58,21 @@
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
  * depend on where a batch ends. Blank lines never arrive; nor, if container is lines, lines whose
- * bytes were in the file before: they are skipped and counted. A line that does arrive must yield
- * an event.
+ * bytes were in the file before: they are skipped and counted. With an empty section "-- repeats",
+ * for logs whose lines have no identity but their place, these lines arrive, too: the hash of
+ * the second is HASH.2. A line that does arrive must yield an event.
  *
  * "-- end", if there is one, is run by annal import for what only the end of the log shows, such as
  * that the last turn has ended: its statements return events, as statements of the batch do, and
  * find no lines. More lines may follow, and then another end. What is returned again must have the
- * same id.
+ * same id. Facts that a log may change later, such as a title or a sum, are events of the end that
+ * depend on the content of the store:
+ *
+ *   recorded(n, session, ts, type, id, data)
+ *       events of the sessions that got events from the log, from earlier imports and from this
+ *       import, in the order of n. The directive "-- recalls: TYPE TYPE/PREFIX …" at the head of
+ *       the file lists their types, and prefixes of their ids. An event that the end returns is
+ *       added to it at once: compute all of them into a table before
  *
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
  * with the functions above, and return one column, a JSON object: a line. If a SELECT names a table

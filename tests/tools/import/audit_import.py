@@ -125,7 +125,7 @@ def tokens_pi(records):
 
 def tokens_opencode(records):
     infos = [at(m, "info") or m for r in records for m in (r.get("messages") or [])]
-    tokens = [i["tokens"] for i in infos if at(i, "time", "completed") and at(i, "tokens")]
+    tokens = [i["tokens"] for i in infos if at(i, "tokens")]
     return (sum(number(t.get("input")) + number(at(t, "cache", "read")) + number(at(t, "cache", "write")) for t in tokens),
             sum(number(t.get("output")) + number(t.get("reasoning")) for t in tokens))
 

@@ -829,10 +829,9 @@ START_TEST(an_endless_view_instead_of_a_table_ends_the_import)
         snprintf(name, sizeof name, "%zu.db", i);
         snprintf(sql, sizeof sql,
                  "CREATE TABLE messages (id, session_id, role, content_json, created_timestamp);"
-                 "CREATE TABLE usage_ledger (session_id);"
-                 "CREATE VIEW sessions AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
-                 "FROM c) SELECT x AS id, 'd' AS working_dir, 1 AS accumulated_input_tokens, "
-                 "1 AS accumulated_output_tokens FROM c %s",
+                 "CREATE TABLE sessions (id, working_dir); INSERT INTO sessions VALUES ('s', 'd');"
+                 "CREATE VIEW schema_version AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
+                 "x + 1 FROM c) SELECT x AS version FROM c %s",
                  wheres[i]);
         ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, name), &db), SQLITE_OK);
         ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);

@@ -1,4 +1,4 @@
--- importer autogen   version 2
+-- importer autogen   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: document
 -- files: *.json *.jsonl
@@ -14,13 +14,16 @@
 --  (2) A message is message.added. Its role is user for messages of a user or human, except tool
 --      results; else the role in the log, or assistant if that is an agent's name, which stays
 --      under "extra".
---  (3) ToolCallRequestEvent and ToolCallExecutionEvent are calls and results. models_usage is counted with
---      its message.
+--  (3) ToolCallRequestEvent and ToolCallExecutionEvent are calls and results; so is a
+--      CodeExecutionEvent, of the blocks in the CodeGenerationEvent before it. models_usage is
+--      counted with its message.
 --  (4) In a saved state each agent's model context becomes messages. The id of an event contains
 --      the agent and the position, so a larger state adds only the new messages.
 --  (5) A message of another session (record_owner: its id, or its time, source and type), as in a
 --      log that was saved twice, is an import.record without calls and tokens; parent_session_id
 --      names that session.
+--  (6) A line with neither id nor time has no identity but its place: lines with the same bytes are
+--      messages of their own.
 
 -- detect
 SELECT max(CASE
@@ -32,9 +35,12 @@ SELECT max(CASE
          AND json_type(json, '$.value.role') = 'text' THEN 40
     ELSE 0 END) FROM lines
 
+-- repeats
+
 -- once
-CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, 0 FROM source;
+-- code: the call of the code that was generated last and not executed yet.
+CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, code TEXT);
+INSERT INTO file SELECT session_id(stem), 1, 0, NULL FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
@@ -43,6 +49,29 @@ CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT, owner TEXT, source TEXT);
 CREATE TABLE continued (session TEXT);
 
+-- The messages with code, and the events of each.
+CREATE TABLE codes (row INTEGER, i INTEGER, n INTEGER);
+CREATE TRIGGER code AFTER INSERT ON codes BEGIN
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 3, session, coalesce(time_us(m ->> '$.created_at'), ts), 'tool.called', name || '.code',
+           json_fields('call_id', coalesce(m -> '$.id', json_text(name)), 'tool', '"code"', 'input', m -> '$.code_blocks',
+                       'message_id', coalesce(m -> '$.id', json_text(name)), 'source', messages.source), NEW.n
+    FROM file, messages
+    WHERE i = NEW.i AND (messages.type = 'CodeGenerationEvent' AND json_type(m, '$.code_blocks[0]') IS NOT NULL
+                         OR code IS NULL AND messages.type = 'CodeExecutionEvent' AND json_type(m, '$.result') = 'object');
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 4, session, coalesce(time_us(m ->> '$.created_at'), ts),
+           CASE WHEN m ->> '$.result.exit_code' <> 0 THEN 'tool.failed' ELSE 'tool.returned' END, name || '.executed',
+           json_fields('call_id', coalesce(code, m -> '$.id', json_text(name)),
+                       'success', CASE WHEN m ->> '$.result.exit_code' <> 0 THEN 'false' ELSE 'true' END,
+                       'exit_code', m -> '$.result.exit_code', 'output', m -> '$.result.output', 'source', messages.source,
+                       'extra', json_remove(m, '$.result')), NEW.n
+    FROM file, messages WHERE i = NEW.i AND messages.type = 'CodeExecutionEvent' AND json_type(m, '$.result') = 'object';
+    UPDATE file SET code = (SELECT CASE m.type WHEN 'CodeGenerationEvent' THEN coalesce(m.m -> '$.id', json_text(m.name)) END
+                            FROM messages m WHERE m.i = NEW.i);
+    DELETE FROM codes;
+END;
+
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM messages;
@@ -50,12 +79,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', v -> '$.id'),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' AND json_type(j, '$.index') IS NULL THEN 'meta'
-                WHEN json_type(v, '$.content') IS NOT NULL THEN 'message'
+                WHEN json_type(v, '$.content') IS NOT NULL
+                     OR v ->> '$.type' = 'CodeExecutionEvent' AND json_type(v, '$.result') = 'object' THEN 'message'
                 ELSE 'record' END
     FROM source, (SELECT NEW.json AS j, CASE WHEN json_type(NEW.json, '$.at') = 'text' AND json_type(NEW.json, '$.value') IS NOT NULL
                                         THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
     INSERT INTO messages (i, name, m)
-    SELECT 0, NEW.hash, v FROM now WHERE main = 'message'
+    SELECT 0, CASE WHEN coalesce(v ->> '$.id', v ->> '$.created_at') IS NULL THEN NEW.hash ELSE substr(NEW.hash, 1, 32) END, v
+    FROM now WHERE main = 'message'
     UNION ALL
     SELECT row_number() OVER () + 1, 'state.' || a.key || '.' || c.key,
            json_set(c.value, '$.agent', a.key)
@@ -120,7 +151,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                 m -> '$.agent'),
                'source', messages.source,
                'extra', json_remove(m, '$.content', CASE WHEN m ->> '$.role' = role THEN '$.role' ELSE '$." "' END)), NEW.n
-    FROM file, now, messages;
+    FROM file, now, messages WHERE json_type(m, '$.content') IS NOT NULL;
+    INSERT INTO codes SELECT NEW.row, i, NEW.n FROM messages WHERE messages.type IN ('CodeGenerationEvent', 'CodeExecutionEvent');
     INSERT INTO out
     SELECT NEW.row, 100 * i + 3 + c.key, session, coalesce(time_us(m ->> '$.created_at'), ts), 'tool.called',
            name || '.call.' || c.key,

@@ -1,7 +1,8 @@
--- importer goose   version 3
+-- importer goose   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: sessions messages usage_ledger
 -- records: schema_version schema_info thread* provider* usage* sessions
+-- recalls: session.created session.updated agent.turn.usage/usage.accumulated
 -- files: sessions.db *.jsonl
 -- places: $GOOSE_PATH_ROOT/data/sessions $XDG_DATA_HOME/goose/sessions ~/.local/share/goose/sessions
 -- places: ~/.local/share/Block/goose/sessions ~/.goose/sessions
@@ -15,15 +16,17 @@
 --  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the
 --      other blocks are the content of message.added.
 --  (3) A user's message begins a turn, unless it only passes results to the model.
---  (4) Tokens are taken from usage_ledger, once for each row. A session without rows there has the
---      sums in its own row, which become an event once: for an earlier event only the id is known,
---      and not the number to subtract, so a larger sum adds nothing.
+--  (4) Tokens are taken from usage_ledger, once for each row. The sums of a session's row, or of the
+--      first line of a file, as far as they exceed its rows there, are an event of the end. If they
+--      changed since an earlier import, the difference is an event; so is another title.
 --  (5) The first event of a line contains the rest of the line under "extra".
 --  (6) A session that was copied, or exported and imported, contains the messages of another
 --      session with new ids: a message is recognized by its role, its time and its content
 --      (record_owner), its tokens by their time and numbers. Data of another session is a record. A
 --      copy with more tokens than its original counts all of them, because the log does not contain
 --      its initial number.
+--  (7) Rows without a session belong to the session before them. Lines of a file have no identity
+--      but their place: lines with the same bytes are messages of their own.
 
 -- detect
 SELECT max(CASE
@@ -38,29 +41,10 @@ SELECT max(CASE
 sessions messages usage_ledger
 
 -- rows
--- A later version also has sums of its cached tokens and its costs.
-SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
-    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
-    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens,
-    'cache_read_tokens', accumulated_cache_read_tokens, 'cache_write_tokens', accumulated_cache_write_tokens,
-    'cost', accumulated_cost))
-FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
-  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL);
+SELECT json_object('table', 'schema_version', 'row', json_object('version', version))
+FROM schema_version WHERE EXISTS (SELECT 1 FROM sessions);
 
--- rows
-SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
-    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
-    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens))
-FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
-  AND id NOT IN (SELECT session_id FROM usage_ledger WHERE session_id IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'sessions' AND sql LIKE '%accumulated_cost%');
-
--- rows
-SELECT json_object('table', 'accumulated', 'row', json_object('session_id', id,
-    'created_timestamp', (SELECT max(created_timestamp) FROM messages m WHERE m.session_id = s.id),
-    'input_tokens', accumulated_input_tokens, 'output_tokens', accumulated_output_tokens))
-FROM sessions s WHERE (accumulated_input_tokens > 0 OR accumulated_output_tokens > 0)
-  AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'usage_ledger');
+-- repeats
 
 -- once
 -- Names that goose gives to sessions without a name.
@@ -69,10 +53,47 @@ CREATE VIEW unnamed (pattern) AS VALUES ('CLI Session'), ('New Chat'), ('New ses
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
+-- The sums of a session, and what usage_ledger has of them. t: the time of the last message.
+CREATE TABLE sums (session TEXT PRIMARY KEY, ts INTEGER, title TEXT, t INTEGER, input INTEGER, output INTEGER, cached INTEGER,
+                   written INTEGER, cost REAL, source TEXT, n INTEGER,
+                   ledger_input INTEGER DEFAULT 0, ledger_output INTEGER DEFAULT 0, ledger_cached INTEGER DEFAULT 0,
+                   ledger_written INTEGER DEFAULT 0, ledger_cost REAL DEFAULT 0) WITHOUT ROWID;
+CREATE VIEW rest AS
+SELECT session, max(ts, coalesce(CASE WHEN t > 100000000000 THEN t * 1000 ELSE t * 1000000 END, 1)) AS ts, source, n,
+       input > 0 OR output > 0 AS any,
+       max(0, input - ledger_input) AS input, max(0, output - ledger_output) AS output, max(0, cached - ledger_cached) AS cached,
+       max(0, written - ledger_written) AS written, max(0, round(cost - ledger_cost, 9)) AS cost,
+       'goose usage ' || t || '  ' || coalesce(input, '') || ' ' || coalesce(output, '') AS origin
+FROM sums;
+CREATE VIEW counted AS
+SELECT session, count(*) AS times, max(ts) AS ts, sum(coalesce(data ->> '$.input_tokens', 0)) AS input,
+       sum(coalesce(data ->> '$.output_tokens', 0)) AS output, sum(coalesce(data ->> '$.cached_input_tokens', 0)) AS cached,
+       sum(coalesce(data ->> '$.cache_write_tokens', 0)) AS written, round(sum(coalesce(data ->> '$.cost_usd', 0)), 9) AS cost
+FROM recorded WHERE type = 'agent.turn.usage' AND id GLOB 'usage.accumulated*' GROUP BY session;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER,
-                  human INTEGER, main TEXT, t INTEGER, origin TEXT, owner TEXT, j TEXT, r TEXT, content TEXT);
+                  human INTEGER, main TEXT, named TEXT, t INTEGER, origin TEXT, owner TEXT, j TEXT, r TEXT, content TEXT);
+
+CREATE TRIGGER note_session AFTER UPDATE OF named ON now WHEN NEW.main = 'meta' BEGIN
+    INSERT INTO sums (session, ts, title, input, output, cached, written, cost, source, n)
+    VALUES (NEW.session, coalesce(time_us(replace(NEW.r ->> '$.updated_at', ' ', 'T')), NEW.ts),
+            coalesce(nullif(NEW.r ->> '$.description', ''), NEW.r ->> '$.name'), NEW.r ->> '$.accumulated_input_tokens',
+            NEW.r ->> '$.accumulated_output_tokens', NEW.r ->> '$.accumulated_cache_read_tokens',
+            NEW.r ->> '$.accumulated_cache_write_tokens', nullif(NEW.r ->> '$.accumulated_cost', 0), NEW.source, NEW.source ->> '$.line')
+    ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER note_time AFTER UPDATE OF named ON now WHEN NEW.main = 'message' AND NEW.t > 0 BEGIN
+    UPDATE sums SET t = max(coalesce(t, 0), NEW.t) WHERE session = NEW.session;
+END;
+CREATE TRIGGER note_ledger AFTER UPDATE OF named ON now WHEN NEW.main = 'usage' BEGIN
+    UPDATE sums SET ledger_input = ledger_input + coalesce(NEW.r ->> '$.input_tokens', 0),
+        ledger_output = ledger_output + coalesce(NEW.r ->> '$.output_tokens', 0),
+        ledger_cached = ledger_cached + coalesce(NEW.r ->> '$.cache_read_tokens', 0),
+        ledger_written = ledger_written + coalesce(NEW.r ->> '$.cache_write_tokens', 0),
+        ledger_cost = ledger_cost + coalesce(NEW.r ->> '$.cost', NEW.r ->> '$.cost_usd', 0)
+    WHERE session = NEW.session;
+END;
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -88,7 +109,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                     CASE WHEN t > 100000000000 THEN t * 1000 WHEN t > 0 THEN t * 1000000 END, f.ts),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.table' = 'sessions' OR (NEW.n = 1 AND json_type(j, '$.working_dir') IS NOT NULL) THEN 'meta'
-                WHEN j ->> '$.table' IN ('usage_ledger', 'accumulated') THEN 'usage'
+                WHEN j ->> '$.table' = 'usage_ledger' THEN 'usage'
                 WHEN json_type(r, '$.role') = 'text' AND (json_valid(r ->> '$.content_json')
                      OR json_type(r, '$.content') = 'array') THEN 'message'
                 ELSE 'record' END
@@ -96,7 +117,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
          (SELECT j, CASE WHEN json_type(j, '$.table') = 'text' THEN j -> '$.row' ELSE j END AS r,
                  CAST(coalesce(j ->> '$.row.created_timestamp', j ->> '$.row.created', j ->> '$.created') AS INTEGER) AS t
           FROM (SELECT NEW.json AS j));
-    UPDATE file SET ts = (SELECT ts FROM now);
+    -- A line with an id is the same record at each place.
+    UPDATE now SET named = CASE WHEN mid = NEW.hash THEN NEW.hash ELSE substr(NEW.hash, 1, 32) END;
+    UPDATE file SET (session, ts) = (SELECT session, ts FROM now);
     UPDATE now SET origin = CASE main
         WHEN 'message' THEN 'goose ' || role || ' ' || t || ' ' || length(content) || ' ' || substr(content, 1, 200)
         WHEN 'usage' THEN 'goose usage ' || t || ' ' || coalesce(r ->> '$.model', '') || ' ' || coalesce(r ->> '$.input_tokens', '')
@@ -143,7 +166,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 3, session, ts, CASE main WHEN 'message' THEN 'message.added' WHEN 'usage' THEN 'agent.turn.usage'
                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
-           CASE WHEN j ->> '$.table' = 'accumulated' THEN 'usage.accumulated' ELSE NEW.hash || '.3' END,
+           named || '.3',
            CASE main
            WHEN 'message' THEN json_fields('id', json_text(mid), 'role', json_text(role),
                'content', (SELECT json_group_array(json(b.value)) FROM json_each(content) b
@@ -154,8 +177,6 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'output_tokens', nullif(r -> '$.output_tokens', 'null'),
                'cached_input_tokens', nullif(r -> '$.cache_read_tokens', 'null'),
                'cache_write_tokens', nullif(r -> '$.cache_write_tokens', 'null'),
-               -- The tokens are a sum: the length of each prompt is unknown.
-               'prompt_tokens', CASE WHEN j ->> '$.table' = 'accumulated' THEN -1 END,
                'cost_usd', CASE WHEN coalesce(r ->> '$.cost', r ->> '$.cost_usd') > 0
                            THEN coalesce(nullif(r -> '$.cost', 'null'), r -> '$.cost_usd') END, 'source', source, 'extra', r)
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
@@ -165,7 +186,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 4 + b.key, session, ts,
            CASE WHEN b.value ->> '$.type' = 'toolRequest' THEN 'tool.called'
                 WHEN b.value ->> '$.toolResult.status' = 'error' OR b.value ->> '$.toolResult.value.isError' THEN 'tool.failed'
-                ELSE 'tool.returned' END, NEW.hash || '.tool.' || b.key,
+                ELSE 'tool.returned' END, named || '.tool.' || b.key,
            CASE b.value ->> '$.type'
            WHEN 'toolRequest' THEN json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || b.key)),
                'tool', coalesce(b.value -> '$.toolCall.value.name', '"unknown"'), 'input', b.value -> '$.toolCall.value.arguments',
@@ -180,5 +201,34 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+INSERT INTO out
+SELECT n, 0, s.session, s.ts, 'session.updated',
+       'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = s.session AND r.id GLOB 'title.*')),
+       json_fields('set', json_fields('title', json_text(s.title)), 'source', s.source), n
+FROM sums s WHERE NOT EXISTS (SELECT 1 FROM unnamed WHERE s.title GLOB pattern) AND s.title <> (
+    SELECT coalesce(title, '') FROM (
+        SELECT max(n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS title FROM recorded r
+        WHERE r.session = s.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
+INSERT INTO out
+SELECT n, 1, r.session, r.ts, 'agent.turn.usage', 'usage.accumulated' || coalesce('.' || (c.times + 1), ''),
+       json_fields('input_tokens', nullif(r.input - coalesce(c.input, 0), -(c.times IS NULL)),
+                   'output_tokens', nullif(r.output - coalesce(c.output, 0), -(c.times IS NULL)),
+                   'cached_input_tokens', nullif(r.cached - coalesce(c.cached, 0), -(c.times IS NULL)),
+                   'cache_write_tokens', nullif(r.written - coalesce(c.written, 0), -(c.times IS NULL)),
+                   -- The tokens are a sum: the length of each prompt is unknown.
+                   'prompt_tokens', -1, 'requests', CASE WHEN c.times > 0 THEN 0 END,
+                   'cost_usd', nullif(round(r.cost - coalesce(c.cost, 0), 9), 0),
+                   'source', coalesce(substr(r.source, 1, length(r.source) - 1) || ',"origin":' || json_text(r.origin) || '}', r.source)), n
+FROM rest r LEFT JOIN counted c USING (session)
+WHERE CASE WHEN c.times > 0 THEN (r.ts = 1 OR r.ts >= c.ts)
+        AND (r.input, r.output, r.cached, r.written, r.cost) IS NOT (
+            CASE WHEN r.input IS NOT NULL THEN c.input END, CASE WHEN r.output IS NOT NULL THEN c.output END,
+            CASE WHEN r.cached IS NOT NULL THEN c.cached END, CASE WHEN r.written IS NOT NULL THEN c.written END,
+            CASE WHEN r.cost IS NOT NULL THEN c.cost END)
+      ELSE r.any AND (r.input > 0 OR r.output > 0) AND coalesce(record_owner(r.origin, r.session), r.session) = r.session END;
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
 DELETE FROM out;

@@ -1,7 +1,8 @@
--- importer mini-swe-agent   version 2
+-- importer mini-swe-agent   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.traj.json
 -- split: $.messages
+-- recalls: agent.turn.usage/usage
 -- places: $MSWEA_GLOBAL_CONFIG_DIR $XDG_CONFIG_HOME/mini-swe-agent ~/.config/mini-swe-agent
 --
 -- Trajectories of mini-swe-agent: <instance>.traj.json, one document with the messages and info.
@@ -13,9 +14,9 @@
 --      session.updated once a time is known.
 --  (2) The model's answer is message.added; the command in it (the block of bash, or tool calls) is
 --      tool.called, and the next message, which has the result, tool.returned, or tool.failed if it
---      begins with a <returncode> other than 0.
---  (3) Each response contains its tokens. The cost is a sum in info.model_stats and becomes an
---      event once.
+--      begins with a <returncode> other than 0, or with a text of the view failures.
+--  (3) Each response contains its tokens. The cost is a sum in info.model_stats. If it
+--      has changed since an earlier import, the difference is an event of the end.
 --  (4) The first event of a line contains the rest of the line under "extra".
 --  (5) An answer of another session (record_owner: the id of the response), as in a copy of the file,
 --      is an import.record without call and tokens; parent_session_id names that session.
@@ -30,6 +31,13 @@ SELECT max(CASE WHEN json ->> '$.value.trajectory_format' LIKE 'mini-swe-agent%'
 CREATE VIEW added (begins, ends, seen_in) AS VALUES
     ('<pr_description>', 'Consider the following PR description:', '1.0');
 
+-- Messages of mini-swe-agent about commands that it stopped.
+CREATE VIEW failures (pattern, seen_in) AS VALUES
+    ('The last command <command>*</command> timed out and has been killed.*', '1.0'),
+    ('<exception>*</exception>*', '2.0');
+
+-- The cost of the document.
+CREATE TABLE sums (cost REAL, line TEXT);
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, call TEXT, model TEXT);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
@@ -105,7 +113,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
       AND v ->> '$.info.model_stats.instance_cost' > 0;
     INSERT INTO out
     SELECT NEW.row, 2, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' WHEN 'message' THEN 'message.added'
-               WHEN 'result' THEN CASE WHEN code <> 0 THEN 'tool.failed' ELSE 'tool.returned' END
+               WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END
                ELSE 'import.record' END, NEW.hash || '.2',
            CASE main
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
@@ -116,15 +124,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'source', source, 'extra', json_remove(v, '$.role', '$.content'))
            WHEN 'result' THEN json_fields(
                'call_id', coalesce(v -> '$.tool_call_id', json_text(call)),
-               'success', CASE WHEN code = 0 THEN 'true' WHEN code IS NOT NULL THEN 'false' END,
+               'success', CASE WHEN failed THEN 'false' WHEN code = 0 THEN 'true' END,
                'output', v -> '$.content', 'exit_code', code, 'source', source,
                'extra', json_remove(v, '$.content', '$.tool_call_id'))
            ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
-    FROM file, now, (SELECT CASE WHEN said IS NOT NULL THEN said
-                                 WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
-                     FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c,
-                                  CASE WHEN json_type(v, '$.extra.returncode') = 'integer'
-                                       THEN v ->> '$.extra.returncode' END AS said FROM now))
+    FROM file, now, (SELECT code, code <> 0 OR code IS NULL AND EXISTS (SELECT 1 FROM failures WHERE c GLOB pattern) AS failed
+                     FROM (SELECT c, CASE WHEN said IS NOT NULL THEN said
+                                     WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
+                           FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c,
+                                        CASE WHEN json_type(v, '$.extra.returncode') = 'integer'
+                                             THEN v ->> '$.extra.returncode' END AS said FROM now WHERE main = 'result' LIMIT 1)
+                           UNION ALL SELECT NULL, NULL FROM now WHERE main <> 'result' LIMIT 1))
     WHERE main <> 'meta';
     INSERT INTO out
     SELECT NEW.row, 3, session, ts, 'tool.called', NEW.hash || '.3',
@@ -150,5 +160,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
+INSERT INTO sums SELECT data ->> '$.cost_usd', data -> '$.source' FROM out WHERE id = 'usage';
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+INSERT INTO out
+SELECT 0, 0, f.session, f.ts, 'agent.turn.usage', 'usage.' || (c.times + 1),
+       json_fields('model', json_text(f.model), 'requests', 0, 'cost_usd', round(s.cost - c.cost, 9), 'source', s.line),
+       s.line ->> '$.line'
+FROM file f, sums s, (SELECT count(*) AS times, round(sum(data ->> '$.cost_usd'), 9) AS cost FROM recorded
+                      WHERE type = 'agent.turn.usage' AND (id = 'usage' OR id GLOB 'usage.*')) c
+WHERE c.times > 0 AND s.cost > 0 AND round(s.cost, 9) <> c.cost;
+SELECT session, ts, type, id, NULL, data, n FROM out;
 DELETE FROM out;

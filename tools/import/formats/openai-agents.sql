@@ -1,8 +1,9 @@
--- importer openai-agents   version 3
+-- importer openai-agents   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: agent_messages
 -- records: agent_sessions message_structure turn_usage
 -- files: *.db *.sqlite
+-- recalls: agent.turn.usage
 --
 -- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and
 -- the tables of its advanced sessions (message_structure, turn_usage). docs/events.md lists the
@@ -13,8 +14,9 @@
 --      tool.returned, reasoning message.added; anything else, and text that is not JSON, is
 --      import.record.
 --  (3) A user's message begins a turn.
---  (4) turn_usage has the tokens of each turn and branch, which become events once. Other rows are
---      import.record.
+--  (4) turn_usage has the tokens of each turn and branch, a row that the SDK replaces when the turn
+--      goes on: the difference to what earlier imports recorded of it is an event of the end. Other
+--      rows are import.record.
 --  (5) Items that were added to another session are recognized by their own id, or else by their
 --      time and content (record_owner), and are records there; so is the result of such a call.
 --      __fake_id__ does not count as an id.
@@ -38,7 +40,14 @@ CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
 CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
-CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+-- The row of each turn; key: its branch and turn.
+CREATE TABLE sums (session TEXT, key TEXT, ts INTEGER, data TEXT, n INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID;
+CREATE VIEW counted AS
+SELECT session, coalesce(data ->> '$.extra.branch_id', '') || '.' || (data ->> '$.extra.user_turn_number') AS key, count(*) AS times,
+       max(ts) AS ts, sum(coalesce(data ->> '$.input_tokens', 0)) AS input, sum(coalesce(data ->> '$.output_tokens', 0)) AS output,
+       sum(coalesce(data ->> '$.cached_input_tokens', 0)) AS cached, sum(coalesce(data ->> '$.requests', 1)) AS requests
+FROM recorded WHERE type = 'agent.turn.usage' AND data ->> '$.extra.user_turn_number' IS NOT NULL GROUP BY 1, 2;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, formerly TEXT);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT,
                   origin TEXT, owner TEXT, j TEXT, r TEXT, m TEXT);
@@ -76,25 +85,25 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
     WHERE owner IS NOT NULL OR main = 'result' AND EXISTS (
         SELECT 1 FROM copied_calls c WHERE c.session = now.session AND c.call = m ->> '$.call_id');
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', '"openai-agents"', 'provider', '"openai"', 'status', '"idle"',
                        'source', source), NEW.n
     FROM now WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session);
     INSERT OR IGNORE INTO sessions (session, turns) SELECT session, 0 FROM now;
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
            json_fields('set', json_fields('parent_session_id', json_text(owner)),
                        'source', json_remove(source, '$.origin', '$.copied')), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
     UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)) WHERE session = (SELECT session FROM now);
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
            json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND m ->> '$.role' = 'user' AND s.turn IS NOT NULL;
     UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1
     WHERE session = (SELECT session FROM now WHERE main = 'message' AND m ->> '$.role' = 'user');
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"', 'prompt_ref', json_text(mid),
                        'source', source), NEW.n
@@ -104,7 +113,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 3, session, ts,
            CASE main WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added' WHEN 'call' THEN 'tool.called'
                 WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END WHEN 'usage' THEN 'agent.turn.usage'
-                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.3',
+                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
+           CASE WHEN main = 'usage' AND r ->> '$.user_turn_number' IS NOT NULL
+                THEN 'usage.' || coalesce(r ->> '$.branch_id', '') || '.' || (r ->> '$.user_turn_number') ELSE NEW.hash || '.3' END,
            CASE main
            WHEN 'message' THEN json_fields('id', json_text(mid), 'role', m -> '$.role', 'content', m -> '$.content',
                'turn_id', json_text(turn), 'source', source,
@@ -129,7 +140,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                       THEN (r ->> '$.input_tokens_details') -> '$.cached_tokens' END,
                'source', source, 'extra', r)
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
-           ELSE json_fields('kind', coalesce(m -> '$.type', j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
+           ELSE json_fields('kind', coalesce(m -> '$.type', j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n,
+           CASE WHEN main = 'usage' THEN NEW.hash || '.3' END
     FROM (SELECT *, m ->> '$.status' IN ('failed', 'incomplete') OR coalesce(code <> 0, 0)
                     OR m ->> '$.output[0].outcome.type' = 'timeout'
                     OR EXISTS (SELECT 1 FROM failures
@@ -140,7 +152,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                    CASE WHEN m ->> '$.type' = 'local_shell_call_output' AND json_valid(m ->> '$.output')
                                         THEN (m ->> '$.output') ->> '$.metadata.exit_code' END) AS code FROM now));
     -- A call that the provider ran contains its result.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 4, session, ts,
            CASE WHEN m ->> '$.status' IN ('failed', 'incomplete') OR coalesce(json_type(m, '$.error'), 'null') <> 'null'
                 THEN 'tool.failed' ELSE 'tool.returned' END, NEW.hash || '.4',
@@ -153,5 +165,21 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+INSERT OR REPLACE INTO sums
+SELECT session, substr(id, 7), ts, data, n FROM out WHERE type = 'agent.turn.usage' AND id GLOB 'usage.*';
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 0, session, ts, 'agent.turn.usage', 'usage.' || key || '.' || (times + 1),
+       json_fields('input_tokens', nullif(input, 0), 'output_tokens', nullif(output, 0), 'requests', requests,
+                   'prompt_tokens', CASE WHEN data ->> '$.requests' > 1 THEN -1 END,
+                   'cached_input_tokens', nullif(cached, 0), 'source', data -> '$.source', 'extra', data -> '$.extra'), n
+FROM (SELECT s.session, s.ts, s.key, s.data, s.n, c.times, s.data ->> '$.input_tokens' - c.input AS input,
+             s.data ->> '$.output_tokens' - c.output AS output, s.data ->> '$.cached_input_tokens' - c.cached AS cached,
+             coalesce(s.data ->> '$.requests', c.requests) - c.requests AS requests
+      FROM sums s JOIN counted c USING (session, key) WHERE s.ts >= c.ts)
+WHERE input <> 0 OR output <> 0 OR cached <> 0 OR requests <> 0;
+SELECT session, ts, type, id, NULL, data, n, NULL FROM out ORDER BY n;
 DELETE FROM out;

@@ -1,4 +1,4 @@
--- importer opencode   version 5
+-- importer opencode   version 6
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.json opencode*.db
 -- split: $.messages
@@ -6,7 +6,9 @@
 -- records: session session_v2 project project_directory workspace account* migration* __drizzle_migrations control_account
 -- records: credential todo permission session_share session_input session_entry session_context_epoch session_pending
 -- records: event event_sequence instruction_entry instruction_checkpoint instruction_blob data_migration copy
--- records: idle agent-switched model-switched location-switched
+-- records: idle agent-switched model-switched location-switched unfinished
+-- recalls: session.created session.updated turn.started turn.rolled_back turn.restored
+-- recalls: agent.turn.usage/partial.
 -- places: $OPENCODE_DB $XDG_DATA_HOME/opencode/opencode*.db ~/.local/share/opencode/opencode*.db
 --
 -- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and the output of
@@ -18,8 +20,12 @@
 --      session is the session in the message, else in the document.
 --  (2) Texts, reasoning and files are the content of message.added; a tool part is a call, and a
 --      result once its status shows one. Other parts are kept under "extra".
---  (3) A message that changed since an earlier import is added again under its id; its calls,
---      results and tokens become events once. Tokens and cost count when the message is complete.
+--  (3) OpenCode changes a message in place until its answer is complete. An answer that is not, and
+--      that no other answer follows, is a record of kind unfinished: its tools that run, and its
+--      tokens, become events, and the message is added once it is complete. Then, and if six hours
+--      passed in the database after its last change, or an answer follows, it is a message, under
+--      an id of its own: later changes are not recorded. Its tokens count as what it has at the end
+--      of the import; what an earlier end counted is taken back.
 --  (4) A user's message begins a turn; an answer belongs to the turn of its parent message. A
 --      complete answer without a tool call ends the turn; the event is appended at the start of the
 --      next turn or at the end of the log.
@@ -33,7 +39,11 @@
 --      sorted by the id of their first message, which begins with its creation time, so a parent
 --      precedes its forks.
 --  (8) revert of a session names the message from which its user took it back: the turns from there
---      on are rolled back. OpenCode deletes them when the user continues.
+--      on are rolled back, and restored if revert is gone. OpenCode deletes them when the user
+--      continues: a turn that an earlier import of the same file found, and that a whole document
+--      or database lacks, is rolled back.
+--  (9) The session has the title that the last import found; a name that OpenCode gives to a session
+--      without a title is not a title.
 
 -- detect
 SELECT max(CASE
@@ -47,7 +57,16 @@ SELECT max(CASE
 session session_v2
 
 -- rows
-SELECT json_object('at', '$.messages', 'value', json_object(
+SELECT json_object('at', CASE
+        WHEN NOT json_valid(m.data) THEN '$.messages'
+        WHEN m.data ->> '$.role' = 'assistant' AND json_type(m.data, '$.time.completed') IS NOT 'integer'
+             AND json_type(m.data, '$.error') IS NOT 'object' AND NOT EXISTS (
+                 SELECT 1 FROM message o WHERE o.session_id = m.session_id AND o.id > m.id AND json_valid(o.data)
+                 AND o.data ->> '$.role' = 'assistant')
+        THEN CASE WHEN (SELECT max(o.time_updated) FROM message o) - max(m.time_updated, coalesce(
+                 (SELECT max(p.time_updated) FROM part p WHERE p.message_id = m.id), 0)) > 21600000
+             THEN 'abandoned' ELSE 'unfinished' END
+        ELSE '$.messages' END, 'value', json_object(
     'info', CASE WHEN json_valid(m.data) THEN json_set(m.data, '$.id', m.id, '$.sessionID', m.session_id)
             ELSE json_object('id', m.id, 'sessionID', m.session_id, 'data', m.data) END,
     'row', json_object('time_created', m.time_created, 'time_updated', m.time_updated),
@@ -65,14 +84,14 @@ SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END
     THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
                                          'time', json_object('created', s.created)))
     ELSE json_object(
-    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at = '$.messages' THEN '$.text' ELSE '$.content' END,
+    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at IN ('$.messages', 'unfinished', 'abandoned') THEN '$.text' ELSE '$.content' END,
                                                       CASE WHEN s.type = 'compaction' THEN '$.summary' ELSE '$.content' END)
                      ELSE json_object('data', data) END,
         '$.id', s.id, '$.sessionID', s.session_id, '$.type', s.type, '$.seq', s.seq,
         '$.role', CASE WHEN s.type IN ('user', 'assistant') THEN s.type ELSE 'system' END,
         '$.time.created', s.created),
     'row', json_object('time_created', s.time_created, 'time_updated', s.time_updated),
-    'parts', CASE WHEN at <> '$.messages' THEN NULL
+    'parts', CASE WHEN at NOT IN ('$.messages', 'unfinished', 'abandoned') THEN NULL
         WHEN s.type = 'shell' THEN json_array(json_object('type', 'tool', 'tool', 'shell',
             'callID', coalesce(d ->> '$.shellID', d ->> '$.callID', s.id),
             'state', json_object('status', CASE WHEN d ->> '$.exit' <> 0 THEN 'error'
@@ -108,6 +127,13 @@ FROM (SELECT m.*, (SELECT min(o.id) FROM message o WHERE o.session_id = m.sessio
              json_valid(m.data) AND json_type(CASE WHEN json_valid(m.data) THEN m.data ELSE '0' END) = 'object' AS whole,
              CASE WHEN json_valid(m.data) THEN m.data ELSE '{}' END AS d,
              CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
+                  WHEN json_valid(m.data) AND (m.type = 'assistant' AND json_type(m.data, '$.time.completed') IS NOT 'integer'
+                           AND json_type(m.data, '$.error') IS NOT 'object'
+                       OR m.type = 'compaction' AND m.data ->> '$.status' = 'running')
+                       AND NOT EXISTS (SELECT 1 FROM session_message o WHERE o.session_id = m.session_id
+                                       AND (o.seq, o.id) > (m.seq, m.id) AND o.type IN ('assistant', 'idle'))
+                  THEN CASE WHEN (SELECT max(o.time_updated) FROM session_message o) - m.time_updated > 21600000
+                       THEN 'abandoned' ELSE 'unfinished' END
                   ELSE '$.messages' END AS at,
              coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
       FROM session_message m) s JOIN (SELECT session_id, min(id) AS first FROM session_message GROUP BY 1) f USING (session_id)
@@ -119,14 +145,14 @@ SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END
     THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
                                          'time', json_object('created', s.created)))
     ELSE json_object(
-    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at = '$.messages' THEN '$.text' ELSE '$.content' END,
+    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at IN ('$.messages', 'unfinished', 'abandoned') THEN '$.text' ELSE '$.content' END,
                                                       CASE WHEN s.type = 'compaction' THEN '$.summary' ELSE '$.content' END)
                      ELSE json_object('data', data) END,
         '$.id', s.id, '$.sessionID', s.session_id, '$.type', s.type, '$.seq', s.seq,
         '$.role', CASE WHEN s.type IN ('user', 'assistant') THEN s.type ELSE 'system' END,
         '$.time.created', s.created),
     'row', json_object('time_created', s.time_created, 'time_updated', s.time_updated),
-    'parts', CASE WHEN at <> '$.messages' THEN NULL
+    'parts', CASE WHEN at NOT IN ('$.messages', 'unfinished', 'abandoned') THEN NULL
         WHEN s.type = 'shell' THEN json_array(json_object('type', 'tool', 'tool', 'shell',
             'callID', coalesce(d ->> '$.shellID', d ->> '$.callID', s.id),
             'state', json_object('status', CASE WHEN d ->> '$.exit' <> 0 THEN 'error'
@@ -154,6 +180,13 @@ FROM (SELECT m.*, NULL AS copy_of,
              json_valid(m.data) AND json_type(CASE WHEN json_valid(m.data) THEN m.data ELSE '0' END) = 'object' AS whole,
              CASE WHEN json_valid(m.data) THEN m.data ELSE '{}' END AS d,
              CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
+                  WHEN json_valid(m.data) AND (m.type = 'assistant' AND json_type(m.data, '$.time.completed') IS NOT 'integer'
+                           AND json_type(m.data, '$.error') IS NOT 'object'
+                       OR m.type = 'compaction' AND m.data ->> '$.status' = 'running')
+                       AND NOT EXISTS (SELECT 1 FROM session_message o WHERE o.session_id = m.session_id
+                                       AND (o.seq, o.id) > (m.seq, m.id) AND o.type IN ('assistant', 'idle'))
+                  THEN CASE WHEN (SELECT max(o.time_updated) FROM session_message o) - m.time_updated > 21600000
+                       THEN 'abandoned' ELSE 'unfinished' END
                   ELSE '$.messages' END AS at,
              coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
       FROM session_message m) s JOIN (SELECT session_id, min(id) AS first FROM session_message GROUP BY 1) f USING (session_id)
@@ -165,30 +198,61 @@ ORDER BY f.first, s.session_id, s.seq, s.id;
 CREATE VIEW added (begins, ends) AS VALUES
     ('<system-reminder>', '</system-reminder>');
 
+-- Names that OpenCode gives to sessions without a title.
+CREATE VIEW unnamed (pattern) AS VALUES
+    ('New session - [0-9][0-9][0-9][0-9]-*T*Z'), ('Child session - [0-9][0-9][0-9][0-9]-*T*Z'), ('');
+
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest TEXT, rest_error TEXT,
                        rest_ts INTEGER, rest_n INTEGER, rested INTEGER, parent TEXT, revert TEXT,
-                       reverted INTEGER) WITHOUT ROWID;
-CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+                       reverted INTEGER, title TEXT, changed INTEGER, line TEXT, line_n INTEGER) WITHOUT ROWID;
+-- The turns of each session; gone: it is rolled back.
+CREATE TABLE turns (session TEXT, turn TEXT, gone INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+-- The tokens of answers that are not complete, as the data of their event.
+CREATE TABLE partial (session TEXT, mid TEXT, ts INTEGER, data TEXT, n INTEGER, PRIMARY KEY (session, mid)) WITHOUT ROWID;
+-- The messages that are complete.
+CREATE TABLE answers (session TEXT, mid TEXT, PRIMARY KEY (session, mid)) WITHOUT ROWID;
+CREATE VIEW counted AS
+SELECT session, data ->> '$.message_id' AS mid, max(ts) AS ts, data, count(*) AS times, sum(data ->> '$.input_tokens') AS input,
+       sum(data ->> '$.output_tokens') AS output, sum(data ->> '$.cached_input_tokens') AS cached,
+       sum(data ->> '$.cache_write_tokens') AS written, sum(data ->> '$.reasoning_output_tokens') AS reasoning,
+       sum(coalesce(data ->> '$.cost_usd', 0)) AS cost, sum(data ->> '$.requests') AS requests
+FROM recorded WHERE id GLOB 'partial.*' GROUP BY session, data ->> '$.message_id';
+-- An unfinished answer of a document, until the next message shows that it stays so.
+CREATE TABLE held (session TEXT, ts INTEGER, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, formerly TEXT);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER, main TEXT,
-                  origin TEXT, owner TEXT, j TEXT, v TEXT, info TEXT);
+                  origin TEXT, owner TEXT, complete INTEGER, j TEXT, v TEXT, info TEXT);
+
+-- A message that waits, by the rowid of its event.
+CREATE TABLE waits (event INTEGER, mid TEXT);
+CREATE TRIGGER wait AFTER INSERT ON waits BEGIN
+    INSERT INTO held SELECT session, ts, NEW.mid || '.message', data, n FROM out WHERE rowid = NEW.event;
+    UPDATE out SET data = (SELECT json_fields('kind', '"unfinished"', 'source', source, 'extra', j) FROM now) WHERE rowid = NEW.event;
+    DELETE FROM waits;
+END;
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now (j, v, info, mid, role, source, main)
+    INSERT INTO now (j, v, info, mid, role, source, complete, main)
     SELECT j, j -> '$.value', j -> '$.value.info', j ->> '$.value.info.id', j ->> '$.value.info.role',
            json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
                        'record', coalesce(j -> '$.value.info.id', j -> '$.row.id')),
+           complete,
            CASE WHEN j IS NULL THEN 'unreadable'
-                WHEN j ->> '$.at' = '$' AND json_type(j, '$.value.info.id') = 'text' THEN 'meta'
+                WHEN at = '$' AND json_type(j, '$.value.info.id') = 'text' THEN 'meta'
                 WHEN j ->> '$.table' IN ('session', 'session_v2') AND json_type(j, '$.row.id') = 'text' THEN 'row'
-                WHEN j ->> '$.at' = '$.messages' AND json_type(j, '$.value.info.id') = 'text'
-                     AND json_type(j, '$.value.parts') = 'array' THEN 'message'
+                WHEN at IN ('$.messages', 'unfinished', 'abandoned') AND json_type(j, '$.value.info.id') = 'text'
+                     AND json_type(j, '$.value.parts') = 'array'
+                THEN CASE WHEN at = 'unfinished' OR NOT complete AND container = 'document' THEN 'unfinished' ELSE 'message' END
                 ELSE 'record' END
-    FROM source, (SELECT NEW.json AS j);
+    FROM source, (SELECT NEW.json AS j, NEW.json ->> '$.at' AS at,
+                         json_type(NEW.json, '$.value.info.time.completed') IS 'integer'
+                         OR coalesce(json_type(NEW.json, '$.value.info.error'), 'null') <> 'null'
+                         OR coalesce(NEW.json ->> '$.value.info.role', '') <> 'assistant' AS complete);
     UPDATE file SET session = coalesce(session_id((SELECT CASE main WHEN 'meta' THEN mid
                                                    WHEN 'row' THEN j ->> '$.row.id' END FROM now)), session);
     UPDATE now SET
@@ -205,26 +269,28 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN 'assistant' THEN (info ->> '$.time.completed') || coalesce(' ' || (info ->> '$.tokens.output'), '')
         ELSE coalesce((SELECT substr(p.value ->> '$.text', 1, 100) FROM json_each(v, '$.parts') p
                        WHERE p.value ->> '$.type' = 'text' LIMIT 1), '') END
-    WHERE main = 'message';
+    WHERE main IN ('message', 'unfinished');
     UPDATE now SET owner = nullif(record_owner(origin, session), session),
         source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
     WHERE origin IS NOT NULL;
     UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
     WHERE owner IS NOT NULL;
 
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            CASE main
            WHEN 'meta' THEN json_fields(
                'id', json_text(session), 'agent_id', '"opencode"', 'provider', info -> '$.model.providerID',
                'model', info -> '$.model.id', 'status', '"idle"', 'working_directory', info -> '$.directory',
-               'title', info -> '$.title', 'parent_session_id', json_text(session_id(info ->> '$.parentID')),
+               'title', CASE WHEN NOT EXISTS (SELECT 1 FROM unnamed WHERE info ->> '$.title' GLOB pattern) THEN info -> '$.title' END,
+               'parent_session_id', json_text(session_id(info ->> '$.parentID')),
                'source', source, 'extra', json_remove(v, '$.info.directory', '$.info.title'))
            WHEN 'row' THEN json_fields(
                'id', json_text(session), 'agent_id', '"opencode"',
                'provider', CASE WHEN json_valid(j ->> '$.row.model') THEN j ->> '$.row.model' -> '$.providerID' END,
                'model', CASE WHEN json_valid(j ->> '$.row.model') THEN j ->> '$.row.model' -> '$.id' END, 'status', '"idle"',
-               'working_directory', j -> '$.row.directory', 'title', j -> '$.row.title',
+               'working_directory', j -> '$.row.directory',
+               'title', CASE WHEN NOT EXISTS (SELECT 1 FROM unnamed WHERE j ->> '$.row.title' GLOB pattern) THEN j -> '$.row.title' END,
                'parent_session_id', json_text(session_id(coalesce(
                    j ->> '$.row.parent_id', j ->> '$.row.fork_session_id'))), 'source', source,
                'extra', json_remove(j, '$.row.directory', '$.row.title'))
@@ -232,12 +298,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'source', source) END, NEW.n
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main IN ('meta', 'row') AND NOT is_new;
-    INSERT OR IGNORE INTO sessions (session, turns, rested, parent, revert)
-    SELECT session, 0, 0, coalesce(info ->> '$.parentID', j ->> '$.row.parent_id', j ->> '$.row.fork_session_id'),
+    INSERT OR IGNORE INTO sessions (session, turns, rested, title, changed, line, line_n, parent, revert)
+    SELECT session, 0, 0, coalesce(info ->> '$.title', j ->> '$.row.title'),
+           1000 * CAST(coalesce(info ->> '$.time.updated', j ->> '$.row.time_updated', 0) AS INTEGER), source, NEW.n, coalesce(info ->> '$.parentID', j ->> '$.row.parent_id', j ->> '$.row.fork_session_id'),
            coalesce(info ->> '$.revert.messageID',
                     CASE WHEN json_valid(j ->> '$.row.revert') THEN j ->> '$.row.revert' ->> '$.messageID' END)
     FROM now WHERE is_new;
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
+    SELECT NEW.row, 0, h.session, h.ts, 'message.added', h.id, h.data, NEW.n FROM held h, now
+    WHERE h.session = now.session AND main IN ('message', 'unfinished');
+    DELETE FROM held WHERE session = (SELECT session FROM now WHERE main IN ('message', 'unfinished'));
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
            json_fields('set', json_fields('parent_session_id', json_text(owner)),
                        'source', json_remove(source, '$.origin', '$.copied')), NEW.n
@@ -247,7 +318,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE session = (SELECT session FROM now);
 
     -- Turns.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1, n.session, CASE WHEN rest IS NOT NULL THEN rest_ts ELSE n.ts END,
            coalesce(rest, 'turn.completed'), CASE WHEN rested THEN s.turn || '.ended' ELSE mid || '.ends' END,
            json_fields('turn_id', json_text(s.turn),
@@ -256,24 +327,25 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user' AND s.turn IS NOT NULL;
     UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1, rest = NULL, rested = 0
     WHERE session = (SELECT session FROM now WHERE main = 'message' AND role = 'user');
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"',
                        'prompt_ref', json_text(mid), 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user';
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 5, n.session, n.ts, 'turn.rolled_back', mid || '.rolled_back',
            json_fields('turn_id', json_text(mid), 'reason', '"reverted"', 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user' AND s.reverted;
     UPDATE sessions SET (rest, rest_error, rest_ts, rest_n) = (
-        SELECT CASE WHEN json_type(info, '$.error') = 'object' THEN 'turn.failed'
+        SELECT CASE WHEN info ->> '$.error.name' = 'MessageAbortedError' OR info ->> '$.error.type' = 'aborted' THEN 'turn.cancelled'
+                    WHEN json_type(info, '$.error') = 'object' THEN 'turn.failed'
                     WHEN json_type(info, '$.time.completed') = 'integer' AND info ->> '$.finish' = 'stop'
                     THEN 'turn.completed' END,
                coalesce(info -> '$.error.data.message', info -> '$.error.name', info -> '$.error'),
                CAST(coalesce(info ->> '$.time.completed', n.ts / 1000) AS INTEGER) * 1000, NEW.n
         FROM now n)
     WHERE turn = (SELECT coalesce(info ->> '$.parentID', sessions.turn) FROM now
-                  WHERE main = 'message' AND role = 'assistant' AND session = sessions.session);
+                  WHERE main IN ('message', 'unfinished') AND role = 'assistant' AND session = sessions.session);
     UPDATE sessions SET (rest, rest_error, rest_ts, rest_n) = (
         SELECT CASE info ->> '$.outcome' WHEN 'failed' THEN 'turn.failed' WHEN 'interrupted' THEN 'turn.cancelled'
                ELSE 'turn.completed' END, sessions.rest_error, n.ts, NEW.n FROM now n)
@@ -286,9 +358,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 3, session, ts,
            CASE main WHEN 'message' THEN 'message.added' WHEN 'unreadable' THEN 'import.unreadable'
-                ELSE 'import.record' END, NEW.hash || '.3',
-           CASE main
-           WHEN 'message' THEN json_fields(
+                ELSE 'import.record' END,
+           -- The parts of a prompt are written after it.
+           CASE WHEN main = 'message' AND (complete AND (role <> 'user' OR json_type(v, '$.parts[0]') IS NOT NULL)
+                                           OR NOT complete AND j ->> '$.at' = '$.messages') THEN mid || '.message'
+                WHEN main = 'unfinished' THEN mid || '.unfinished' ELSE NEW.hash || '.3' END,
+           CASE WHEN main = 'message' OR main = 'unfinished' AND j ->> '$.at' = '$.messages' THEN json_fields(
                'id', json_text(mid), 'role', json_text(coalesce(role, 'assistant')),
                'content', (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
                            WHERE p.value ->> '$.type' IN ('text', 'reasoning', 'file')),
@@ -301,13 +376,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
                     WHERE p.type <> 'object' OR p.value ->> '$.type' IS NULL
                        OR p.value ->> '$.type' NOT IN ('text', 'reasoning', 'file', 'tool'))))
-           WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           WHEN main = 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', coalesce(j -> '$.table', j -> '$.at', json_text(json_type(j))),
-                            'source', source, 'extra', j) END, NEW.n
+                            'source', source, 'extra', j) END, NEW.n,
+           CASE WHEN main = 'message' THEN NEW.hash || '.3' END
     FROM now WHERE main NOT IN ('meta', 'row');
+    INSERT INTO waits SELECT last_insert_rowid(), mid FROM now WHERE main = 'unfinished' AND j ->> '$.at' = '$.messages';
 
     -- Tools, and the cost of an answer.
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 10 + 2 * p.key, session,
            coalesce(CAST(p.value ->> '$.state.time.start' AS INTEGER) * 1000, ts), 'tool.called',
            'call.' || coalesce(p.value ->> '$.callID', p.value ->> '$.id', NEW.hash || p.key),
@@ -319,8 +396,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                 WHEN json_type(p.value, '$.state.output') IS NULL THEN '$.state.error'
                                 ELSE '$.state.output' END)), NEW.n
     FROM now, json_each(v, '$.parts') p
-    WHERE main = 'message' AND p.type = 'object' AND p.value ->> '$.type' = 'tool';
-    INSERT INTO out
+    WHERE (main = 'message' OR main = 'unfinished' AND coalesce(p.value ->> '$.state.status', '') <> 'pending')
+      AND p.type = 'object' AND p.value ->> '$.type' = 'tool';
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 11 + 2 * p.key, session,
            coalesce(CAST(p.value ->> '$.state.time.end' AS INTEGER) * 1000, ts),
            CASE WHEN p.value ->> '$.state.status' = 'error' OR p.value ->> '$.state.metadata.exit' <> 0
@@ -334,11 +412,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'duration_ms', p.value ->> '$.state.time.end' - p.value ->> '$.state.time.start',
                        'turn_id', json_text(turn), 'source', source), NEW.n
     FROM now, json_each(v, '$.parts') p
-    WHERE main = 'message' AND p.type = 'object' AND p.value ->> '$.type' = 'tool'
+    WHERE main IN ('message', 'unfinished') AND p.type = 'object' AND p.value ->> '$.type' = 'tool'
       AND p.value ->> '$.state.status' IN ('completed', 'error');
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1000000, session, coalesce(CAST(info ->> '$.time.completed' AS INTEGER) * 1000, ts),
-           'agent.turn.usage', mid || '.usage',
+           'agent.turn.usage', CASE WHEN complete THEN mid || '.usage' ELSE 'partial.' || mid END,
            json_fields('message_id', json_text(mid), 'model', coalesce(info -> '$.modelID', info -> '$.model.id'),
                        'input_tokens', CASE WHEN coalesce(info ->> '$.tokens.input', info ->> '$.tokens.cache.read',
                                                           info ->> '$.tokens.cache.write') IS NOT NULL
@@ -353,19 +431,68 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        -- 0: the model has no price, or a subscription pays.
                        'cost_usd', CASE WHEN info ->> '$.cost' > 0 THEN info -> '$.cost' END,
                        'turn_id', json_text(turn), 'source', source), NEW.n
-    FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
+    FROM now WHERE main IN ('message', 'unfinished') AND json_type(info, '$.tokens') = 'object'
       -- OpenCode writes 0 if its provider reports no number.
       AND (info ->> '$.tokens.input' > 0 OR info ->> '$.tokens.output' > 0 OR info ->> '$.tokens.reasoning' > 0
            OR info ->> '$.tokens.cache.read' > 0 OR info ->> '$.tokens.cache.write' > 0 OR info ->> '$.cost' > 0)
-      AND (json_type(info, '$.time.completed') = 'integer'
-           OR info ->> '$.type' = 'compaction' AND info ->> '$.status' <> 'running');
+      AND (coalesce(info ->> '$.type', '') <> 'compaction' OR info ->> '$.status' <> 'running'
+           OR json_type(info, '$.time.completed') = 'integer');
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+INSERT OR IGNORE INTO turns SELECT session, data ->> '$.turn_id', 0 FROM out WHERE type = 'turn.started';
+INSERT OR REPLACE INTO turns SELECT session, data ->> '$.turn_id', 1 FROM out WHERE type = 'turn.rolled_back';
+INSERT OR IGNORE INTO answers SELECT session, substr(id, 1, length(id) - 8) FROM out WHERE type = 'message.added' AND id GLOB '*.message';
+INSERT OR REPLACE INTO partial SELECT session, substr(id, 9), ts, data, n FROM out WHERE id GLOB 'partial.*';
+DELETE FROM out WHERE id GLOB 'partial.*';
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, k;
 DELETE FROM out;
 
 -- end
+-- What changed since an earlier import: the title, the turns that are rolled back, and the tokens of
+-- answers that are not complete.
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 0, session, max(changed, 1), 'session.updated', 'title.' || (1 + times),
+       json_fields('set', json_fields('title', json_text(title)), 'source', line), line_n
+FROM (SELECT s.*, (SELECT count(*) FROM recorded r WHERE r.session = s.session AND r.id GLOB 'title.*') AS times, (
+          SELECT title FROM (
+              SELECT max(r.n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title', '') AS title FROM recorded r
+              WHERE r.session = s.session AND (r.type = 'session.created' OR r.id GLOB 'title.*'))) AS before
+      FROM sessions s)
+WHERE title <> before AND NOT EXISTS (SELECT 1 FROM unnamed WHERE title GLOB pattern);
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 1, session, max(changed, 1), CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.rolled_back.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', CASE WHEN gone THEN '"reverted"' ELSE '"unreverted"' END, 'source', line), line_n
+FROM (SELECT s.session, s.changed, s.line, s.line_n, t.turn, coalesce(u.gone, 1) AS gone, t.was_gone, t.times
+      FROM sessions s JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t USING (session)
+      LEFT JOIN turns u ON u.session = t.session AND u.turn = t.turn
+      WHERE u.turn IS NOT NULL OR s.turns > 0 AND t.file = (SELECT file FROM source) AND EXISTS (SELECT 1 FROM options WHERE name = 'whole'))
+WHERE gone <> was_gone;
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 2, session, ts, 'agent.turn.usage', 'partial.' || mid || '.' || times,
+       json_remove(json_set(data, '$.input_tokens', input, '$.output_tokens', output, '$.cached_input_tokens', cached,
+                            '$.cache_write_tokens', written, '$.reasoning_output_tokens', reasoning, '$.cost_usd', cost,
+                            '$.prompt_tokens', 0, '$.requests', requests),
+                   CASE WHEN times = 0 THEN '$.prompt_tokens' ELSE '$.none' END, '$.source.origin', CASE cost WHEN 0 THEN '$.cost_usd' ELSE '$.none' END), n
+FROM (SELECT k.session, k.mid, coalesce(p.ts, c.ts) AS ts, coalesce(p.data, c.data) AS data, coalesce(p.n, s.line_n) AS n,
+             coalesce(c.times, 0) AS times, coalesce(p.data ->> '$.input_tokens', 0) - coalesce(c.input, 0) AS input,
+             coalesce(p.data ->> '$.output_tokens', 0) - coalesce(c.output, 0) AS output,
+             coalesce(p.data ->> '$.cached_input_tokens', 0) - coalesce(c.cached, 0) AS cached,
+             coalesce(p.data ->> '$.cache_write_tokens', 0) - coalesce(c.written, 0) AS written,
+             coalesce(p.data ->> '$.reasoning_output_tokens', 0) - coalesce(c.reasoning, 0) AS reasoning,
+             round(coalesce(p.data ->> '$.cost_usd', 0) - coalesce(c.cost, 0), 9) AS cost,
+             (p.data IS NOT NULL) - coalesce(c.requests, 0) AS requests
+      FROM (SELECT session, mid FROM partial UNION SELECT session, mid FROM counted) k LEFT JOIN partial p USING (session, mid)
+      LEFT JOIN counted c USING (session, mid) LEFT JOIN sessions s USING (session)
+      WHERE p.data IS NOT NULL OR EXISTS (SELECT 1 FROM answers a WHERE a.session = k.session AND a.mid = k.mid))
+WHERE input <> 0 OR output <> 0 OR cached <> 0 OR written <> 0 OR cost <> 0;
+SELECT session, ts, type, id, NULL, data, n, NULL FROM out ORDER BY k, n;
+DELETE FROM out;
 SELECT session, rest_ts, rest, turn || '.ended', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"', 'error', rest_error,
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n

@@ -1,6 +1,7 @@
--- importer swe-agent   version 3
+-- importer swe-agent   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: history environment
+-- recalls: agent.turn.usage/usage
 -- files: *.traj
 -- split: $.history $.trajectory
 --
@@ -14,7 +15,8 @@
 --  (3) The history repeats the steps: from it, the first messages of the system and the user are
 --      message.added, the rest is import.record. SWE-agent 1 calls the task an observation, too.
 --      The user's text in a demonstration (is_demo) is from another session: "said" is empty.
---  (4) Tokens and cost are sums in info.model_stats, and become an event once.
+--  (4) Tokens and cost are sums in info.model_stats. If they have changed since an earlier import,
+--      the difference is an event of the end.
 --  (5) The first event of a line contains the rest of the line under "extra".
 
 -- detect
@@ -40,6 +42,8 @@ CREATE VIEW failures (pattern, seen_in) AS VALUES
 
 CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
 INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
+-- The data of the event of the sums.
+CREATE TABLE sums (usage TEXT);
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
@@ -122,5 +126,21 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
+INSERT INTO sums SELECT data FROM out WHERE id = 'usage';
 SELECT session, 1, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+INSERT INTO out
+SELECT 0, 0, session, 'agent.turn.usage', 'usage.' || (times + 1),
+       json_fields('input_tokens', nullif(input, 0), 'output_tokens', nullif(output, 0), 'cost_usd', nullif(cost, 0),
+                   'requests', requests, 'source', usage -> '$.source'), usage ->> '$.source.line'
+FROM (SELECT f.session, f.usage, c.times, f.usage ->> '$.input_tokens' - c.input AS input, f.usage ->> '$.output_tokens' - c.output AS output,
+             round(f.usage ->> '$.cost_usd' - c.cost, 9) AS cost, coalesce(f.usage ->> '$.requests' - c.requests, 0) AS requests
+      FROM (SELECT session, usage FROM file, sums) f, (SELECT count(*) AS times, sum(coalesce(data ->> '$.input_tokens', 0)) AS input,
+                           sum(coalesce(data ->> '$.output_tokens', 0)) AS output, sum(coalesce(data ->> '$.cost_usd', 0)) AS cost,
+                           sum(coalesce(data ->> '$.requests', 1)) AS requests
+                    FROM recorded WHERE type = 'agent.turn.usage' AND (id = 'usage' OR id GLOB 'usage.*')) c)
+WHERE times > 0 AND (input <> 0 OR output <> 0 OR cost <> 0 OR requests <> 0);
+SELECT session, 1, type, id, NULL, data, n FROM out;
 DELETE FROM out;
