@@ -99,6 +99,7 @@ SELECT c.i, c.whole, q.r, f.ts, coalesce(q.r ->> '$.requestId', f.session || '.'
                      THEN CAST(q.r ->> '$.timestamp' + coalesce(q.r ->> '$.result.timings.totalElapsed', 0) AS INTEGER) * 1000 END, f.ts) AS ended
 FROM changed c JOIN requests q USING (i), file f;
 
+CREATE TABLE results (call TEXT PRIMARY KEY, result TEXT) WITHOUT ROWID;
 CREATE TABLE answers (i INTEGER);
 CREATE TRIGGER answer AFTER INSERT ON answers BEGIN
     INSERT INTO parts
@@ -111,6 +112,9 @@ CREATE TRIGGER answer AFTER INSERT ON answers BEGIN
     SELECT 'note', sent, 'session.updated', rid || '.model', json_fields('set', json_fields('model', r -> '$.modelId')), (SELECT n.n FROM now n)
     FROM request, file f WHERE i = NEW.i AND json_type(r, '$.modelId') = 'text' AND r ->> '$.modelId' IS NOT f.model;
     UPDATE file SET model = coalesce((SELECT r ->> '$.modelId' FROM request WHERE i = NEW.i), model);
+    DELETE FROM results;
+    INSERT OR IGNORE INTO results
+    SELECT e.key, e.value FROM request q, json_each(q.r, '$.result.metadata.toolCallResults') e WHERE q.i = NEW.i AND q.state > 0;
     -- The rounds of a complete answer: text, calls, results.
     INSERT INTO parts
     SELECT what, ended, type, event, data, (SELECT n.n FROM now n) FROM (
@@ -136,7 +140,7 @@ CREATE TRIGGER answer AFTER INSERT ON answers BEGIN
                json_fields('call_id', json_text(call), 'success', CASE WHEN failed THEN 'false' END, 'output', result)
         FROM (SELECT *, instr(result, '"ERROR while calling tool: ') > 0 OR instr(result, '"ERROR: Your input to the tool was invalid') > 0 AS failed
               FROM (SELECT q.ended, k.key, c.value ->> '$.id' AS call,
-                           (SELECT e.value FROM json_each(q.r, '$.result.metadata.toolCallResults') e WHERE e.key = c.value ->> '$.id') AS result
+                           (SELECT v.result FROM results v WHERE v.call = c.value ->> '$.id') AS result
                     FROM request q, json_each(q.r, '$.result.metadata.toolCallRounds') k, json_each(k.value, '$.toolCalls') c
                     WHERE q.i = NEW.i AND q.state > 0 AND q.rid NOT IN (SELECT d.id FROM done d) AND k.type = 'object' AND c.type = 'object')
               WHERE result IS NOT NULL AND json_valid(result)) k

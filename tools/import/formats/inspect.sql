@@ -71,7 +71,10 @@ END;
 
 -- The messages of a sample, one after the other.
 CREATE TABLE messages (k INTEGER, id TEXT, ts INTEGER, role TEXT, n INTEGER, m TEXT);
+CREATE TABLE ids (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TRIGGER message AFTER INSERT ON messages BEGIN
+    UPDATE messages SET id = 'message.' || k WHERE EXISTS (SELECT 1 FROM ids i WHERE i.id = messages.id);
+    INSERT OR IGNORE INTO ids SELECT x.id FROM messages x;
     INSERT INTO parts
     SELECT CASE role WHEN 'user' THEN 'user' WHEN 'assistant' THEN CASE WHEN json_type(m, '$.tool_calls[0]') IS NULL THEN 'answer' ELSE 'busy' END
                 WHEN 'tool' THEN 'busy' ELSE 'note' END, ts,
@@ -105,6 +108,7 @@ END;
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
+    DELETE FROM ids;
     INSERT INTO now (j, s, main, source)
     SELECT j, j -> '$.value', CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' AND json_type(j, '$.value') = 'object' THEN 'head'
@@ -139,9 +143,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT 'note', n.ts, 'import.record', NEW.hash, json_fields('kind', '"head"', 'extra', json_remove(j, '$.value.eval')), NEW.n
     FROM now n WHERE main = 'head';
     INSERT INTO messages (k, id, ts, role, n, m)
-    SELECT e.key, coalesce(CASE WHEN json_type(e.value, '$.id') = 'text' AND NOT EXISTS (
-                                SELECT 1 FROM json_each(n.s, '$.messages') x WHERE x.key < e.key AND x.type = 'object' AND x.value ->> '$.id' = e.value ->> '$.id')
-                           THEN e.value ->> '$.id' END, 'message.' || e.key), n.ts, e.value ->> '$.role', NEW.n, e.value
+    SELECT e.key, coalesce(CASE WHEN json_type(e.value, '$.id') = 'text' THEN e.value ->> '$.id' END, 'message.' || e.key), n.ts,
+           e.value ->> '$.role', NEW.n, e.value
     FROM now n, json_each(n.s, '$.messages') e WHERE main = 'sample' AND e.type = 'object' AND json_type(e.value, '$.role') = 'text';
     INSERT INTO parts
     SELECT 'note', n.ts, 'import.record', 'message.' || e.key, json_fields('kind', '"line"', 'extra', n.s -> ('$.messages[' || e.key || ']')), NEW.n
