@@ -90,7 +90,7 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
     }
     if (status < 0) {
         annal__free(index);
-        return annal__fail(err, status, "open the index of '%s'", annal_store_path(store));
+        return annal__fail(err, status, "cannot open the index of '%s'", annal_store_path(store));
     }
     status = index_init(index, wait_ms, err);
     if (status < 0)

@@ -154,7 +154,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         annal__session_list_changed(index->store, index->changed_since, note_changed, &round);
     annal_status status = round.status;
     if (status < 0)
-        annal__fail(err, status, "list the sessions to index");
+        annal__fail(err, status, "cannot list the sessions to index");
     if (status >= 0)
         status = work_off(&round, &index->follower, &round.changed, err);
     if (status >= 0)

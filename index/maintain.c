@@ -168,7 +168,7 @@ static int hand_out(const struct tables *tables, sqlite3 *db, const char *sql, c
         verdict = tables->fn(tables->arg, database, annal__db_column(stmt, 0),
                              (uint64_t)sqlite3_column_int64(stmt, 1));
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        verdict = annal__db_fail(err, db, rc, "count the rows of '%s'", database);
+        verdict = annal__db_fail(err, db, rc, "cannot count the rows of '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }
@@ -201,7 +201,7 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
         verdict =
             count_table(tables, db, (const char *)sqlite3_column_text(stmt, 0), database, err);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        verdict = annal__db_fail(err, db, rc, "compare the tables of '%s'", database);
+        verdict = annal__db_fail(err, db, rc, "cannot compare the tables of '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }

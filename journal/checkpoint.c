@@ -58,7 +58,7 @@ static annal_status set_unsynced(const struct work *work, size_t i, annal_error 
     annal_error failure;
     struct session *session = work->dirty[i].session;
     errno = work->dirty[i].failed;
-    annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+    annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
     annal__failure_set_late(work->store, session, LATE_SYNC, &failure);
     if (err != NULL)
         *err = failure;
@@ -150,7 +150,7 @@ annal_status annal__checkpoint_events(annal_store *store, annal_error *err)
     if (annal__store_sync_events(store) == 0)
         return ANNAL_OK;
     annal_error failure;
-    annal__fail_errno(&failure, "sync directory %s/events", store->path);
+    annal__fail_errno(&failure, "cannot sync directory %s/events", store->path);
     annal__commit_fail(store, &failure);
     if (err != NULL)
         *err = failure;

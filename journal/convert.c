@@ -56,7 +56,7 @@ static annal_status open_scan(const struct conversion *conversion, const char *p
     const struct io *io = conversion->change.store->io;
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "open %s", path);
+        return annal__fail_errno(err, "cannot open %s", path);
     annal__scan_init(out_scan, io, fd, codec);
     return ANNAL_OK;
 }
@@ -68,7 +68,7 @@ static annal_status write_out(struct conversion *conversion, annal_error *err)
     const struct io *io = conversion->change.store->io;
     struct buf *out = &conversion->out;
     if (annal__io_write_all(io, conversion->fd, out->ptr, out->len, conversion->written) < 0)
-        return annal__fail_errno(err, "write %s", conversion->path.ptr);
+        return annal__fail_errno(err, "cannot write %s", conversion->path.ptr);
     conversion->written += out->len;
     annal__buf_clear(out);
     return ANNAL_OK;
@@ -172,7 +172,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
                                   .is_replacement = true};
     char name[64] = ".new-";
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "create an id for a journal");
+        return annal__fail_errno(err, "cannot create an id for a journal");
     memcpy(header.replaces, old->file, sizeof header.replaces);
     annal__codec_file_id_text(header.file, name + strlen(name));
     annal_status status = annal__store_path(store, &conversion->path, "events", name, err);
@@ -181,7 +181,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
     conversion->fd =
         store->io->open(store->io->arg, conversion->path.ptr, O_RDWR | O_CREAT | O_EXCL, 0660);
     if (conversion->fd < 0)
-        return annal__fail_errno(err, "create %s", conversion->path.ptr);
+        return annal__fail_errno(err, "cannot create %s", conversion->path.ptr);
     status = conversion->to->encode_header(&conversion->out, &header, &conversion->h);
     return status < 0 ? annal__fail(err, status, "convert a journal: out of memory") : ANNAL_OK;
 }
@@ -253,7 +253,7 @@ static annal_status check_space(const struct conversion *conversion, annal_error
     annal_store *store = conversion->change.store;
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "examine the free space of %s", store->path);
+        return annal__fail_errno(err, "cannot examine the free space of %s", store->path);
     if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;
@@ -268,7 +268,7 @@ static annal_status take_place(struct conversion *conversion, annal_error *err)
     const struct io *io = store->io;
     const char *old = conversion->change.path.ptr;
     if (io->rename(io->arg, conversion->path.ptr, conversion->target.ptr) < 0)
-        return annal__fail_errno(err, "rename %s to %s", conversion->path.ptr,
+        return annal__fail_errno(err, "cannot rename %s to %s", conversion->path.ptr,
                                  conversion->target.ptr);
     io->close(io->arg, conversion->fd);
     conversion->fd = -1;
@@ -277,7 +277,7 @@ static annal_status take_place(struct conversion *conversion, annal_error *err)
     if (status < 0)
         return status;
     if (io->unlink(io->arg, old) < 0)
-        return annal__fail_errno(err, "remove %s", old);
+        return annal__fail_errno(err, "cannot remove %s", old);
     atomic_store(&store->events_dirty, true);
     return annal__checkpoint_events(store, err);
 }
@@ -294,7 +294,7 @@ static annal_status convert(struct conversion *conversion, annal_error *err)
     if (status == ANNAL_OK)
         status = copy_events(conversion, err);
     if (status == ANNAL_OK && io->fsync(io->arg, conversion->fd) < 0)
-        status = annal__fail_errno(err, "sync %s", conversion->path.ptr);
+        status = annal__fail_errno(err, "cannot sync %s", conversion->path.ptr);
     if (status == ANNAL_OK)
         status = prove_copy(conversion, err);
     if (status == ANNAL_OK)

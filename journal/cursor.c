@@ -325,7 +325,8 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
     } else {
         ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, want, scan->data_at + offset);
         if (got < 0)
-            return annal__fail_errno(err, "session '%s': read an event's data", cursor->session);
+            return annal__fail_errno(err, "session '%s': cannot read the data of an event",
+                                     cursor->session);
         if ((size_t)got < want)
             return annal__fail(
                 err, ANNAL_ERR_CORRUPT,

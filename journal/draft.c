@@ -158,7 +158,7 @@ static annal_status encode_after(const annal_draft *draft, const annal_session_i
     uint64_t h = 0;
     annal_status status = annal__codec_of(end->format)->encode_event(&frame, draft, &place, &h);
     if (status < 0)
-        annal__fail(err, status, "encode event %" PRIu64 " of session '%s'", place.seq,
+        annal__fail(err, status, "cannot encode event %" PRIu64 " of session '%s'", place.seq,
                     end->session);
     *out = (annal_event){.seq = place.seq,
                          .ts_us = place.ts_us,

@@ -160,7 +160,7 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
         return status;
     status = annal__store_journal_path(store, session, codec, &path, err);
     if (status == ANNAL_OK && store->io->fstat(store->io->arg, fd, &file) < 0)
-        status = annal__fail_errno(err, "examine %s", path.ptr);
+        status = annal__fail_errno(err, "cannot examine %s", path.ptr);
     if (status == ANNAL_OK)
         journal->path = annal__strndup(path.ptr, path.len);
     if (status == ANNAL_OK && journal->path == NULL)

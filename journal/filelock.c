@@ -38,10 +38,10 @@ static annal_status look_at_place(const annal_store *store, int fd, const char *
 {
     struct stat ours, theirs;
     if (store->io->fstat(store->io->arg, fd, &ours) < 0)
-        return annal__fail_errno(err, "examine lock file %s", path);
+        return annal__fail_errno(err, "cannot examine lock file %s", path);
     bool found = store->io->stat(store->io->arg, path, &theirs) == 0;
     if (!found && errno != ENOENT)
-        return annal__fail_errno(err, "examine lock file %s", path);
+        return annal__fail_errno(err, "cannot examine lock file %s", path);
     *out_there = found && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
     return ANNAL_OK;
 }
@@ -88,7 +88,7 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
         if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, LOCK_EX | LOCK_NB) < 0) {
             status = lock->fd >= 0 && errno == EWOULDBLOCK
                          ? ANNAL_ERR_BUSY
-                         : annal__fail_errno(err, "lock %s", path.ptr);
+                         : annal__fail_errno(err, "cannot lock %s", path.ptr);
             break;
         }
         status = look_at_place(store, lock->fd, path.ptr, &there, err);
@@ -168,7 +168,7 @@ annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, a
     if (opens)
         lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (opens && lock->fd < 0)
-        status = annal__fail_errno(err, "lock %s", path.ptr);
+        status = annal__fail_errno(err, "cannot lock %s", path.ptr);
     pthread_mutex_unlock(&lock->mutex);
     annal__buf_done(&path);
     return status;

@@ -125,8 +125,8 @@ static annal_status sync_origin(const struct forking *forking, const struct code
     if (status < 0)
         return status;
     if (annal__store_fdatasync(store, fd) < 0)
-        status =
-            annal__fail_errno(err, "sync the journal of session '%s'", forking->origin.session);
+        status = annal__fail_errno(err, "cannot sync the journal of session '%s'",
+                                   forking->origin.session);
     store->io->close(store->io->arg, fd);
     atomic_store(&store->events_dirty, true); /* another process may have created it just now */
     return status < 0 ? status : annal__checkpoint_events(store, err);
@@ -167,11 +167,11 @@ static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FIL
     there = fd >= 0;
     if (!there || annal__io_write_all(io, fd, frame.ptr, frame.len, 0) < 0 ||
         io->fsync(io->arg, fd) < 0) {
-        status = annal__fail_errno(err, "write %s", unfinished.ptr);
+        status = annal__fail_errno(err, "cannot write %s", unfinished.ptr);
         goto done;
     }
     if (io->rename(io->arg, unfinished.ptr, path) < 0) {
-        status = annal__fail_errno(err, "rename %s to %s", unfinished.ptr, path);
+        status = annal__fail_errno(err, "cannot rename %s to %s", unfinished.ptr, path);
         goto done;
     }
     there = false;
@@ -200,7 +200,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
     struct buf frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
     uint64_t h;
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "create an id for the journal of session '%.*s'",
+        return annal__fail_errno(err, "cannot create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(child));
     annal_status status = forking->codec->encode_header(&frame, &header, &h);
     if (status < 0)

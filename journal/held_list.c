@@ -52,17 +52,17 @@ annal_status annal__held_open(const struct io *io, const char *path, bool create
         return ANNAL_OK;
     }
     if (fd < 0 || io->fstat(io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "open %s", path);
+        status = annal__fail_errno(err, "cannot open %s", path);
         goto done;
     }
     uint64_t least = file_bytes(HELD_ENTRIES_FIRST);
     if ((uint64_t)file.st_size < least && grow_file(io, fd, (uint64_t)file.st_size, least) < 0) {
-        status = annal__fail_errno(err, "write %s", path);
+        status = annal__fail_errno(err, "cannot write %s", path);
         goto done;
     }
     map = io->map_shared(io->arg, fd, HELD_MAP_BYTES);
     if (map == MAP_FAILED) {
-        status = annal__fail_errno(err, "map %s", path);
+        status = annal__fail_errno(err, "cannot map %s", path);
         goto done;
     }
     uint64_t bytes = (uint64_t)file.st_size < least ? least : (uint64_t)file.st_size;

@@ -48,7 +48,7 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     ssize_t got =
         fd < 0 ? -1 : annal__io_read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0 || io->fsync(io->arg, fd) < 0)
-        status = annal__fail_errno(err, "read and sync %s", adoption->path.ptr);
+        status = annal__fail_errno(err, "cannot read and sync %s", adoption->path.ptr);
     if (fd >= 0)
         io->close(io->arg, fd);
     if (status < 0)
@@ -119,7 +119,8 @@ static annal_status take_place(struct adoption *adoption, annal_error *err)
     if (status < 0)
         return status;
     if (store->io->rename(store->io->arg, adoption->path.ptr, adoption->target.ptr) < 0)
-        return annal__fail_errno(err, "rename %s to %s", adoption->path.ptr, adoption->target.ptr);
+        return annal__fail_errno(err, "cannot rename %s to %s", adoption->path.ptr,
+                                 adoption->target.ptr);
     atomic_store(&store->events_dirty, true);
     annal_error why = {0};
     if (annal__checkpoint_events(store, &why) < 0)

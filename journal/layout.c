@@ -82,7 +82,7 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
     annal_status status = annal__store_path(store, &path, "events", "", err);
     int failed = status == ANNAL_OK ? store->io->stat(store->io->arg, path.ptr, &found) : 0;
     if (failed < 0 && errno != ENOENT && errno != ENOTDIR)
-        status = annal__fail_errno(err, "open store %s", store->path);
+        status = annal__fail_errno(err, "cannot open store %s", store->path);
     else if (status == ANNAL_OK && !S_ISDIR(found.st_mode))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no store at %s", store->path);
     annal__buf_done(&path);
@@ -93,7 +93,7 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
 {
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "examine the filesystem of %s", store->path);
+        return annal__fail_errno(err, "cannot examine the filesystem of %s", store->path);
     if (store->keep_free_bytes == 0) {
         uint64_t part = space.total_bytes / FREE_RESERVE_PART;
         store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
@@ -118,7 +118,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
     int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
     int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0660);
     if (fd < 0 || annal__io_write_all(store->io, fd, text, (size_t)length, 0) < 0) {
-        annal_status status = annal__fail_errno(err, "write %s", path);
+        annal_status status = annal__fail_errno(err, "cannot write %s", path);
         if (fd >= 0)
             store->io->close(store->io->arg, fd);
         return status;
@@ -143,7 +143,7 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
         goto done;
     }
     if (fd < 0 || annal__io_read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {
-        status = annal__fail_errno(err, "read %s", path.ptr);
+        status = annal__fail_errno(err, "cannot read %s", path.ptr);
         goto done;
     }
     long version = strtol(text, NULL, 10);
@@ -172,7 +172,7 @@ annal_status annal__layout_open_events(annal_store *store, annal_error *err)
     if (status == ANNAL_OK) {
         store->events_dir = store->io->open(store->io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
         if (store->events_dir < 0)
-            status = annal__fail_errno(err, "open %s", path.ptr);
+            status = annal__fail_errno(err, "cannot open %s", path.ptr);
     }
     annal__buf_done(&path);
     return status;

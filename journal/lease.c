@@ -86,7 +86,7 @@ static annal_status read_line(annal_store *store, const char *path, char line[LI
     if (fd < 0 && errno == ENOENT)
         return ANNAL_ERR_NOTFOUND;
     ssize_t got = fd < 0 ? -1 : annal__io_read_full(io, fd, line, LINE_BYTES_MAX - 1, 0);
-    annal_status status = got < 0 ? annal__fail_errno(err, "read %s", path) : ANNAL_OK;
+    annal_status status = got < 0 ? annal__fail_errno(err, "cannot read %s", path) : ANNAL_OK;
     if (fd >= 0)
         io->close(io->arg, fd);
     line[got > 0 ? got : 0] = '\0';
@@ -283,7 +283,7 @@ annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_
     struct buf path = {0};
     annal_status status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK && store->io->unlink(store->io->arg, path.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "remove %s", path.ptr);
+        status = annal__fail_errno(err, "cannot remove %s", path.ptr);
     annal__buf_done(&path);
     return status;
 }
@@ -316,7 +316,7 @@ annal_status annal_lease_sessions(annal_store *store, annal_session_fn fn, void 
         if (walk.answer != 0)
             status = (annal_status)walk.answer;
         else if (listed < 0 && errno != ENOENT)
-            status = annal__fail_errno(err, "list %s", path.ptr);
+            status = annal__fail_errno(err, "cannot list %s", path.ptr);
     }
     annal__buf_done(&path);
     return status;

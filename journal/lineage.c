@@ -19,7 +19,8 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
     *out_origin = (struct origin){0};
     ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
     if (got < 0)
-        return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
+        return annal__fail_errno(err, "cannot read the journal of session '%.*s'",
+                                 ANNAL_FMT(session));
     if (!annal__codec_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         return ANNAL_OK;
     /* A file that was moved, restored or copied to the wrong name has correct events of another

@@ -108,7 +108,7 @@ static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, con
     for (uint64_t at = from; at < to; at += ZERO_FILL_BYTES) {
         size_t piece = to - at < ZERO_FILL_BYTES ? (size_t)(to - at) : ZERO_FILL_BYTES;
         if (annal__io_write_all(log->io, log->fd, log->scratch, piece, at) < 0)
-            return annal__fail_errno(err, "%s commit log %s", verb, log->path);
+            return annal__fail_errno(err, "cannot %s commit log %s", verb, log->path);
     }
     return ANNAL_OK;
 }
@@ -134,7 +134,8 @@ static annal_status allocate(struct log *log, annal_error *err)
         return reserve_scratch(log, LOG_BLOCK_BYTES, err);
     if (errno != ENOSPC && errno != EDQUOT) /* it cannot be done here, for whatever reason */
         return fill_with_zeros(log, bytes, err);
-    return annal__fail_errno(err, "reserve %" PRIu64 " bytes for commit log %s", bytes, log->path);
+    return annal__fail_errno(err, "cannot reserve %" PRIu64 " bytes for commit log %s", bytes,
+                             log->path);
 }
 
 /* Block 0 and its copy. */
@@ -156,7 +157,7 @@ static annal_status write_first_blocks(struct log *log, int64_t now_us, annal_er
     if (annal__io_write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, 0) < 0 ||
         annal__io_write_all(log->io, log->fd, block, LOG_BLOCK_BYTES, copy_offset(log)) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
-        return annal__fail_errno(err, "write commit log %s", log->path);
+        return annal__fail_errno(err, "cannot write commit log %s", log->path);
     return ANNAL_OK;
 }
 
@@ -169,11 +170,11 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     struct stat file;
     log.fd = open_log(io, path, O_RDWR | O_CREAT | O_EXCL);
     if (log.fd < 0)
-        return annal__fail_errno(err, "create commit log %s", path);
+        return annal__fail_errno(err, "cannot create commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0 ||
         io->flock(io->arg, log.fd, LOCK_EX | LOCK_NB) < 0 ||
         getrandom(log.slot_id, sizeof log.slot_id, 0) != (ssize_t)sizeof log.slot_id) {
-        status = annal__fail_errno(err, "prepare commit log %s", path);
+        status = annal__fail_errno(err, "cannot prepare commit log %s", path);
         goto done;
     }
     log.device = file.st_dev;
@@ -215,7 +216,7 @@ static annal_status read_block(struct log *log, uint64_t offset, annal_error *er
     const char *block = log->scratch;
     ssize_t got = annal__io_read_full(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, offset);
     if (got < 0)
-        return annal__fail_errno(err, "read commit log %s", log->path);
+        return annal__fail_errno(err, "cannot read commit log %s", log->path);
     if (got < (ssize_t)LOG_BLOCK_BYTES || memcmp(block, log_magic, 8) != 0 ||
         annal__log_take(block + LOG_HASHED_BYTES, 8) != annal__hash(block, LOG_HASHED_BYTES, 0))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "the first block of commit log %s is damaged",
@@ -265,7 +266,7 @@ annal_status annal__log_mend(struct log *log, annal_error *err)
         return status;
     if (annal__io_write_all(log->io, log->fd, log->scratch, LOG_BLOCK_BYTES, 0) < 0 ||
         log->io->fsync(log->io->arg, log->fd) < 0)
-        return annal__fail_errno(err, "write commit log %s", log->path);
+        return annal__fail_errno(err, "cannot write commit log %s", log->path);
     log->first_damaged = false;
     return ANNAL_OK;
 }
@@ -280,9 +281,9 @@ annal_status annal__log_find(const struct io *io, const char *path, bool write, 
     if (log.fd < 0 && errno == ENOENT)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "commit log %s does not exist", path);
     if (log.fd < 0)
-        return annal__fail_errno(err, "open commit log %s", path);
+        return annal__fail_errno(err, "cannot open commit log %s", path);
     if (io->fstat(io->arg, log.fd, &file) < 0) {
-        annal_status status = annal__fail_errno(err, "examine commit log %s", path);
+        annal_status status = annal__fail_errno(err, "cannot examine commit log %s", path);
         annal__log_close(&log);
         return status;
     }
@@ -296,7 +297,7 @@ annal_status annal__log_read_first(struct log *log, annal_error *err)
 {
     struct stat file;
     if (log->io->fstat(log->io->arg, log->fd, &file) < 0)
-        return annal__fail_errno(err, "examine commit log %s", log->path);
+        return annal__fail_errno(err, "cannot examine commit log %s", log->path);
     return read_first_block(log, (uint64_t)file.st_size, err);
 }
 
@@ -328,7 +329,7 @@ annal_status annal__log_check_place(const struct log *log, annal_error *err)
     ino_t inode;
     bool found = log->io->identify(log->io->arg, log->path, &device, &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
-        return annal__fail_errno(err, "examine commit log %s", log->path);
+        return annal__fail_errno(err, "cannot examine commit log %s", log->path);
     if (!found || device != log->device || inode != log->inode)
         return annal__fail(err, ANNAL_ERR_CLOSED, "commit log %s was removed or replaced",
                            log->path);
@@ -495,10 +496,10 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
     if ((apart && annal__io_write_all(log->io, log->fd, payload->ptr, payload->len + zeros,
                                       offset + head_bytes) < 0) ||
         annal__io_write_all(log->io, log->fd, at, first_bytes, offset) < 0)
-        return annal__fail_errno(err, "write commit log %s", log->path);
+        return annal__fail_errno(err, "cannot write commit log %s", log->path);
     log->state = LOG_BROKEN;
     if (log->io->fdatasync(log->io->arg, log->fd) < 0)
-        return annal__fail_errno(err, "sync commit log %s", log->path);
+        return annal__fail_errno(err, "cannot sync commit log %s", log->path);
     log->state = LOG_SOUND;
     log->group++;
     if (log->end + whole > region->written)
@@ -524,7 +525,7 @@ annal_status annal__log_wipe(struct log *log, annal_error *err)
         return status;
     if (log->io->fdatasync(log->io->arg, log->fd) < 0) {
         log->state = LOG_BROKEN;
-        return annal__fail_errno(err, "sync commit log %s", log->path);
+        return annal__fail_errno(err, "cannot sync commit log %s", log->path);
     }
     log->wiped_group = log->group;
     return ANNAL_OK;
@@ -597,7 +598,7 @@ static annal_status walk_region(struct log *log, unsigned index, block_fn fn, vo
         size_t piece = region->bytes - at < READ_BYTES ? (size_t)(region->bytes - at) : READ_BYTES;
         if (annal__io_read_full(log->io, log->fd, log->scratch + at, piece, region->offset + at) !=
             (ssize_t)piece)
-            return annal__fail_errno(err, "read commit log %s", log->path);
+            return annal__fail_errno(err, "cannot read commit log %s", log->path);
         if (log->steps != NULL)
             atomic_fetch_add(log->steps, 1);
     }
@@ -714,7 +715,7 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
         return status;
     if (annal__io_read_full(log->io, log->fd, log->scratch, (size_t)size, group->offset) !=
         (ssize_t)size)
-        return annal__fail_errno(err, "read commit log %s", log->path);
+        return annal__fail_errno(err, "cannot read commit log %s", log->path);
     annal__buf_clear(bytes);
     status = annal__buf_reserve(bytes, 1); /* so that ptr is not NULL, even without bytes */
     if (status == ANNAL_OK)

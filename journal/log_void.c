@@ -54,10 +54,10 @@ annal_status annal__log_void_read(const struct log *log, uint64_t *out_group, an
         return ANNAL_OK;
     }
     if (fd < 0)
-        return annal__fail_errno(err, "open %s", path);
+        return annal__fail_errno(err, "cannot open %s", path);
     ssize_t got = annal__io_read_full(io, fd, bytes, sizeof bytes, 0);
     if (got < 0)
-        status = annal__fail_errno(err, "read %s", path);
+        status = annal__fail_errno(err, "cannot read %s", path);
     else if (got < (ssize_t)sizeof bytes || memcmp(bytes, void_magic, sizeof void_magic) != 0 ||
              annal__log_take(bytes + VOID_HASH_AT, 8) != annal__hash(bytes, VOID_HASH_AT, 0))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,

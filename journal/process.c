@@ -84,11 +84,11 @@ annal_status annal_process_get(uint32_t pid, annal_process *out_process, annal_e
     if (!read_stat(pid, &stat)) {
         if (errno == ENOENT || errno == ESRCH)
             return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no process %" PRIu32, pid);
-        return annal__fail_errno(err, "read /proc/%" PRIu32 "/stat", pid);
+        return annal__fail_errno(err, "cannot read /proc/%" PRIu32 "/stat", pid);
     }
     process.start = stat.start;
     if (!read_boot_id(process.boot_id))
-        return annal__fail_errno(err, "read the boot id of the system");
+        return annal__fail_errno(err, "cannot read the boot id of the system");
     process.pid_ns = own_pid_ns();
     *out_process = process;
     return ANNAL_OK;

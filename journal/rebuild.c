@@ -88,7 +88,7 @@ static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, an
         return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' has another history here",
                            rebuild->info.session);
     if (io->ftruncate(io->arg, rebuild->fd, has_event ? tail.end : 0) < 0)
-        return annal__fail_errno(err, "shorten %s", rebuild->name);
+        return annal__fail_errno(err, "cannot shorten %s", rebuild->name);
     if (has_event) {
         rebuild->codec = codec;
         rebuild->seq = tail.seq;
@@ -210,7 +210,7 @@ annal_status annal__rebuild_end(annal__rebuild *rebuild, annal_error *err)
     struct buf *out = &rebuild->out;
     if (out->len > 0 && annal__io_write_all(&annal__system_io, rebuild->fd, out->ptr, out->len,
                                             rebuild->written) < 0)
-        return annal__fail_errno(err, "write %s", rebuild->name);
+        return annal__fail_errno(err, "cannot write %s", rebuild->name);
     rebuild->written += out->len;
     annal__buf_clear(out);
     return ANNAL_OK;

@@ -112,7 +112,7 @@ static void sync_targets(struct redo *redo)
             if (target->fd < 0 || target->stopped ||
                 annal__store_fdatasync(redo->store, target->fd) == 0)
                 continue;
-            annal__fail_errno(&failure, "sync the journal of session '%s'", target->session);
+            annal__fail_errno(&failure, "cannot sync the journal of session '%s'", target->session);
             stop_target(redo, target, failure.message, 0);
         }
     }
@@ -142,7 +142,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     if (status < 0)
         return status;
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
-        return annal__fail_errno(err, "examine %s", path->ptr);
+        return annal__fail_errno(err, "cannot examine %s", path->ptr);
     if (found != NULL && file.st_size == 0)
         found = NULL; /* an empty file, which has no format */
     if (found != NULL)
@@ -164,7 +164,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
         target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0660);
         redo->open += target->fd >= 0;
         if (target->fd < 0 && errno != ENOENT)
-            status = annal__fail_errno(&failure, "open %s", path.ptr);
+            status = annal__fail_errno(&failure, "cannot open %s", path.ptr);
     }
     if (status == ANNAL_ERR_IO) { /* one bad journal does not stop the others */
         stop_target(redo, target, failure.message, 0);
@@ -210,7 +210,7 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
     const struct io *io = redo->store->io;
     ssize_t got = annal__io_read_full(io, target->fd, bytes, sizeof bytes, 0);
     if (got < 0)
-        return annal__fail_errno(err, "read the journal of session '%s'", target->session);
+        return annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
     struct frame_header header;
     uint64_t h;
     *out_owner = OWNER_NONE;
@@ -291,7 +291,8 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         status = is_gone(redo, record, &gone, err);
     if (status == ANNAL_OK && owner == OWNER_NONE && !gone &&
         annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, 0) < 0)
-        status = annal__fail_errno(err, "write the journal of session '%s'", target->session);
+        status =
+            annal__fail_errno(err, "cannot write the journal of session '%s'", target->session);
     return status;
 }
 
@@ -314,7 +315,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     if (record->offset >= before.len)
         got = annal__io_read_full(io, target->fd, end, before.len, record->offset - before.len);
     if (got < 0) {
-        status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
+        status = annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
         goto done;
     }
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
@@ -330,7 +331,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     }
     got = annal__io_read_full(io, target->fd, there.ptr, first, record->offset);
     if (got < 0) {
-        status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
+        status = annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
         goto done;
     }
     /* An event that proves itself and is not ours: two histories. */
@@ -399,7 +400,7 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     target->loose_h = record->h_before;
     if (annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) <
         0) /* rule (5) */
-        return annal__fail_errno(err, "write the journal of session '%s'", target->session);
+        return annal__fail_errno(err, "cannot write the journal of session '%s'", target->session);
     return ANNAL_OK;
 }
 
@@ -529,7 +530,8 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
     if (status < 0 || target->stopped || target->skipped || target->redone > lost)
         return status;
     if (target->fd >= 0 && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
-        return annal__fail_errno(err, "examine the journal of session '%s'", target->session);
+        return annal__fail_errno(err, "cannot examine the journal of session '%s'",
+                                 target->session);
     snprintf(why, sizeof why, "group %" PRIu64 " is damaged; it may have contained the next events",
              lost);
     stop_target(redo, target, why, (uint64_t)file.st_size);
@@ -581,7 +583,7 @@ static annal_status find_loose_end(const struct redo *redo, const struct target 
         goto done;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
     if (fd < 0) {
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "cannot open %s", path.ptr);
         goto done;
     }
     annal__scan_init(&scan, io, fd, target->codec);
@@ -612,8 +614,8 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
     annal_error failure;
     status = find_loose_end(redo, target, &end, &failure);
     if (status == ANNAL_OK && redo->store->io->fstat(redo->store->io->arg, target->fd, &file) < 0)
-        status =
-            annal__fail_errno(&failure, "examine the journal of session '%s'", target->session);
+        status = annal__fail_errno(&failure, "cannot examine the journal of session '%s'",
+                                   target->session);
     if (status == ANNAL_OK && end < (uint64_t)file.st_size)
         status = annal__torn_cut(redo->store, annal_slice_of(target->session), target->fd, end,
                                  (uint64_t)file.st_size, &failure);
@@ -695,7 +697,7 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
     sync_targets(redo);
     atomic_store(&store->events_dirty, true); /* a killed owner may have created journals */
     if (annal__store_sync_events(store) < 0)
-        return annal__fail_errno(err, "sync directory %s/events", store->path);
+        return annal__fail_errno(err, "cannot sync directory %s/events", store->path);
     return ANNAL_OK;
 }
 
@@ -705,7 +707,7 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     annal_store *store = redo->store;
     struct stat file;
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
-        return annal__fail_errno(err, "examine %s", redo->log->path);
+        return annal__fail_errno(err, "cannot examine %s", redo->log->path);
     bool held = annal__held_is_for(redo->held, store->boot, &file);
     if (held) /* others must see at once that this is not a living owner */
         atomic_store(&redo->held->header->state, HELD_REDONE);

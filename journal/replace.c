@@ -47,10 +47,10 @@ static annal_status read_tombstone(const annal_store *store, const char *path, s
     *out_found = fd >= 0;
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? ANNAL_OK
-                                                   : annal__fail_errno(err, "open %s", path);
+                                                   : annal__fail_errno(err, "cannot open %s", path);
     ssize_t got = annal__io_read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0)
-        status = annal__fail_errno(err, "read %s", path);
+        status = annal__fail_errno(err, "cannot read %s", path);
     else
         out->len = (size_t)got;
     io->close(io->arg, fd);
@@ -227,7 +227,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : annal__io_read_full(io, fd, out->ptr, FRAME_ENVELOPE_BYTES, 0);
     if (got < 0)
-        status = annal__fail_errno(err, "read %s", path);
+        status = annal__fail_errno(err, "cannot read %s", path);
     if (fd >= 0)
         io->close(io->arg, fd);
     annal_slice bytes = {out->ptr, got > 0 ? (size_t)got : 0};
@@ -530,7 +530,7 @@ static annal_status remove_journal(struct change *change, annal_error *err)
     if (status < 0)
         return status;
     if (store->io->unlink(store->io->arg, change->path.ptr) < 0)
-        return annal__fail_errno(err, "delete %s", change->path.ptr);
+        return annal__fail_errno(err, "cannot delete %s", change->path.ptr);
     atomic_store(&store->events_dirty, true);
     return annal__checkpoint_events(store, err);
 }

@@ -90,7 +90,7 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
     ssize_t got = annal__io_read_full(scan->io, scan->fd, scan->window.ptr + scan->window.len, want,
                                       scan->window_offset + scan->window.len);
     if (got < 0)
-        return annal__fail_errno(err, "read a journal at byte %llu",
+        return annal__fail_errno(err, "cannot read a journal at byte %llu",
                                  (unsigned long long)scan->window_offset + scan->window.len);
     scan->window.len += (size_t)got;
     scan->read += (uint64_t)got;
@@ -142,7 +142,8 @@ annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint
         return ANNAL_END;
     ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, trailer.len, offset - trailer.len);
     if (got < 0)
-        return annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
+        return annal__fail_errno(err, "cannot read a journal at byte %llu",
+                                 (unsigned long long)offset);
     bool there = got == (ssize_t)trailer.len && scan->codec->ends(trailer) &&
                  scan->codec->trailer(trailer, out_h);
     return there ? ANNAL_OK : ANNAL_END;
@@ -279,7 +280,7 @@ static annal_status read_version(const struct scan *scan, uint32_t *out_version,
     uint64_t h;
     ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, sizeof bytes, 0);
     if (got < 0)
-        return annal__fail_errno(err, "read the header of a journal");
+        return annal__fail_errno(err, "cannot read the header of a journal");
     bool is_header =
         annal__codec_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h);
     *out_version = is_header ? header.version : FRAME_VERSION;
@@ -512,11 +513,11 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     annal__buf_clear(buf);
     annal_status status = annal__buf_reserve(buf, (size_t)(to - from));
     if (status < 0)
-        return annal__fail(err, status, "read the last %llu bytes of a journal",
+        return annal__fail(err, status, "cannot read the last %llu bytes of a journal",
                            (unsigned long long)(to - from));
     ssize_t got = annal__io_read_full(io, fd, buf->ptr, (size_t)(to - from), from);
     if (got < 0)
-        return annal__fail_errno(err, "read the end of a journal");
+        return annal__fail_errno(err, "cannot read the end of a journal");
     buf->len = (size_t)got;
     return ANNAL_OK;
 }
@@ -568,7 +569,7 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
     struct stat file;
     annal_status status = ANNAL_OK;
     if (io->fstat(io->arg, fd, &file) < 0)
-        return annal__fail_errno(err, "examine a journal");
+        return annal__fail_errno(err, "cannot examine a journal");
     tail.size = (uint64_t)file.st_size;
 
     uint64_t head = tail.size < FRAME_ENVELOPE_BYTES ? tail.size : FRAME_ENVELOPE_BYTES;

@@ -44,7 +44,7 @@ static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_
         ssize_t got = annal__io_read_full(scan->io, scan->fd, piece + trailer, PIECE_BYTES,
                                           scan->offset + seen);
         if (got < 0)
-            return annal__fail_errno(err, "read a journal at byte %llu",
+            return annal__fail_errno(err, "cannot read a journal at byte %llu",
                                      (unsigned long long)(scan->offset + seen));
         if (got == 0)
             return ANNAL_END;
@@ -166,8 +166,8 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
     for (status = ANNAL_END; status == ANNAL_END;) {
         ssize_t got = annal__io_read_full(scan->io, scan->fd, piece.ptr, PIECE_BYTES, offset);
         if (got < 0)
-            status =
-                annal__fail_errno(err, "read a journal at byte %llu", (unsigned long long)offset);
+            status = annal__fail_errno(err, "cannot read a journal at byte %llu",
+                                       (unsigned long long)offset);
         if (got <= 0)
             break;
         size_t end = scan->codec->measure((annal_slice){piece.ptr, (size_t)got}, 0, false);

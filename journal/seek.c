@@ -186,7 +186,7 @@ annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err)
     if (seq <= scan->first_seq)
         return ANNAL_OK;
     if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
-        return annal__fail_errno(err, "examine a journal");
+        return annal__fail_errno(err, "cannot examine a journal");
     const struct seek_place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
     if (scan->table == NULL && end.offset > TABLE_BYTES_MIN) /* without a table it takes longer */
         scan->table = annal__seek_table_take(scan->tables, file.st_dev, file.st_ino);

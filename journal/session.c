@@ -234,7 +234,7 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
     if (fd < 0 && errno == ENOENT)
         return ANNAL_OK;
     if (fd < 0 || store->io->fstat(store->io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "open %s", session->path);
+        status = annal__fail_errno(err, "cannot open %s", session->path);
         if (fd >= 0)
             store->io->close(store->io->arg, fd);
         return status;
@@ -268,7 +268,7 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
     *out = (struct frame_header){.session = session,
                                  .created_us = store->clock->wall_us(store->clock->arg)};
     if (getrandom(out->file, sizeof out->file, 0) != (ssize_t)sizeof out->file)
-        return annal__fail_errno(err, "create an id for the journal of session '%.*s'",
+        return annal__fail_errno(err, "cannot create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(session));
     annal_status status = codec->encode_header(frame, out, out_h);
     return status < 0
@@ -373,7 +373,7 @@ static annal_status continue_journal(annal_store *store, struct session *session
     /* It may have been copied into place and never synced. */
     if (!annal__held_has_note(&store->slot.held, look_of(store, session, tail.end)) &&
         annal__store_fdatasync(store, session->fd) < 0)
-        return annal__fail_errno(err, "sync the journal of session '%s'", session->id);
+        return annal__fail_errno(err, "cannot sync the journal of session '%s'", session->id);
     memcpy(session->file, tail.header.file, sizeof session->file);
     session->create_logged = session->exists = true;
     session->seq = tail.seq;
@@ -656,7 +656,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
         annal__store_fdatasync(store, session->fd) < 0) {
-        annal__fail_errno(&failure, "sync the journal of session '%s'", session->id);
+        annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
         annal__failure_set_late(store, session, LATE_SYNC, &failure);
         late = true;
     }
@@ -694,7 +694,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
     if (session->loose.len > 0 && (annal__io_write_all(store->io, session->fd, session->loose.ptr,
                                                        session->loose.len, session->logged) < 0 ||
                                    annal__store_fdatasync(store, session->fd) < 0))
-        return annal__fail_errno(err, "write the journal of session '%s' again", session->id);
+        return annal__fail_errno(err, "cannot write the journal of session '%s' again",
+                                 session->id);
     return ANNAL_OK;
 }
 
@@ -710,7 +711,7 @@ static annal_status check_place(annal_store *store, const struct session *sessio
     ino_t inode;
     bool found = store->io->identify(store->io->arg, session->path, &device, &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
-        return annal__fail_errno(err, "examine the journal of session '%s'", session->id);
+        return annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
     if (!found || device != session->device || inode != session->inode)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "the journal of session '%s' was replaced by another file; open the "
@@ -733,7 +734,7 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
                            session->id);
     struct stat file = {0};
     if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
-        status = annal__fail_errno(err, "examine the journal of session '%s'", session->id);
+        status = annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
         close_journal(store, session); /* so that the next write checks again */
         return status;
     }
@@ -762,7 +763,7 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
     if (!session->dirty)
         session->written_back = offset / PAGE_BYTES * PAGE_BYTES;
     if (annal__io_write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
-        return annal__fail_errno(err, "write the journal of session '%s'", session->id);
+        return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     session->exists = true;
     session->dirty = true;
     session->used_us = annal__store_now_us(store);
@@ -781,6 +782,6 @@ annal_status annal__session_write_back(annal_store *store, struct session *sessi
     uint64_t from = session->written_back;
     session->written_back = whole - shift;
     if (store->io->write_back(store->io->arg, session->fd, from, whole - shift - from) < 0)
-        return annal__fail_errno(err, "write the journal of session '%s'", session->id);
+        return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     return ANNAL_OK;
 }

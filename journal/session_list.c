@@ -212,7 +212,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
             look_at(look, name);
         if (name->failed != 0) { /* a session that exists is not left out */
             errno = name->failed;
-            return annal__fail_errno(err, "examine %s/%s", look->directory,
+            return annal__fail_errno(err, "cannot examine %s/%s", look->directory,
                                      names->text.ptr + name->at);
         }
         if (name->bytes == 0)
@@ -237,7 +237,7 @@ static annal_status list_sessions(annal_store *store, bool is_reporting, annal_s
     if (status < 0)
         goto done;
     if (store->io->list(store->io->arg, path.ptr, collect_name, &names) < 0) {
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
         goto done;
     }
     if (names.no_memory) {

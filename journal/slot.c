@@ -63,7 +63,7 @@ annal_status annal__slots_list(const annal_store *store, struct slot_list *out_l
     annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK &&
         store->io->list(store->io->arg, path.ptr, collect_number, out_list) < 0)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
     if (status == ANNAL_OK)
         qsort(out_list->numbers, out_list->count, sizeof *out_list->numbers, compare_numbers);
     annal__buf_done(&path);
@@ -127,9 +127,10 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
          * have any session.
          */
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
-            status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
-                                                   "commit log %02" PRIu32 " was removed", number)
-                                     : annal__fail_errno(err, "examine commit log %s", path.ptr);
+            status = errno == ENOENT
+                         ? annal__fail(err, ANNAL_ERR_NOTFOUND,
+                                       "commit log %02" PRIu32 " was removed", number)
+                         : annal__fail_errno(err, "cannot examine commit log %s", path.ptr);
         other.bound = status == ANNAL_OK && annal__held_is_for(&other.held, store->boot, &file);
     } while (status == ANNAL_OK && !other.bound && file.st_ino != seen);
     if (status < 0)
@@ -162,7 +163,7 @@ static annal_status other_try(annal_store *store, struct other *other, annal_err
         if (status == ANNAL_ERR_CLOSED)
             status = ANNAL_OK;
     } else if (errno != EWOULDBLOCK) {
-        status = annal__fail_errno(err, "lock commit log %s", path.ptr);
+        status = annal__fail_errno(err, "cannot lock commit log %s", path.ptr);
     }
     if (!other->locked)
         annal__log_close(&other->log);
@@ -231,7 +232,7 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     if (status < 0 || take_claim_if_idle(store) < 0)
         goto done;
     if (store->io->unlink(store->io->arg, other->log.path) < 0)
-        status = annal__fail_errno(err, "remove %s", other->log.path);
+        status = annal__fail_errno(err, "cannot remove %s", other->log.path);
     else
         store->io->unlink(store->io->arg, list.ptr);
     annal__filelock_drop(store, &store->claim_lock);
@@ -376,7 +377,7 @@ static annal_status remove_leftovers(annal_store *store, annal_error *err)
     struct buf path = {0};
     annal_status status = annal__store_path(store, &path, "commit", "", err);
     if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, remove_leftover, store) < 0)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status;
 }
@@ -534,7 +535,7 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
     struct slot *slot = &store->slot;
     struct held_header *header = held->header;
     if (store->io->fstat(store->io->arg, log->fd, &file) < 0)
-        return annal__fail_errno(err, "examine commit log %s", log->path);
+        return annal__fail_errno(err, "cannot examine commit log %s", log->path);
     bool bound = annal__held_is_for(held, store->boot, &file);
     if (bound) {
         log->epoch = log->durable_released = header->end_epoch;
@@ -599,7 +600,7 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
             continue;
         if (errno == ENOENT)
             break;
-        status = annal__fail_errno(err, "examine commit log %s", path.ptr);
+        status = annal__fail_errno(err, "cannot examine commit log %s", path.ptr);
         goto done;
     }
     if (number == SLOTS_MAX) {
@@ -609,7 +610,7 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
         goto done;
     }
     if (store->io->rename(store->io->arg, log->path, path.ptr) < 0) {
-        status = annal__fail_errno(err, "rename %s", log->path);
+        status = annal__fail_errno(err, "cannot rename %s", log->path);
         goto done;
     }
     snprintf(log->path, sizeof log->path, "%s", path.ptr);
@@ -851,10 +852,11 @@ static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error
     struct stat ours, file;
     if (store->io->fstat(store->io->arg, slot->log.fd, &ours) < 0 ||
         store->io->fstat(store->io->arg, fresh->fd, &file) < 0)
-        return annal__fail_errno(err, "examine commit log %s", slot->log.path);
+        return annal__fail_errno(err, "cannot examine commit log %s", slot->log.path);
     annal__held_bind_next(&slot->held, &file);
     bool renamed = store->io->rename(store->io->arg, fresh->path, slot->log.path) == 0;
-    annal_status status = renamed ? ANNAL_OK : annal__fail_errno(err, "rename %s", fresh->path);
+    annal_status status =
+        renamed ? ANNAL_OK : annal__fail_errno(err, "cannot rename %s", fresh->path);
     annal__held_bind_done(&slot->held, renamed ? &file : &ours);
     if (!renamed)
         return status;

@@ -33,7 +33,7 @@ static annal_status resolve_path(annal_store *store, const char *path, annal_err
     } else {
         char here[4096];
         if (getcwd(here, sizeof here) == NULL)
-            return annal__fail_errno(err, "find the current directory");
+            return annal__fail_errno(err, "cannot find the current directory");
         struct buf joined = {.limit = PATH_BYTES_MAX};
         if (annal__buf_printf(&joined, "%s/%s", here, path) == ANNAL_OK)
             absolute = annal__strndup(joined.ptr, joined.len);

@@ -72,7 +72,7 @@ annal_status annal__store_journal_find(const annal_store *store, annal_slice ses
             else if (empty == NULL)
                 empty = annal__codecs[i];
         } else if (errno != ENOENT && count == 0) {
-            return annal__fail_errno(err, "examine %s", out_path->ptr);
+            return annal__fail_errno(err, "cannot examine %s", out_path->ptr);
         }
     }
     *out_codec = count == 0   ? empty
@@ -98,7 +98,7 @@ annal_status annal__store_journal_open(const annal_store *store, annal_slice ses
             if (fd < 0 && errno == EACCES)
                 status = annal__stray_fail_denied(err, session);
             else if (fd < 0 && errno != ENOENT)
-                status = annal__fail_errno(err, "open %s", path.ptr);
+                status = annal__fail_errno(err, "cannot open %s", path.ptr);
         }
     }
     if (status == ANNAL_OK && fd < 0)

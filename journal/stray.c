@@ -218,7 +218,7 @@ annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, "events", "", err);
     if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status == ANNAL_OK ? (annal_status)walk.stopped : status;
 }
@@ -276,7 +276,7 @@ annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn f
     struct buf path = {0};
     annal_status status = annal__store_path(store, &path, "events", "", err);
     if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_file, &walk) < 0)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status == ANNAL_OK ? walk.status : status;
 }

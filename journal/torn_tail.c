@@ -50,7 +50,7 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
     copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0660);
     if (copy < 0 || copy_range(io, fd, from, to, copy, &piece) < 0 ||
         io->fsync(io->arg, copy) < 0 || io->rename(io->arg, temporary.ptr, path.ptr) < 0) {
-        status = annal__fail_errno(err, "save the torn bytes as %s", path.ptr);
+        status = annal__fail_errno(err, "cannot save the torn bytes as %s", path.ptr);
         goto done;
     }
     status = annal__io_sync_dir(io, dir.ptr, err);
@@ -78,7 +78,8 @@ annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, ui
         return status;
     if (store->io->ftruncate(store->io->arg, fd, from) < 0 ||
         store->io->fsync(store->io->arg, fd) < 0)
-        return annal__fail_errno(err, "cut the torn tail of session '%.*s'", ANNAL_FMT(session));
+        return annal__fail_errno(err, "cannot cut the torn tail of session '%.*s'",
+                                 ANNAL_FMT(session));
     annal__metrics_add(store, METRIC_TORN_BYTES, to - from);
     annal__wakeup_announce_all(store);
     annal__say(store, ANNAL_LOG_WARNING,
@@ -140,7 +141,7 @@ annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_e
         forgetting.failed = errno == ENOENT ? 0 : errno;
     errno = forgetting.failed;
     if (forgetting.failed != 0)
-        status = annal__fail_errno(err, "remove the saved bytes of session '%.*s' in %s",
+        status = annal__fail_errno(err, "cannot remove the saved bytes of session '%.*s' in %s",
                                    ANNAL_FMT(session), forgetting.dir.ptr);
     else if (forgetting.removed)
         status = annal__io_sync_dir(store->io, forgetting.dir.ptr, err);

@@ -273,7 +273,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
         atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
         struct io_space space;
         if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-            return annal__fail_errno(err, "examine the free space of %s", store->path);
+            return annal__fail_errno(err, "cannot examine the free space of %s", store->path);
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
@@ -410,7 +410,7 @@ static annal_status open_scan(const struct append *append, struct scan *scan, an
     const struct io *io = append->store->io;
     int fd = io->open(io->arg, append->session->path, O_RDONLY, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "open %s", append->session->path);
+        return annal__fail_errno(err, "cannot open %s", append->session->path);
     annal__scan_init(scan, io, fd, append->session->codec);
     return ANNAL_OK;
 }

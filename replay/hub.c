@@ -846,7 +846,7 @@ annal_status annal__hub_fd(struct listener *listener, annal_error *err)
     annal_status status = ANNAL_OK;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
-        return annal__fail_errno(err, "create a descriptor for a tail of store %s",
+        return annal__fail_errno(err, "cannot create a descriptor for a tail of store %s",
                                  annal_store_path(hub->store));
     pthread_mutex_lock(&place->lock);
     set_fd(listener, fd);

@@ -471,7 +471,7 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
             status = annal__tail_file_add(&text, &entry);
     }
     if (status < 0)
-        status = annal__fail(err, status, "commit cursor '%s'", tail->cursor);
+        status = annal__fail(err, status, "cannot commit cursor '%s'", tail->cursor);
     else
         status = annal__tail_file_publish(tail->store, name, &text, err);
     tail->is_dirty = status < 0;

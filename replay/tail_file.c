@@ -61,10 +61,10 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0)
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "cannot open %s", path.ptr);
     else if (io->flock(io->arg, fd, LOCK_EX | LOCK_NB) < 0)
         status = errno != EWOULDBLOCK
-                     ? annal__fail_errno(err, "lock %s", path.ptr)
+                     ? annal__fail_errno(err, "cannot lock %s", path.ptr)
                      : annal__fail(err, ANNAL_ERR_BUSY, "cursor '%.*s': another tail uses it",
                                    ANNAL_FMT(name));
 
@@ -93,22 +93,22 @@ static annal_status read_whole(annal_store *store, annal_slice name, struct buf 
         status =
             errno == ENOENT || errno == ENOTDIR
                 ? annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no cursor '%.*s'", ANNAL_FMT(name))
-                : annal__fail_errno(err, "open %s", path.ptr);
+                : annal__fail_errno(err, "cannot open %s", path.ptr);
         goto done;
     }
     out->limit = CURSOR_BYTES_MAX;
     if (io->fstat(io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "examine %s", path.ptr);
+        status = annal__fail_errno(err, "cannot examine %s", path.ptr);
         goto done;
     }
     status = annal__buf_reserve(out, (size_t)file.st_size + 1);
     if (status < 0) {
-        status = annal__fail(err, status, "read %s", path.ptr);
+        status = annal__fail(err, status, "cannot read %s", path.ptr);
         goto done;
     }
     ssize_t got = annal__io_read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
     if (got < 0)
-        status = annal__fail_errno(err, "read %s", path.ptr);
+        status = annal__fail_errno(err, "cannot read %s", path.ptr);
     else
         out->len = (size_t)got;
 
@@ -338,12 +338,13 @@ annal_status annal_tail_cursors(annal_store *store, annal_tail_cursor_fn fn, voi
     struct buf path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "list the cursors of store %s", annal_store_path(store));
+        status = annal__fail(err, status, "cannot list the cursors of store %s",
+                             annal_store_path(store));
         goto done;
     }
     if (io->list(io->arg, path.ptr, list_name, &listing) < 0 && errno != ENOENT &&
         !listing.no_memory)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list %s", path.ptr);
     if (listing.no_memory)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: out of memory", path.ptr);
     if (listing.count > 0)
@@ -398,7 +399,7 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
         status =
             errno == ENOENT || errno == ENOTDIR
                 ? annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no cursor '%.*s'", ANNAL_FMT(name))
-                : annal__fail_errno(err, "remove %s", path.ptr);
+                : annal__fail_errno(err, "cannot remove %s", path.ptr);
     if (status == ANNAL_OK) {
         path.ptr[path.len - name.len - strlen(SUFFIX) - 1] = '\0';
         status = annal__io_sync_dir(io, path.ptr, err);

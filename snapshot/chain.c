@@ -201,7 +201,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
         if (got != (ssize_t)want) {
             /* bad sectors are damage; a file that cannot be read at the moment is not damaged */
             status = got < 0 && errno != EIO
-                         ? annal__fail_errno(err, "read the snapshot at %llu",
+                         ? annal__fail_errno(err, "cannot read the snapshot at %llu",
                                              (unsigned long long)header->seq)
                          : damaged(layer, got < 0 ? strerror(errno) : "it is cut short", err);
             break;
@@ -328,7 +328,7 @@ static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
         return ANNAL_OK;
     }
     if (got < 0)
-        return annal__fail_errno(err, "read the snapshot at %llu",
+        return annal__fail_errno(err, "cannot read the snapshot at %llu",
                                  (unsigned long long)layer->header.seq);
     return damaged(layer, "it is cut short", err);
 }

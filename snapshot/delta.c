@@ -70,7 +70,7 @@ static annal_status find_changed(struct packing *packing)
     uint64_t count = 0;
     annal_status status = annal__state_page_count(packing->state, &count, packing->err);
     if (status >= 0 && count > SNAPSHOT_PAGES_MAX)
-        status = annal__fail(packing->err, ANNAL_ERR_LIMIT, "write a snapshot of %llu pages",
+        status = annal__fail(packing->err, ANNAL_ERR_LIMIT, "cannot write a snapshot of %llu pages",
                              (unsigned long long)count);
     if (status >= 0)
         status = set_init(&packing->changed, count, packing->err);

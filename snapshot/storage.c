@@ -63,7 +63,8 @@ static annal_status path_of(const struct storage *shelf, uint64_t seq, struct bu
     if (status >= 0 && seq > 0)
         status = annal__buf_printf(out, "/%llu" SUFFIX, (unsigned long long)seq);
     if (status < 0)
-        return annal__fail(err, status, "compose the path of the snapshots of session '%.*s'",
+        return annal__fail(err, status,
+                           "cannot compose the path of the snapshots of session '%.*s'",
                            ANNAL_FMT(shelf->session));
     return ANNAL_OK;
 }
@@ -80,7 +81,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
                      ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it does not exist", path.ptr)
-                     : annal__fail_errno(err, "read %s", path.ptr);
+                     : annal__fail_errno(err, "cannot read %s", path.ptr);
     annal__buf_done(&path);
     if (status >= 0)
         *out_fd = fd;
@@ -175,8 +176,9 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     if (status >= 0 && !header->in_file)
         status = annal__buf_append_slice(&row, body);
     if (status < 0)
-        status = annal__fail(err, status, "read the snapshot of session '%.*s' at event %llu",
-                             ANNAL_FMT(shelf->session), (unsigned long long)header->seq);
+        status =
+            annal__fail(err, status, "cannot read the snapshot of session '%.*s' at event %llu",
+                        ANNAL_FMT(shelf->session), (unsigned long long)header->seq);
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
@@ -218,7 +220,7 @@ annal_status annal__storage_list(annal_index *index, annal_slice session, struct
 {
     annal_status status = annal__reader_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "list the snapshots");
+        annal__fail(err, status, "cannot list the snapshots");
     return status;
 }
 

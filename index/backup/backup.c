@@ -89,7 +89,7 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
     backup->result.files++;
     backup->result.bytes += file->bytes;
     annal_status status = annal__backup_manifest_add(&backup->manifest, file);
-    return status < 0 ? annal__fail(backup->err, status, "write the manifest of a backup")
+    return status < 0 ? annal__fail(backup->err, status, "cannot write the manifest of a backup")
                       : ANNAL_OK;
 }
 
@@ -129,7 +129,7 @@ static annal_status copy_journal(struct backup *backup, struct backup_session *e
                  !is_same(backup->store, session, &info);
     if (*out_again) {
         if (status == ANNAL_OK && io->unlink(io->arg, backup->to.ptr) < 0)
-            return annal__fail_errno(backup->err, "remove %s", backup->to.ptr);
+            return annal__fail_errno(backup->err, "cannot remove %s", backup->to.ptr);
         return ANNAL_OK;
     }
     backup->result.sessions++;
@@ -239,7 +239,7 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
     if (status >= 0) {
         bool listed = io->list(io->arg, path.ptr, copy, backup) >= 0;
         if (!listed && errno != ENOENT)
-            status = annal__fail_errno(backup->err, "list %s", path.ptr);
+            status = annal__fail_errno(backup->err, "cannot list %s", path.ptr);
         else if (listed)
             status = backup->failed;
     }
@@ -340,7 +340,7 @@ static annal_status copy_all(struct backup *backup)
     if (status == ANNAL_OK && backup->result.artifacts > 0) {
         status = annal__backup_join(&backup->to, backup->directory, "artifacts", backup->err);
         if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)
-            status = annal__fail_errno(backup->err, "list %s", backup->to.ptr);
+            status = annal__fail_errno(backup->err, "cannot list %s", backup->to.ptr);
         else if (status >= 0)
             status = backup->failed;
     }
@@ -495,7 +495,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status == ANNAL_OK)
         status = sync_tree(io, target.ptr, manifest, err);
     if (status == ANNAL_OK && io->rename(io->arg, target.ptr, path) < 0)
-        status = annal__fail_errno(err, "rename %s to %s", target.ptr, path);
+        status = annal__fail_errno(err, "cannot rename %s to %s", target.ptr, path);
     if (status == ANNAL_OK)
         status = annal__backup_join(&parent, path, "..", err);
     if (status == ANNAL_OK)

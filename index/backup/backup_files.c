@@ -49,20 +49,20 @@ static annal_status read_manifest(struct manifest *manifest, const struct io *io
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s is missing: this is not a complete backup",
                            path);
     if (fd < 0)
-        return annal__fail_errno(err, "open %s", path);
+        return annal__fail_errno(err, "cannot open %s", path);
     if (io->fstat(io->arg, fd, &file) < 0) {
-        status = annal__fail_errno(err, "examine %s", path);
+        status = annal__fail_errno(err, "cannot examine %s", path);
         goto done;
     }
     manifest->text.limit = MANIFEST_BYTES;
     status = annal__buf_reserve(&manifest->text, (size_t)file.st_size + 1);
     if (status < 0) {
-        status = annal__fail(err, status, "read %s", path);
+        status = annal__fail(err, status, "cannot read %s", path);
         goto done;
     }
     ssize_t got = annal__io_read_full(io, fd, manifest->text.ptr, (size_t)file.st_size, 0);
     if (got < 0)
-        status = annal__fail_errno(err, "read %s", path);
+        status = annal__fail_errno(err, "cannot read %s", path);
     else
         manifest->text.len = (size_t)got;
 
@@ -182,11 +182,11 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
     struct stat file;
     *out_there = io->stat(io->arg, path, &file) == 0;
     if (!*out_there)
-        return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "examine %s", path);
+        return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "cannot examine %s", path);
     if (!S_ISDIR(file.st_mode))
         return annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not a directory", path);
     if (io->list(io->arg, path, count_name, &some) < 0)
-        return annal__fail_errno(err, "list %s", path);
+        return annal__fail_errno(err, "cannot list %s", path);
     return some ? annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not empty", path) : ANNAL_OK;
 }
 
@@ -216,12 +216,12 @@ static annal_status copy_pieces(struct copying *copying, int in, int out, const 
         size_t want = bytes - *done < PIECE_BYTES ? (size_t)(bytes - *done) : PIECE_BYTES;
         ssize_t got = annal__io_read_full(io, in, copying->piece.ptr, want, *done);
         if (got < 0)
-            return annal__fail_errno(err, "read %s", from);
+            return annal__fail_errno(err, "cannot read %s", from);
         if (got == 0)
             break;
         annal__hash_add(hash, copying->piece.ptr, (size_t)got);
         if (to != NULL && annal__io_write_all(io, out, copying->piece.ptr, (size_t)got, *done) < 0)
-            return annal__fail_errno(err, "write %s", to);
+            return annal__fail_errno(err, "cannot write %s", to);
         *done += (uint64_t)got;
         copying->bytes_done += (uint64_t)got;
         if (options->progress != NULL &&
@@ -229,7 +229,7 @@ static annal_status copy_pieces(struct copying *copying, int in, int out, const 
             return ANNAL_END;
     }
     if (to != NULL && io->fsync(io->arg, out) < 0)
-        return annal__fail_errno(err, "sync %s", to);
+        return annal__fail_errno(err, "cannot sync %s", to);
     return ANNAL_OK;
 }
 
@@ -241,7 +241,7 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
     if (source < 0 && (errno == ENOENT || errno == ENOTDIR))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s does not exist", from);
     if (source < 0)
-        return annal__fail_errno(err, "open %s", from);
+        return annal__fail_errno(err, "cannot open %s", from);
     return annal__backup_copy_opened(copying, source, from, to, bytes, out, err);
 }
 
@@ -257,7 +257,7 @@ annal_status annal__backup_copy_opened(struct copying *copying, int source, cons
     if (to != NULL)
         target = io->open(io->arg, to, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to != NULL && target < 0) {
-        status = annal__fail_errno(err, "create %s", to);
+        status = annal__fail_errno(err, "cannot create %s", to);
         goto done;
     }
     hash = annal__hash_begin(0);

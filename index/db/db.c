@@ -133,7 +133,7 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
     if (rc == SQLITE_OK)
         rc = annal__functions_add(db);
     if (rc != SQLITE_OK) {
-        status = annal__db_fail(err, db, rc, "open '%s'", name);
+        status = annal__db_fail(err, db, rc, "cannot open '%s'", name);
         goto done;
     }
     *out_db = db;
@@ -162,11 +162,11 @@ static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf
         if (status >= 0 && known != NULL)
             status = annal__buf_append(out, "", 1);
         if (status < 0)
-            annal__fail(err, status, "add the functions of an extension");
+            annal__fail(err, status, "cannot add the functions of an extension");
     }
     sqlite3_finalize(stmt);
     return status >= 0 && rc != SQLITE_DONE
-               ? annal__db_fail(err, db, rc, "add the functions of an extension")
+               ? annal__db_fail(err, db, rc, "cannot add the functions of an extension")
                : status;
 }
 

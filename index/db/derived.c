@@ -469,7 +469,7 @@ annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_
         if (rc == SQLITE_OK)
             return ANNAL_OK;
         if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED && rc != SQLITE_PROTOCOL)
-            return annal__db_fail(err, derived->db, rc, "checkpoint %s", derived->path);
+            return annal__db_fail(err, derived->db, rc, "cannot checkpoint %s", derived->path);
         if (gives_up(derived, deadline_us))
             return annal__fail(err, ANNAL_ERR_BUSY, "another program is reading it");
         annal__store_wait_begin(derived->store);

@@ -47,7 +47,7 @@ annal_status annal__derived_cookie(sqlite3 *db, sqlite3_stmt **stmt, int64_t *ou
     if (rc == SQLITE_ROW)
         *out = sqlite3_column_int64(*stmt, 0);
     else
-        status = annal__db_fail(err, db, rc, "read the schema of a database");
+        status = annal__db_fail(err, db, rc, "cannot read the schema of a database");
     sqlite3_reset(*stmt);
     return status;
 }
@@ -121,7 +121,7 @@ annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct s
         *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
     else
         status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no version")
-                                   : annal__db_fail(err, db, rc, "read the index");
+                                   : annal__db_fail(err, db, rc, "cannot read the index");
     sqlite3_reset(stmt);
     return status;
 }

@@ -174,7 +174,7 @@ static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
         *out = found != 0;
     }
     if (status >= 0 && !*out && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "check a database");
+        status = annal__db_fail(err, db, rc, "cannot check a database");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -205,7 +205,7 @@ static annal_status check(const struct derived *derived, sqlite3 *db, annal_erro
             status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s", found == NULL ? "?" : found);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "check a database");
+        status = annal__db_fail(err, db, rc, "cannot check a database");
     sqlite3_finalize(stmt);
     if (status >= 0 && maybe_null)
         status = holds_null(db, &null, err);

@@ -58,7 +58,7 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
     }
     if (!S_ISREG(file.st_mode)) { /* its target is not ours to write */
         errno = ELOOP;
-        return annal__fail_errno(err, "'%s' is a link or a device", path);
+        return annal__fail_errno(err, "'%s' is a link or a device, not a regular file", path);
     }
     return ANNAL_OK;
 }
@@ -75,7 +75,7 @@ static annal_status remove_file(const struct io *io, const char *database, const
     struct buf path = {0};
     annal_status status = path_with(database, suffix, &path, err);
     if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "delete '%s'", path.ptr);
+        status = annal__fail_errno(err, "cannot delete '%s'", path.ptr);
     annal__buf_done(&path);
     return status;
 }
@@ -121,7 +121,7 @@ static annal_status move_file(const struct io *io, const char *database, const c
     if (status >= 0)
         status = path_with(to, suffix, &new, err);
     if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "move '%s' aside", old.ptr);
+        status = annal__fail_errno(err, "cannot move '%s' aside", old.ptr);
     annal__buf_done(&old);
     annal__buf_done(&new);
     return status;
@@ -170,7 +170,7 @@ annal_status annal__files_make(const struct io *io, const char *database, size_t
         return status;
     int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0660);
     if (fd < 0)
-        return annal__fail_errno(err, "make '%s'", database);
+        return annal__fail_errno(err, "cannot make '%s'", database);
     io->close(io->arg, fd);
     return ANNAL_OK;
 }

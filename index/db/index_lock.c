@@ -63,7 +63,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
     } else if (status >= 0) {
         lock->fd = io->open(io->arg, name, O_RDWR | O_CREAT, 0660);
         if (lock->fd < 0)
-            status = annal__fail_errno(err, "open '%s'", name);
+            status = annal__fail_errno(err, "cannot open '%s'", name);
     }
     annal__buf_done(&path);
     return status;
@@ -140,7 +140,7 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
         if (io->flock(io->arg, lock->fd, LOCK_EX | LOCK_NB) == 0)
             return ANNAL_OK;
         if (errno != EWOULDBLOCK) {
-            status = annal__fail_errno(err, "lock '%s/locks/%s'", store_path, lock->name);
+            status = annal__fail_errno(err, "cannot lock '%s/locks/%s'", store_path, lock->name);
         } else if (annal__deadline_passed(deadline_us)) {
             status = err == NULL ? ANNAL_ERR_BUSY : refuse(lock, store_path, err);
         } else {

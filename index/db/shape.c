@@ -105,7 +105,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
                 status = annal__buf_append(&text, "", 1);
         }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "compare the tables of a database");
+        status = annal__db_fail(err, db, rc, "cannot compare the tables of a database");
     sqlite3_finalize(stmt);
     const char *end = text.ptr + text.len;
     for (const char *at = text.ptr; status >= 0 && at < end;) {
@@ -118,7 +118,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
         at = sql + strlen(sql) + 1;
     }
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "compare the tables of a database");
+        annal__fail(err, status, "cannot compare the tables of a database");
     shape->copy = text.ptr;
     if (status < 0)
         annal__shape_done(shape); /* its objects refer to the copy */
@@ -261,7 +261,7 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
             status = note_unknown(db, schema, &row, parts, count, open, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "compare the tables of '%s'",
+        status = annal__db_fail(err, db, rc, "cannot compare the tables of '%s'",
                                 sqlite3_db_filename(db, schema));
     sqlite3_finalize(stmt);
     for (size_t i = 0; status >= 0 && i < count; i++)
@@ -292,7 +292,7 @@ static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t coun
                                  "compare the tables of a database: out of memory");
     }
     if (status >= 0 && *out_sql == NULL && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "compare the tables of a database");
+        status = annal__db_fail(err, db, rc, "cannot compare the tables of a database");
     sqlite3_finalize(stmt);
     return status;
 }

@@ -102,7 +102,7 @@ annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_e
 {
     annal_status status = annal_store_sessions(store, list_journal, journals, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "list the sessions to index");
+        annal__fail(err, status, "cannot list the sessions to index");
     return status;
 }
 
@@ -130,9 +130,9 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db,
     if (status >= 0)
         status = merge_gone(&merge, NULL);
     if (status >= 0 && merge.rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, merge.rc, "read '%s'", follower->derived->path);
+        status = annal__db_fail(err, db, merge.rc, "cannot read '%s'", follower->derived->path);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "list the sessions to index");
+        annal__fail(err, status, "cannot list the sessions to index");
     sqlite3_finalize(merge.cursors);
     return status;
 }
@@ -146,8 +146,9 @@ annal_status annal__plan_cursor(sqlite3_stmt *get_cursor, annal_slice session,
     *out_found = rc == SQLITE_ROW;
     *out_from = *out_found ? cursor_row(get_cursor, 0) : (annal_position){.seq = 1};
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, sqlite3_db_handle(get_cursor), rc,
-                                "read how far session '%.*s' is indexed", ANNAL_FMT(session));
+        status =
+            annal__db_fail(err, sqlite3_db_handle(get_cursor), rc,
+                           "cannot read how far session '%.*s' is indexed", ANNAL_FMT(session));
     sqlite3_reset(get_cursor);
     return status;
 }
@@ -185,7 +186,7 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
                               info.last_h == from.h_before && info.bytes == from.offset))
         status = annal__plan_add(plan, session, from, info.bytes, false);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "list the sessions to index");
+        annal__fail(err, status, "cannot list the sessions to index");
     return status;
 }
 

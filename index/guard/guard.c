@@ -161,7 +161,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     status = annal__buf_append_slice(&copy, smaller);
     annal_free(smaller.ptr);
     if (status < 0)
-        return annal__fail(err, status, "read the data of an event");
+        return annal__fail(err, status, "cannot read the data of an event");
     annal_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
     call->smaller[draft] = true;
@@ -323,7 +323,7 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     if (status >= 0 || !call->whole)
         return status;
     annal_status undone = take_back(call, NULL);
-    return undone < 0 ? annal__fail(err, undone, "undo the rows of events that were tried")
+    return undone < 0 ? annal__fail(err, undone, "cannot undo the rows of events that were tried")
                       : status;
 }
 

@@ -59,7 +59,7 @@ static annal_status has_cluster(const annal_store *store, bool *out, annal_error
     if (fd >= 0)
         io->close(io->arg, fd);
     else if (errno != ENOENT)
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "cannot open %s", path.ptr);
     annal__buf_done(&path);
     return status;
 }
@@ -346,7 +346,7 @@ static annal_status name_drafts(struct guard_call *call, annal_draft **out_draft
         if (drafts[i].id.len > 0)
             continue;
         if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-            return annal__fail_errno(err, "get random bytes");
+            return annal__fail_errno(err, "cannot get random bytes");
         snprintf(text, ID_BYTES, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
         drafts[i].id = (annal_slice){text, ID_BYTES - 1};
     }

@@ -103,7 +103,7 @@ static annal_status copy_file(const char *from, const char *to, const char *suff
         if (fwrite(bytes, 1, got, out) != got)
             break;
     if (out == NULL || ferror(in) || ferror(out) || fflush(out) != 0)
-        status = annal__fail_errno(err, "copy '%s'", from);
+        status = annal__fail_errno(err, "cannot copy '%s'", from);
 
 done:
     if (in != NULL)
@@ -132,7 +132,7 @@ static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, 
     char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
     bool found = false;
     if (mkdtemp(directory) == NULL)
-        return annal__fail_errno(err, "make a temporary directory");
+        return annal__fail_errno(err, "cannot make a temporary directory");
     snprintf(copy, sizeof copy, "%s/log.db", directory);
     annal_status status = copy_file(path, copy, "", &found, err);
     if (status >= 0)
@@ -159,7 +159,7 @@ static annal_status open_foreign(struct rows *rows, const char *path, annal_erro
         rc = annal__import_functions(rows->db);
     if (rc == SQLITE_OK)
         return ANNAL_OK;
-    return annal__db_fail(err, rows->db, rc, "read this SQLite database");
+    return annal__db_fail(err, rows->db, rc, "cannot read this SQLite database");
 }
 
 /* ---- The SELECTs ---- */
@@ -394,7 +394,7 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
         if (!was_read(rows, annal__db_column(names, 0)))
             status = give_table(rows, annal__db_column(names, 0), err);
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(err, rows->db, rc, "read this SQLite database");
+        status = annal__db_fail(err, rows->db, rc, "cannot read this SQLite database");
     sqlite3_finalize(names);
     return status;
 }

@@ -224,7 +224,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     else if (annal__handler_is_refusal(rc)) /* a finding, for the author of the pack */
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
-        status = annal__db_fail(err, applier->db, rc, "apply event %llu of session '%.*s'",
+        status = annal__db_fail(err, applier->db, rc, "cannot apply event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
     annal__pack_fields_forget(handler->fields);
     if (several && status >= 0 && rc != SQLITE_OK)
@@ -251,7 +251,7 @@ static annal_status run_outbox(struct applier *applier, annal_slice session,
                  why == NULL ? sqlite3_errmsg(applier->db) : why);
         *out_refused = applier->refused;
     } else if (rc != SQLITE_OK) {
-        status = annal__db_fail(err, applier->db, rc, "apply event %llu of session '%.*s'",
+        status = annal__db_fail(err, applier->db, rc, "cannot apply event %llu of session '%.*s'",
                                 (unsigned long long)event->seq, ANNAL_FMT(session));
     }
     if (status >= 0 && rc != SQLITE_OK)

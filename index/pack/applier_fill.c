@@ -39,7 +39,8 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
             status = annal__fail(err, status, "data is too large with the field %s", path);
         }
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "write field %s of data", path);
+        status =
+            annal__db_fail(err, sqlite3_db_handle(stmt), rc, "cannot write field %s of data", path);
     }
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt);
@@ -75,8 +76,8 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
         status = annal__fail(err, ANNAL_ERR_REFUSED, "fill an event '%.*s': %.400s",
                              ANNAL_FMT(event->type), applier->refused);
     } else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status =
-            annal__db_fail(err, applier->db, rc, "fill an event '%.*s'", ANNAL_FMT(event->type));
+        status = annal__db_fail(err, applier->db, rc, "cannot fill an event '%.*s'",
+                                ANNAL_FMT(event->type));
     struct buf filled = {.limit = data->limit};
     if (status >= 0 && annal__buf_append_slice(&filled, asked.data) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "fill the data of an event: out of memory");

@@ -53,7 +53,7 @@ static annal_status write_lines(const struct change *change, annal_slice old, st
         status = change->at == NULL
                      ? annal__buf_printf(out, "%s\n", change->name)
                      : annal__buf_printf(out, "%s at %s\n", change->name, change->at);
-    return status < 0 ? annal__fail(err, status, "list the packs") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot list the packs") : ANNAL_OK;
 }
 
 static annal_status rewrite(const struct change *change, annal_error *err)

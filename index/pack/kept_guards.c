@@ -33,7 +33,7 @@ static annal_status list_types(const annal_pack *pack, struct buf *out, annal_er
         for (const char *at = section->types; status >= 0 && *at != '\0'; at += strlen(at) + 1)
             status = annal__buf_printf(out, "%s\n", at);
     }
-    return status < 0 ? annal__fail(err, status, "list the guards of a pack") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot list the guards of a pack") : ANNAL_OK;
 }
 
 annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot *slot,

@@ -215,7 +215,7 @@ static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, a
         if (*out_sql == NULL)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare the outbox: out of memory");
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, db, rc, "read the outbox");
+        status = annal__db_fail(err, db, rc, "cannot read the outbox");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -341,7 +341,7 @@ annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, anna
     else if (now_rc == SQLITE_DONE)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state");
     else
-        status = annal__db_fail(err, watch->db, now_rc, "read the outbox");
+        status = annal__db_fail(err, watch->db, now_rc, "cannot read the outbox");
     sqlite3_reset(watch->rows);
     sqlite3_reset(watch->schema);
     return status;
@@ -501,7 +501,7 @@ static annal_status read_state(struct drain *drain, annal_error *err)
     } else {
         status = rc == SQLITE_DONE
                      ? annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state")
-                     : annal__db_fail(err, drain->db, rc, "read the outbox");
+                     : annal__db_fail(err, drain->db, rc, "cannot read the outbox");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -533,9 +533,9 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
         part->id_len = drain->bytes.len - part->id_at;
     }
     if (status < 0)
-        annal__fail(err, status, "read a row of the outbox");
+        annal__fail(err, status, "cannot read a row of the outbox");
     else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, drain->db, rc, "read the outbox");
+        status = annal__db_fail(err, drain->db, rc, "cannot read the outbox");
     sqlite3_finalize(stmt);
     return status;
 }

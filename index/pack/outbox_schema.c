@@ -80,7 +80,7 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
         status = add_column(&table, stmt, without_rowid, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "change table '%s'", name);
+        status = annal__db_fail(err, db, rc, "cannot change table '%s'", name);
     for (int i = 0; i < 3 && !without_rowid && table.rowid == NULL; i++)
         if (!has_column(&table, rowids[i]))
             table.rowid = rowids[i];
@@ -144,7 +144,7 @@ static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint
         if (rc == SQLITE_ROW)
             status = fn(db, stmt, left_out, err);
         else if (rc != SQLITE_DONE)
-            status = annal__db_fail(err, db, rc, "compare the schema");
+            status = annal__db_fail(err, db, rc, "cannot compare the schema");
         sqlite3_finalize(stmt);
         if (rc != SQLITE_ROW)
             break;
@@ -173,7 +173,7 @@ static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, con
     annal__db_bind_text(stmt, 2, annal_slice_of(ddl));
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW)
-        status = annal__db_fail(err, db, rc, "compare the schema");
+        status = annal__db_fail(err, db, rc, "cannot compare the schema");
     if (status >= 0)
         status = annal__outbox_put_value(db, "ddl", "kind", sqlite3_column_value(stmt, 0), err);
     if (status >= 0)
@@ -241,7 +241,7 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
     while (status >= 0 && (rc = sqlite3_step(row)) == SQLITE_ROW)
         status = put_row(db, name, table, row, is_new, left_out, err);
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "change table '%s'", name);
+        status = annal__db_fail(err, db, rc, "cannot change table '%s'", name);
     sqlite3_finalize(row);
     sqlite3_free(sql);
     return status;

@@ -518,7 +518,7 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
                 status = annal__buf_append(list, "", 1);
         }
     }
-    return status < 0 ? annal__fail(err, status, "list the guards of a pack") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot list the guards of a pack") : ANNAL_OK;
 }
 
 bool annal__pack_section_takes(const struct pack_section *section, annal_slice type)

@@ -72,7 +72,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 2)};
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, pack_fill_db(fill), rc, "read the cursor of pack '%s'",
+        status = annal__db_fail(err, pack_fill_db(fill), rc, "cannot read the cursor of pack '%s'",
                                 fill->slot->name);
     sqlite3_finalize(stmt);
     return status;

@@ -66,7 +66,7 @@ static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
             *out = annal__hash(sql.ptr, sql.len, *out);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "compare the tables of a pack");
+        status = annal__db_fail(err, db, rc, "cannot compare the tables of a pack");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -246,7 +246,8 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
         sqlite3_free(old);
     }
     if (status >= 0 && work->enough && rc != SQLITE_DONE)
-        status = annal__db_fail(err, fresh, rc, "update the tables of pack '%s'", work->pack->name);
+        status = annal__db_fail(err, fresh, rc, "cannot update the tables of pack '%s'",
+                                work->pack->name);
     sqlite3_finalize(objects);
     sqlite3_finalize(find);
     return status;

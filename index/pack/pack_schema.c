@@ -46,8 +46,8 @@ static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_erro
             status =
                 annal__fail(err, ANNAL_ERR_NOMEM, "compare the tables of a pack: out of memory");
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, pack_fill_db(fill), rc, "update the tables of pack '%s'",
-                                fill->slot->name);
+        status = annal__db_fail(err, pack_fill_db(fill), rc,
+                                "cannot update the tables of pack '%s'", fill->slot->name);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -174,7 +174,7 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
             (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
     else if (rc != SQLITE_DONE)
         status = annal__db_fail(err, sqlite3_db_handle(stmt), rc,
-                                "list the tables that pack '%s' created", fill->slot->name);
+                                "cannot list the tables that pack '%s' created", fill->slot->name);
     sqlite3_reset(stmt);
     return status;
 }

@@ -78,14 +78,14 @@ static annal_status list_packs(const struct io *io, const char *store, struct li
         if (listed > 0)
             status = ANNAL_ERR_NOMEM;
         else if (listed < 0 && errno != ENOENT)
-            status = annal__fail_errno(err, "list '%s'", path.ptr);
+            status = annal__fail_errno(err, "cannot list '%s'", path.ptr);
     }
     annal__buf_done(&path);
     const char **names = status < 0 ? NULL : annal__zalloc((listing->count + 1) * sizeof *names);
     if (status >= 0 && names == NULL)
         status = ANNAL_ERR_NOMEM;
     if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, status, "list the packs");
+        return annal__fail(err, status, "cannot list the packs");
     if (status < 0)
         return status;
     const char *at = listing->names.ptr;
@@ -139,9 +139,9 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
     if (fd < 0 && errno == ENOENT)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' does not exist", path);
     if (fd < 0)
-        return annal__fail_errno(err, "open '%s'", path);
+        return annal__fail_errno(err, "cannot open '%s'", path);
     if (io->fstat(io->arg, fd, &file) < 0)
-        status = annal__fail_errno(err, "read '%s'", path);
+        status = annal__fail_errno(err, "cannot read '%s'", path);
     else if (!S_ISREG(file.st_mode) || file.st_size > (off_t)PACK_FILE_BYTES_MAX)
         status =
             annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a text file of at most 4 MiB", path);
@@ -150,7 +150,7 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
     if (status >= 0) {
         ssize_t got = annal__io_read_full(io, fd, out->ptr, (size_t)file.st_size, 0);
         if (got < 0)
-            status = annal__fail_errno(err, "read '%s'", path);
+            status = annal__fail_errno(err, "cannot read '%s'", path);
         else
             out->len = (size_t)got;
     }

@@ -54,7 +54,7 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     if (rc == SQLITE_ROW)
         *sum += (uint64_t)sqlite3_column_int64(stmt, 0);
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "read the state of pack '%s'", pack);
+        status = annal__db_fail(err, db, rc, "cannot read the state of pack '%s'", pack);
     sqlite3_finalize(stmt);
     return status;
 }

@@ -527,7 +527,7 @@ static annal_status hand_out_findings(struct findings *findings, sqlite3 *db,
         findings->verdict = findings->fn(findings->arg, &finding);
     }
     if (status >= 0 && rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "read '%s'", database->derived.path);
+        status = annal__db_fail(err, db, rc, "cannot read '%s'", database->derived.path);
     sqlite3_finalize(stmt);
     return status;
 }

@@ -124,9 +124,11 @@ static annal_status compare_rows(const struct part *part, sqlite3_stmt *existing
     for (uint64_t row = 1;; row++) {
         int one = sqlite3_step(existing), other = sqlite3_step(expected);
         if (one != SQLITE_ROW && one != SQLITE_DONE)
-            return annal__db_fail(err, part->db, one, "read '%s'", part->database->derived.path);
+            return annal__db_fail(err, part->db, one, "cannot read '%s'",
+                                  part->database->derived.path);
         if (other != SQLITE_ROW && other != SQLITE_DONE)
-            return annal__db_fail(err, part->fresh, other, "fill pack '%s'", part->slot->name);
+            return annal__db_fail(err, part->fresh, other, "cannot fill pack '%s'",
+                                  part->slot->name);
         *out_same = one == other && (one == SQLITE_DONE || same_row(existing, expected));
         if (!*out_same || one == SQLITE_DONE)
             return ANNAL_OK;
@@ -170,7 +172,7 @@ static annal_status each_text(const struct part *part, const char *select, text_
     while (status == ANNAL_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         status = fn(part, (const char *)sqlite3_column_text(stmt, 0), stmt);
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(part->verify->err, part->db, rc, "read '%s'",
+        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read '%s'",
                                 part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;
@@ -210,9 +212,10 @@ static annal_status add_entries(const struct part *part, const char *select, str
         status = annal__plan_add(plan, annal__db_column(stmt, 0), (annal_position){.seq = 1},
                                  (uint64_t)sqlite3_column_int64(stmt, 1), false);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(part->verify->err, status, "list the sessions of pack '%s'", part->slot->name);
+        annal__fail(part->verify->err, status, "cannot list the sessions of pack '%s'",
+                    part->slot->name);
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(part->verify->err, part->db, rc, "read '%s'",
+        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read '%s'",
                                 part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;

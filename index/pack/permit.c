@@ -359,7 +359,7 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
     }
     chance_release(chance);
     return rc == SQLITE_OK ? ANNAL_OK
-                           : annal__db_fail(err, db, rc, "add the functions of a database");
+                           : annal__db_fail(err, db, rc, "cannot add the functions of a database");
 }
 
 #define STEPS_AT_ONCE   100

@@ -102,7 +102,7 @@ static annal_status take_rows(struct event_rows *found, annal_error *err)
 
 static annal_status fail_step(const struct event_rows *found, annal_error *err)
 {
-    return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc, "query the index");
+    return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc, "cannot query the index");
 }
 
 annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,

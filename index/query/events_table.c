@@ -511,7 +511,7 @@ static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *er
     int rc = sqlite3_create_function_v2(db, "annal_history_part", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
                                         proof, history_part, NULL, NULL, annal__free);
     if (rc != SQLITE_OK) /* the proof was freed */
-        return annal__db_fail(err, db, rc, "create the table of histories");
+        return annal__db_fail(err, db, rc, "cannot create the table of histories");
     return annal__db_exec(db, history_view, err);
 }
 
@@ -563,6 +563,6 @@ annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_erro
     own->module.xConnect = connect_own; /* without xCreate the table exists without being created */
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
-        return annal__db_fail(err, db, rc, "create the virtual table events");
+        return annal__db_fail(err, db, rc, "cannot create the virtual table events");
     return add_history(db, store, err);
 }

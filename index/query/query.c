@@ -461,7 +461,7 @@ annal_status annal__query_say_damages(annal_index *index, const annal_filter *fi
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 4));
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "read the findings");
+        status = annal__db_fail(err, db, rc, "cannot read the findings");
     annal__derived_give(&index->derived, db, !history.forked);
     annal__history_done(&history);
     return status;
@@ -602,7 +602,7 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
         return ANNAL_END;
     }
     if (rc != SQLITE_ROW)
-        return annal__db_fail(err, query->db, rc, "query the index");
+        return annal__db_fail(err, query->db, rc, "cannot query the index");
     *out_session = annal__db_column(query->damages, 0);
     *out_event = annal__event_rows_event(query->damages);
     return ANNAL_DAMAGE;

@@ -11,7 +11,7 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
 {
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW)
-        return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "count events");
+        return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "cannot count events");
     *out_count = (uint64_t)sqlite3_column_int64(stmt, 0);
     return ANNAL_OK;
 }
@@ -212,8 +212,9 @@ static annal_status hand_out(struct groups *groups, sqlite3_stmt *stmt, annal_er
         if (verdict != 0)
             return (annal_status)verdict;
     }
-    return rc == SQLITE_DONE ? ANNAL_OK
-                             : annal__db_fail(err, sqlite3_db_handle(stmt), rc, "count events");
+    return rc == SQLITE_DONE
+               ? ANNAL_OK
+               : annal__db_fail(err, sqlite3_db_handle(stmt), rc, "cannot count events");
 }
 
 static annal_status group_rows(struct groups *groups, annal_error *err)

@@ -21,7 +21,7 @@ static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice
     if (rc == SQLITE_ROW || rc == SQLITE_DONE)
         return ANNAL_OK;
     annal_status status =
-        annal__db_fail(err, records->db, rc, "read '%s'", records->index->derived.path);
+        annal__db_fail(err, records->db, rc, "cannot read '%s'", records->index->derived.path);
     if (status == ANNAL_ERR_CORRUPT)
         (void)annal__derived_heal(&records->index->derived);
     return status;

@@ -222,6 +222,6 @@ annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error 
     int rc = sqlite3_create_function_v2(db, "annal_health", BOOT_ID + 1, SQLITE_UTF8, looks,
                                         sql_health, NULL, NULL, annal__free);
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, db, rc, "add the function annal_health");
+        return annal__db_fail(err, db, rc, "cannot add the function annal_health");
     return annal__db_exec(db, run_list, err);
 }

@@ -68,7 +68,7 @@ static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *er
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 2));
     if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "read the findings");
+        status = annal__db_fail(err, db, rc, "cannot read the findings");
     sqlite3_finalize(stmt);
     return status;
 }

@@ -87,7 +87,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
     return rc == SQLITE_OK ? annal__search_words_add(db, err)
-                           : annal__db_fail(err, db, rc, "run a search");
+                           : annal__db_fail(err, db, rc, "cannot run a search");
 }
 
 /* ---- Rows of an event ---- */
@@ -144,7 +144,7 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     if (rc == SQLITE_ROW)
         status = annal__buf_append_slice(out, annal__db_column(stmt, 0));
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, search->derived.db, rc, "find the tool of a call");
+        status = annal__db_fail(err, search->derived.db, rc, "cannot find the tool of a call");
     sqlite3_reset(stmt);
     return status;
 }
@@ -222,7 +222,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
     if (status >= 0)
         status = annal__search_text(follower->derived->store, session, event, &text);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "index the words of an event");
+        annal__fail(err, status, "cannot index the words of an event");
     if (status >= 0 && text.len > 0)
         status = add_document(search, session, event, annal__buf_slice(&role),
                               annal__buf_slice(&tool), annal__buf_slice(&text), err);

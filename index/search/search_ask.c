@@ -168,7 +168,7 @@ static annal_status fail(const struct asking *asking, int rc, annal_error *err)
     if (rc == SQLITE_ERROR && asking->options->expression.len > 0)
         return annal__fail(err, ANNAL_ERR_SQL, "invalid search expression: %s",
                            sqlite3_errmsg(asking->db));
-    return annal__db_fail(err, asking->db, rc, "run a search");
+    return annal__db_fail(err, asking->db, rc, "cannot run a search");
 }
 
 static annal_status hand_out(struct asking *asking, annal_error *err)

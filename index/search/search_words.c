@@ -360,5 +360,5 @@ annal_status annal__search_words_add(sqlite3 *db, annal_error *err)
     if (api == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
     int rc = api->xCreateTokenizer(api, "annal_words", NULL, &words, NULL);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "run a search");
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "cannot run a search");
 }

@@ -203,5 +203,5 @@ annal_status annal__snippet_add(sqlite3 *db, annal_error *err)
     if (api == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
     int rc = api->xCreateFunction(api, "annal_snippet", NULL, sql_snippet, NULL);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "run a search");
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "cannot run a search");
 }

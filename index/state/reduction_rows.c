@@ -50,7 +50,7 @@ static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64
     for (int i = 0; i < 4 && rc == SQLITE_ROW; i++)
         out[i] = (uint64_t)sqlite3_column_int64(stmt, i);
     if (rc != SQLITE_ROW)
-        status = annal__db_fail(err, db, rc, "read the reductions of session '%.*s'",
+        status = annal__db_fail(err, db, rc, "cannot read the reductions of session '%.*s'",
                                 ANNAL_FMT(row->session));
     sqlite3_finalize(stmt);
     return status;
@@ -173,7 +173,7 @@ annal_status annal__reduction_newest(annal_index *index, annal_slice session, an
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                              ANNAL_FMT(session), ANNAL_FMT(reducer));
     else
-        status = annal__db_fail(err, db, rc, "read the reductions of session '%.*s'",
+        status = annal__db_fail(err, db, rc, "cannot read the reductions of session '%.*s'",
                                 ANNAL_FMT(session));
     if (status >= 0)
         *out_row = row;

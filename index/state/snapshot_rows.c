@@ -109,8 +109,8 @@ annal_status annal__snapshot_rows_newest(annal_index *index, annal_slice session
         goto done;
     }
     if (rc != SQLITE_ROW) {
-        status =
-            annal__db_fail(err, db, rc, "read the snapshots of session '%.*s'", ANNAL_FMT(session));
+        status = annal__db_fail(err, db, rc, "cannot read the snapshots of session '%.*s'",
+                                ANNAL_FMT(session));
         goto done;
     }
     annal_slice state = annal__db_column(stmt, 1);

@@ -364,8 +364,8 @@ static annal_status read_position(annal_state *state, annal_error *err)
         if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
     } else if (rc != SQLITE_DONE) { /* no row: no event was applied yet */
-        status =
-            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
+        status = annal__db_fail(err, state->db, rc, "cannot build the state of session '%s'",
+                                state->session);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -419,7 +419,7 @@ static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_err
         annal_slice text = annal__db_column(stmt, 0);
         *out_hash = annal__hash(text.ptr, text.len, 0);
     } else if (status >= 0) {
-        status = annal__db_fail(err, state->db, rc, "create the tables of a state");
+        status = annal__db_fail(err, state->db, rc, "cannot create the tables of a state");
     }
     sqlite3_finalize(stmt);
     return status;

@@ -105,8 +105,8 @@ static annal_status step(struct diff *diff, struct side *side)
     if (rc == SQLITE_DONE)
         return ANNAL_OK;
     if (rc != SQLITE_ROW)
-        return annal__db_fail(diff->err, side->state->db, rc, "build the state of session '%s'",
-                              side->state->session);
+        return annal__db_fail(diff->err, side->state->db, rc,
+                              "cannot build the state of session '%s'", side->state->session);
     for (int i = 0; i < diff->columns + diff->keys; i++)
         side->values[i] = annal__db_value(side->stmt, i);
     return ANNAL_OK;
@@ -182,7 +182,7 @@ static annal_status both_sides(struct diff *diff)
         any |= !same;
     }
     if (status < 0)
-        return annal__fail(diff->err, status, "compare two states");
+        return annal__fail(diff->err, status, "cannot compare two states");
     if (any)
         status = hand_out(diff, ANNAL_ROW_UPDATED);
     if (status == ANNAL_OK)
@@ -301,8 +301,8 @@ static annal_status next_table(struct diff *diff, sqlite3_stmt *const tables[2],
         if (rc == SQLITE_ROW)
             names[i] = annal__db_column(tables[i], 0);
         else if (rc != SQLITE_DONE)
-            return annal__db_fail(diff->err, states[i]->db, rc, "build the state of session '%s'",
-                                  states[i]->session);
+            return annal__db_fail(diff->err, states[i]->db, rc,
+                                  "cannot build the state of session '%s'", states[i]->session);
     }
     *out_table = names[0];
     return compare_bytes(names[0], names[1]) == 0 ? ANNAL_OK : fail_shape(diff);
@@ -440,7 +440,8 @@ static int add_change(void *arg, const annal_change *change)
         status = annal__buf_append_slice(&patch->sink.buf, annal__buf_slice(&patch->operations));
     patch->begun = true;
     if (status < 0)
-        return annal__fail(patch->err, status, "write the difference of two states as a patch");
+        return annal__fail(patch->err, status,
+                           "cannot write the difference of two states as a patch");
     return annal__state_sink_flush(&patch->sink, SINK_BYTES);
 }
 

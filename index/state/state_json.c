@@ -170,10 +170,10 @@ static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int colum
             verdict = annal__state_sink_flush(sink, SINK_BYTES);
     }
     if (status < 0)
-        annal__fail(err, status, "write the state of session '%s' as JSON", state->session);
+        annal__fail(err, status, "cannot write the state of session '%s' as JSON", state->session);
     else if (verdict == 0 && rc != SQLITE_DONE)
-        status =
-            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
+        status = annal__db_fail(err, state->db, rc, "cannot build the state of session '%s'",
+                                state->session);
     annal__buf_done(&keys);
     return verdict != 0 ? (annal_status)verdict : status;
 }
@@ -211,8 +211,8 @@ static annal_status write_tables(annal_state *state, struct sink *sink, annal_er
             status = write_table(state, annal__db_column(tables, 0), sink, err);
     }
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status =
-            annal__db_fail(err, state->db, rc, "build the state of session '%s'", state->session);
+        status = annal__db_fail(err, state->db, rc, "cannot build the state of session '%s'",
+                                state->session);
     if (status == ANNAL_OK)
         status = annal__buf_append(&sink->buf, "}", 1);
     if (status == ANNAL_OK)
@@ -257,7 +257,7 @@ annal_status annal__state_value_json(const annal_value *value, annal_write_fn fn
     struct sink sink = {.fn = fn, .arg = arg};
     annal_status status = annal__state_put_value(&sink.buf, value);
     if (status < 0)
-        annal__fail(err, status, "write a value as JSON");
+        annal__fail(err, status, "cannot write a value as JSON");
     else
         status = (annal_status)annal__state_sink_flush(&sink, 0);
     annal__buf_done(&sink.buf);

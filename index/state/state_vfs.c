@@ -488,7 +488,7 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
     sqlite3 *db = NULL;
     int rc = sqlite3_vfs_register(&pages->vfs, 0); /* rule (6) */
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, NULL, rc, "open a state");
+        return annal__db_fail(err, NULL, rc, "cannot open a state");
     annal_status status = annal__db_open_on(pages->name, "state",
                                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
     sqlite3_vfs_unregister(&pages->vfs);

@@ -143,7 +143,7 @@ static annal_status publish(annal_store *store, annal_slice session, const char 
     if (status < 0)
         goto done;
     if (io->rename(io->arg, unfinished, path.ptr) < 0) {
-        status = annal__fail_errno(err, "rename %s to %s", unfinished, path.ptr);
+        status = annal__fail_errno(err, "cannot rename %s to %s", unfinished, path.ptr);
         goto done;
     }
     status = sync_directories(store, session, err);
@@ -185,7 +185,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
         goto done;
     fd = io->open(io->arg, path.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     if (fd < 0) {
-        status = annal__fail_errno(err, "create %s", path.ptr);
+        status = annal__fail_errno(err, "cannot create %s", path.ptr);
         goto done;
     }
     status = annal__artifact_write(io, fd, path.ptr, source, arg, &written, err);
@@ -258,7 +258,7 @@ static annal_status read_proved(annal_store *store, const annal_artifact_info *i
         goto done;
     fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
     if (fd < 0) {
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "cannot open %s", path.ptr);
         goto done;
     }
     status = annal__artifact_unpack(io, fd, path.ptr, fn, arg, out, err);
@@ -376,10 +376,10 @@ static annal_status sync_file(const struct io *io, const char *path, annal_error
 {
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "open %s", path);
+        return annal__fail_errno(err, "cannot open %s", path);
     annal_status status = ANNAL_OK;
     if (io->fsync(io->arg, fd) < 0)
-        status = annal__fail_errno(err, "sync %s", path);
+        status = annal__fail_errno(err, "cannot sync %s", path);
     io->close(io->arg, fd);
     return status;
 }
@@ -413,7 +413,7 @@ annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_
     if (status >= 0)
         status = sync_file(io, old.ptr, err);
     if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0)
-        status = annal__fail_errno(err, "rename %s to %s", old.ptr, new.ptr);
+        status = annal__fail_errno(err, "cannot rename %s to %s", old.ptr, new.ptr);
     if (status >= 0)
         status = sync_directories(store, session, err);
     if (lock >= 0)

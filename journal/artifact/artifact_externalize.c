@@ -98,7 +98,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         }
     }
     if (status < 0) {
-        status = annal__fail(err, status, "store '%s' of an event of session '%.*s'", field,
+        status = annal__fail(err, status, "cannot store '%s' of an event of session '%.*s'", field,
                              ANNAL_FMT(session));
         goto done;
     }
@@ -109,7 +109,8 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         goto done;
     status = put_reference(&out, data, member, field, media_type, &info);
     if (status < 0) {
-        status = annal__fail(err, status, "read an event of session '%.*s'", ANNAL_FMT(session));
+        status =
+            annal__fail(err, status, "cannot read an event of session '%.*s'", ANNAL_FMT(session));
         goto done;
     }
     *out_data = annal__buf_slice(&out);

@@ -60,7 +60,7 @@ static annal_status compress_piece(struct stream *stream, ZSTD_CCtx *zstd, bool 
             return annal__fail(err, ANNAL_ERR_NOMEM, "compress %s: %s", stream->path,
                                ZSTD_getErrorName(left));
         if (annal__io_write_all(stream->io, stream->fd, out.dst, out.pos, stream->offset) < 0)
-            return annal__fail_errno(err, "write %s", stream->path);
+            return annal__fail_errno(err, "cannot write %s", stream->path);
         stream->offset += out.pos;
     } while (in.pos < in.size || (end && left > 0));
     return ANNAL_OK;
@@ -98,7 +98,7 @@ annal_status annal__artifact_write(const struct io *io, int fd, const char *path
     if (status >= 0)
         status = compress_all(&stream, zstd, source, arg, err);
     if (status >= 0 && io->fsync(io->arg, fd) < 0)
-        status = annal__fail_errno(err, "sync %s", path);
+        status = annal__fail_errno(err, "cannot sync %s", path);
     ZSTD_freeCCtx(zstd);
     stream_done(&stream, status >= 0 ? out : NULL);
     return status;

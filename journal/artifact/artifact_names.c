@@ -29,7 +29,7 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
     if (status >= 0 && name[0] != '\0')
         status = annal__buf_printf(out, "/%s", name);
     if (status < 0)
-        return annal__fail(err, status, "compose the path of an artifact of session '%.*s'",
+        return annal__fail(err, status, "cannot compose the path of an artifact of session '%.*s'",
                            ANNAL_FMT(session));
     return ANNAL_OK;
 }
@@ -68,7 +68,7 @@ annal_status annal__artifact_names(const annal_store *store, const char *path,
     struct artifact_names names = {0};
     annal_status status = ANNAL_OK;
     if (io->list(io->arg, path, collect, &names) < 0 && errno != ENOENT && errno != ENOTDIR)
-        status = annal__fail_errno(err, "list %s", path);
+        status = annal__fail_errno(err, "cannot list %s", path);
     else if (names.no_memory)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list %s: out of memory", path);
     if (status < 0) {
@@ -103,7 +103,7 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
         goto done;
     bool there = io->stat(io->arg, path.ptr, &file) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR) {
-        status = annal__fail_errno(err, "examine %s", path.ptr);
+        status = annal__fail_errno(err, "cannot examine %s", path.ptr);
         goto done;
     }
     if (!there || !S_ISREG(file.st_mode)) {
@@ -131,7 +131,7 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
     int fd = -1;
     annal_status status = annal__buf_printf(&path, "%s/locks", annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "open the lock of the artifacts");
+        status = annal__fail(err, status, "cannot open the lock of the artifacts");
         goto done;
     }
     status = annal__io_make_dir(io, path.ptr, err);
@@ -139,12 +139,12 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
         goto done;
     status = annal__buf_printf(&path, "/artifacts");
     if (status < 0) {
-        status = annal__fail(err, status, "open the lock of the artifacts");
+        status = annal__fail(err, status, "cannot open the lock of the artifacts");
         goto done;
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0)
-        status = annal__fail_errno(err, "open %s", path.ptr);
+        status = annal__fail_errno(err, "cannot open %s", path.ptr);
     else
         *out_fd = fd;
 
@@ -177,7 +177,8 @@ annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd
     int64_t left_us = 0, deadline_us = clock->monotonic_us(clock->arg) + LOCK_WAIT_US;
     while (io->flock(io->arg, fd, operation | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
-            status = annal__fail_errno(err, "lock %s/locks/artifacts", annal_store_path(store));
+            status =
+                annal__fail_errno(err, "cannot lock %s/locks/artifacts", annal_store_path(store));
         left_us = annal__store_may_wait(store, deadline_us - clock->monotonic_us(clock->arg));
         if (status == ANNAL_OK && left_us <= 0)
             status = refuse(io, fd, operation, err);

@@ -175,7 +175,7 @@ static annal_status read_stray(void *arg, const char *path)
         if (got >= 0)
             mark_hashes(walk, (annal_slice){piece, (size_t)got});
         else if (errno != EISDIR) /* a directory names nothing */
-            status = annal__fail_errno(walk->err, "read %s", path);
+            status = annal__fail_errno(walk->err, "cannot read %s", path);
     }
     if (fd >= 0)
         io->close(io->arg, fd);
@@ -274,7 +274,7 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
     status = annal__artifact_path(store, session, name, &path, sweep->walk.err);
     if (status >= 0 && !sweep->options->dry_run && io->unlink(io->arg, path.ptr) < 0)
-        status = annal__fail_errno(sweep->walk.err, "remove %s", path.ptr);
+        status = annal__fail_errno(sweep->walk.err, "cannot remove %s", path.ptr);
     annal__buf_done(&path);
     if (status < 0)
         return status;
@@ -392,7 +392,7 @@ static int drop_one(void *arg, const annal_artifact_info *info)
     annal_status status =
         annal__artifact_path(drop->store, annal_slice_of(info->session), name, &path, drop->err);
     if (status >= 0 && io->unlink(io->arg, path.ptr) < 0)
-        status = annal__fail_errno(drop->err, "remove %s", path.ptr);
+        status = annal__fail_errno(drop->err, "cannot remove %s", path.ptr);
     annal__buf_done(&path);
     return status;
 }

@@ -133,7 +133,7 @@ annal_status annal__below_folder(const struct below *below, const char *path,
         return ANNAL_OK;
     int folder = openat(below->fd, ".", FOLDER_FLAGS);
     annal_status status =
-        folder < 0 ? annal__fail_errno(err, "open directory '%s'", below->root) : ANNAL_OK;
+        folder < 0 ? annal__fail_errno(err, "cannot open directory '%s'", below->root) : ANNAL_OK;
     for (size_t at = 0; status == ANNAL_OK && path[at] != '\0';) {
         int next = take_name(path, &at, name) ? open_next(folder, name, mode) : -1;
         if (next < 0)
@@ -160,7 +160,7 @@ static annal_status open_above(const struct below *below, const char *path,
                            below->root);
     if (len >= sizeof folder) {
         errno = ENAMETOOLONG;
-        return annal__fail_errno(err, "open '%s/%.200s…'", below->root, path);
+        return annal__fail_errno(err, "cannot open '%s/%.200s…'", below->root, path);
     }
     memcpy(folder, path, len);
     folder[len] = '\0';
@@ -212,7 +212,7 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
         if (count > 0)
             out->len += (size_t)count;
         else if (count < 0 && errno != EINTR)
-            status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
+            status = annal__fail_errno(err, "cannot read '%s/%s'", below->root, path);
     }
     close_quietly(file);
     return status;
@@ -253,10 +253,10 @@ annal_status annal__below_replace(const struct below *below, const char *path, a
         status = fail(below, folder, name, path, strlen(path), "write", err);
     } else if (!write_new(folder, next, content, mode) ||
                renameat(folder, next, folder, name) < 0) {
-        status = annal__fail_errno(err, "write '%s/%s'", below->root, path);
+        status = annal__fail_errno(err, "cannot write '%s/%s'", below->root, path);
         (void)unlinkat(folder, next, 0);
     } else if (mode->sync && fsync(folder) < 0) {
-        status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, path);
+        status = annal__fail_errno(err, "cannot sync the directory of '%s/%s'", below->root, path);
     }
     close_quietly(folder);
     return status;
@@ -276,7 +276,7 @@ annal_status annal__below_delete(const struct below *below, const char *path, bo
     if (unlinkat(folder, name, 0) == 0)
         *out_deleted = true;
     else if (errno != ENOENT)
-        status = annal__fail_errno(err, "delete '%s/%s'", below->root, path);
+        status = annal__fail_errno(err, "cannot delete '%s/%s'", below->root, path);
     close_quietly(folder);
     return status;
 }
@@ -296,7 +296,7 @@ static annal_status give_name(const struct below *below, const char *path, const
     if (call(folder, name, slash == NULL ? to : slash + 1) < 0)
         status = fail_errno(err, what, below->root, "/", path);
     else if (fsync(folder) < 0)
-        status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, to);
+        status = annal__fail_errno(err, "cannot sync the directory of '%s/%s'", below->root, to);
     close_quietly(folder);
     return status;
 }

@@ -411,10 +411,10 @@ annal_status annal__io_sync_dir(const struct io *io, const char *path, annal_err
 {
     int fd = io->open(io->arg, path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "open directory %s", path);
+        return annal__fail_errno(err, "cannot open directory %s", path);
     annal_status status = ANNAL_OK;
     if (io->fsync(io->arg, fd) < 0)
-        status = annal__fail_errno(err, "sync directory %s", path);
+        status = annal__fail_errno(err, "cannot sync directory %s", path);
     io->close(io->arg, fd);
     return status;
 }
@@ -490,15 +490,15 @@ annal_status annal__io_publish_file(const struct io *io, const char *path, const
 
     int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     if (fd < 0) {
-        status = annal__fail_errno(err, "create %s", temporary.ptr);
+        status = annal__fail_errno(err, "cannot create %s", temporary.ptr);
         goto done;
     }
     if (annal__io_write_all(io, fd, bytes, len, 0) < 0 || io->fsync(io->arg, fd) < 0) {
-        status = annal__fail_errno(err, "write %s", temporary.ptr);
+        status = annal__fail_errno(err, "cannot write %s", temporary.ptr);
         goto done;
     }
     if (io->rename(io->arg, temporary.ptr, path) < 0) {
-        status = annal__fail_errno(err, "rename %s to %s", temporary.ptr, path);
+        status = annal__fail_errno(err, "cannot rename %s to %s", temporary.ptr, path);
         goto done;
     }
     status = sync_parent(io, path, err);

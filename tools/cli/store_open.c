@@ -51,7 +51,7 @@ static annal_status make_parents(char *path, annal_error *err)
         *slash = '/';
         errno = why;
         if (failed)
-            return annal__fail_errno(err, "create the store '%s'", path);
+            return annal__fail_errno(err, "cannot create the store '%s'", path);
     }
     return ANNAL_OK;
 }

@@ -83,9 +83,9 @@ static const struct field fields[] = {
 const struct command cmd_backup = {
     .name = "backup",
     .summary = "copy the store, also while it is in use",
-    .about = "Copies everything that cannot be rebuilt (journals, artifacts, copies of imported\n"
-             "logs, pack settings and your own packs) into DIR, which must be missing or\n"
-             "empty. The copy contains everything that was acknowledged before it began, also\n"
+    .about = "Copies everything that cannot be rebuilt (journals, artifacts, copies of\n"
+             "imported logs, pack settings and your own packs) into DIR, which must be missing\n"
+             "or empty. The copy contains everything that was acknowledged before it began, also\n"
              "rows that the sqlite3 shell wrote into tables of packs; writers continue in the\n"
              "meantime. A manifest with the length and the hash of every file is written last,\n"
              "so that a backup that broke off is not taken for one.\n"

@@ -565,7 +565,7 @@ static int check_disk(struct doctor *doctor)
     struct disk_probe probe;
     int failed = disk_probe_run(annal_store_path(doctor->store), PROBE_SECONDS, &probe);
     if (failed != 0)
-        return fail_storage("measure the disk of %s: %s", annal_store_path(doctor->store),
+        return fail_storage("cannot measure the disk of %s: %s", annal_store_path(doctor->store),
                             strerror(failed));
     print_probe(doctor, &probe);
     return EXIT_DONE;

@@ -99,7 +99,7 @@ annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
         ssize_t got =
             pread(fd, piece, left < sizeof piece ? (size_t)left : sizeof piece, (off_t)at);
         if (got < 0)
-            status = annal__fail_errno(err, "read %s", name);
+            status = annal__fail_errno(err, "cannot read %s", name);
         else if (got == 0)
             status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut while it was read", name);
         else

@@ -91,7 +91,7 @@ static annal_status check_ratio(struct taking *taking)
     enum { RATIO_MAX = 1000 };
     struct stat file;
     if (stat(taking->file, &file) < 0)
-        return annal__fail_errno(taking->err, "examine '%s'", taking->name);
+        return annal__fail_errno(taking->err, "cannot examine '%s'", taking->name);
     taking->staging.unpack_max =
         ((uint64_t)UNPACK_GIB << 30) + UNPACK_RATIO * (uint64_t)file.st_size;
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
@@ -104,7 +104,8 @@ static annal_status write_all(struct taking *taking, int fd, const char *bytes, 
     while (len > 0) {
         ssize_t written = write(fd, bytes, len);
         if (written <= 0)
-            return annal__fail_errno(taking->err, "write below %s", taking->staging.stage.ptr);
+            return annal__fail_errno(taking->err, "cannot write below %s",
+                                     taking->staging.stage.ptr);
         bytes += written;
         len -= (size_t)written;
     }
@@ -186,7 +187,7 @@ static annal_status lay_all_down(struct taking *taking)
     /* Each file is synced before it is moved: the disk is faster if all are written at once. */
     if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
         syncfs(taking->staging.stage_lock) < 0)
-        status = annal__fail_errno(taking->err, "sync %s", taking->staging.stage.ptr);
+        status = annal__fail_errno(taking->err, "cannot sync %s", taking->staging.stage.ptr);
     return status;
 }
 

@@ -159,7 +159,7 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
     while (bytes > 0 && status == ANNAL_OK) {
         ssize_t got = read(fd, piece, bytes < sizeof piece ? (size_t)bytes : sizeof piece);
         if (got < 0)
-            return annal__fail_errno(bundling->err, "read %s", path);
+            return annal__fail_errno(bundling->err, "cannot read %s", path);
         if (got == 0)
             return annal__fail(bundling->err, ANNAL_ERR_BUSY, "%s was cut while it was read", path);
         annal__sha256_add(sha256, piece, (size_t)got);

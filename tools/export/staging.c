@@ -109,13 +109,13 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
         annal__buf_cstr(&staging->stage) == NULL)
         return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
-        return annal__fail_errno(staging->err, "create %s", staging->stage.ptr);
+        return annal__fail_errno(staging->err, "cannot create %s", staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
     if (staging->stage_lock < 0 && errno == EWOULDBLOCK)
         return annal__fail(staging->err, ANNAL_ERR_BUSY, "another process pulls into %s",
                            staging->stage.ptr);
     if (staging->stage_lock < 0)
-        return annal__fail_errno(staging->err, "lock %s", staging->stage.ptr);
+        return annal__fail_errno(staging->err, "cannot lock %s", staging->stage.ptr);
     staging_remove_stale(staging->store);
     annal_status status = make_directory(staging, "events");
     if (status == ANNAL_OK)
@@ -128,7 +128,7 @@ annal_status staging_check_space(struct staging *staging, uint64_t bytes)
     if (bytes <= store_free_bytes(staging->store))
         return ANNAL_OK;
     errno = ENOSPC;
-    return annal__fail_errno(staging->err, "write %" PRIu64 " bytes to %s", bytes,
+    return annal__fail_errno(staging->err, "cannot write %" PRIu64 " bytes to %s", bytes,
                              annal_store_path(staging->store));
 }
 

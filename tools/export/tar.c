@@ -36,7 +36,7 @@ static annal_status fail_write(const struct tar_writer *writer, annal_error *err
 {
     int why = archive_errno(writer->archive);
     errno = writer->write_errno != 0 ? writer->write_errno : why > 0 ? why : EIO;
-    return annal__fail_errno(err, "write a bundle");
+    return annal__fail_errno(err, "cannot write a bundle");
 }
 
 /*
@@ -117,7 +117,7 @@ annal_status tar_write_end(struct tar_writer *writer, annal_error *err)
     fwrite(SEAL_HEAD, 1, 8, stdout);
     fwrite(MAGIC, 1, 8, stdout);
     fwrite(hash, 1, sizeof hash, stdout);
-    return out_flush() ? ANNAL_OK : annal__fail_errno(err, "write a bundle");
+    return out_flush() ? ANNAL_OK : annal__fail_errno(err, "cannot write a bundle");
 }
 
 void tar_writer_free(struct tar_writer *writer)
@@ -167,7 +167,7 @@ static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
     const char *why = archive_error_string(reader->archive);
     errno = reader->read_errno;
     if (errno != 0)
-        return annal__fail_errno(err, "read '%s'", reader->name);
+        return annal__fail_errno(err, "cannot read '%s'", reader->name);
     return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->name,
                        why != NULL ? why : "unknown error");
 }
@@ -189,7 +189,7 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
         size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
         ssize_t got = read(reader->fd, reader->piece, most);
         if (got < 0)
-            status = annal__fail_errno(err, "read '%s'", reader->name);
+            status = annal__fail_errno(err, "cannot read '%s'", reader->name);
         else if (got == 0)
             status = refuse(reader, "it was cut while it was read", err);
         else
@@ -206,7 +206,7 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
     uint8_t hash[SHA256_BYTES];
     char seal[SEAL_BYTES];
     if (fstat(reader->fd, &file) < 0)
-        return annal__fail_errno(err, "read '%s'", reader->name);
+        return annal__fail_errno(err, "cannot read '%s'", reader->name);
     if (!S_ISREG(file.st_mode))
         return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", reader->name);
     uint64_t bytes = (uint64_t)file.st_size;
@@ -214,14 +214,14 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
         return refuse(reader, "it is too short", err);
     reader->left = bytes - SEAL_BYTES;
     if (pread(reader->fd, seal, SEAL_BYTES, (off_t)reader->left) != (ssize_t)SEAL_BYTES)
-        return annal__fail_errno(err, "read '%s'", reader->name);
+        return annal__fail_errno(err, "cannot read '%s'", reader->name);
     if (memcmp(seal, SEAL_HEAD MAGIC, 16) != 0)
         return refuse(reader, "it does not end with a seal", err);
     annal_status status = hash_file(reader, reader->left, hash, err);
     if (status == ANNAL_OK && memcmp(seal + 16, hash, sizeof hash) != 0)
         status = refuse(reader, "its bytes were changed after it was sealed", err);
     if (status == ANNAL_OK && lseek(reader->fd, 0, SEEK_SET) < 0)
-        status = annal__fail_errno(err, "read '%s'", reader->name);
+        status = annal__fail_errno(err, "cannot read '%s'", reader->name);
     return status;
 }
 

@@ -80,7 +80,7 @@ annal_status access_read(struct access *access, FILE *file, const char *path, an
             status = read_line(access, line, number, path, err);
     }
     if (status >= 0 && ferror(file))
-        status = annal__fail_errno(err, "read '%s'", path);
+        status = annal__fail_errno(err, "cannot read '%s'", path);
     free(line);
     return status;
 }
@@ -90,7 +90,7 @@ static annal_status read_tokens(struct access *access, FILE *file, const char *p
 {
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
-        return annal__fail_errno(err, "read '%s'", path);
+        return annal__fail_errno(err, "cannot read '%s'", path);
     if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
         return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", path);
     if ((info.st_mode & 077) != 0)
@@ -110,7 +110,7 @@ annal_status access_token_in_memory(struct access *access, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 1];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "create a token");
+        return annal__fail_errno(err, "cannot create a token");
     annal__hex_text(random, sizeof random, text);
     annal_status status = add_token(access, text, RIGHT_READ, "a token in memory", err);
     if (status >= 0)
@@ -123,15 +123,15 @@ static annal_status make_tokens(const char *path, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 2];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "create a token");
+        return annal__fail_errno(err, "cannot create a token");
     annal__hex_text(random, sizeof random, text);
     text[2 * RANDOM_BYTES] = '\n';
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "create '%s'", path);
+        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "cannot create '%s'", path);
     bool good = write(fd, text, 2 * RANDOM_BYTES + 1) == 2 * RANDOM_BYTES + 1 && fsync(fd) == 0;
     if (!good)
-        annal__fail_errno(err, "write '%s'", path);
+        annal__fail_errno(err, "cannot write '%s'", path);
     close(fd);
     return good ? ANNAL_OK : ANNAL_ERR_IO;
 }
@@ -156,7 +156,7 @@ annal_status access_tokens(struct access *access, const char *path, annal_error 
     if (status < 0)
         return status;
     if (file == NULL)
-        return annal__fail_errno(err, "read '%s'", path);
+        return annal__fail_errno(err, "cannot read '%s'", path);
     status = read_tokens(access, file, path, err);
     fclose(file);
     return status;

@@ -66,7 +66,7 @@ static annal_status spawn(struct child *child, const char *store, const char *co
     errno = posix_spawn(&child->pid, SELF, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    return errno == 0 ? ANNAL_OK : annal__fail_errno(err, "start '%s'", words[0]);
+    return errno == 0 ? ANNAL_OK : annal__fail_errno(err, "cannot start '%s'", words[0]);
 }
 
 static void close_ends(struct child *child, int side)
@@ -178,7 +178,7 @@ annal_status child_run(const char *store, const char *const *words,
         return annal__fail(err, ANNAL_ERR_NOMEM, "start '%s': out of memory", words[0]);
     for (int i = 0; status >= 0 && i < 3; i++) {
         if (pipe2(child.ends[i], O_CLOEXEC) != 0)
-            status = annal__fail_errno(err, "start '%s'", words[0]);
+            status = annal__fail_errno(err, "cannot start '%s'", words[0]);
     }
     if (status >= 0)
         status = spawn(&child, store, words, environment, err);

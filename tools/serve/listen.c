@@ -52,7 +52,7 @@ static annal_status bound(int fd, const struct sockaddr *address, socklen_t len,
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
         return listen_given(fd, out, err);
-    annal__fail_errno(err, "serve: listen at %s", where);
+    annal__fail_errno(err, "serve: cannot listen at %s", where);
     close(fd);
     return ANNAL_ERR_IO;
 }
@@ -67,7 +67,7 @@ static annal_status listen_unix(const char *path, struct place *out, annal_error
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return annal__fail_errno(err, "serve: create a socket");
+        return annal__fail_errno(err, "serve: cannot create a socket");
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
         close(fd);
         return annal__fail(err, ANNAL_ERR_BUSY, "serve: another server is listening at '%s'", path);
@@ -121,7 +121,7 @@ annal_status listen_at(const char *where, struct place *out, annal_error *err)
         return annal__fail(err, ANNAL_ERR_INVALID, "serve: listen at %s: %s", where,
                            gai_strerror(failed));
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    status = fd < 0 ? annal__fail_errno(err, "serve: create a socket")
+    status = fd < 0 ? annal__fail_errno(err, "serve: cannot create a socket")
                     : bound(fd, found->ai_addr, found->ai_addrlen, where, out, err);
     freeaddrinfo(found);
     return status;

@@ -51,7 +51,7 @@ static annal_status read_line(struct serve *serve, const struct proof *proof, st
     ssize_t len =
         fd < 0 ? -1 : pread(fd, line->ptr, (size_t)proof->event.length, (off_t)proof->event.offset);
     if (len < 0)
-        status = annal__fail_errno(err, "read '%s'", path.ptr);
+        status = annal__fail_errno(err, "cannot read '%s'", path.ptr);
     else
         line->len = (size_t)len;
     if (fd >= 0)

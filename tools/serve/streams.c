@@ -256,7 +256,7 @@ annal_status streams_new(struct serve *serve, struct streams **out_streams, anna
     if (streams->epoll < 0 || streams->wakeup < 0 ||
         epoll_ctl(streams->epoll, EPOLL_CTL_ADD, streams->wakeup, &event) != 0 ||
         (errno = annal__thread_start(&streams->thread, run, streams)) != 0) {
-        annal__fail_errno(err, "serve: start the thread of the streams");
+        annal__fail_errno(err, "serve: cannot start the thread of the streams");
         streams->thread = 0;
         streams_free(streams);
         return ANNAL_ERR_IO;

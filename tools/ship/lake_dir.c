@@ -67,7 +67,7 @@ static annal_status make_root(const char *root, annal_error *err)
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return annal__fail_errno(err, "ship: create the directory '%s'", path);
+            return annal__fail_errno(err, "ship: cannot create the directory '%s'", path);
         *slash = '/';
     }
     return ANNAL_OK;
@@ -172,7 +172,7 @@ annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn,
     if (status < 0)
         return status == ANNAL_ERR_LIMIT ? lake_refuse_long(place, most, err)
                                          : annal__fail(err, status, "ship: out of memory");
-    return len < 0 ? annal__fail_errno(err, "ship: read '%s'", place) : ANNAL_OK;
+    return len < 0 ? annal__fail_errno(err, "ship: cannot read '%s'", place) : ANNAL_OK;
 }
 
 static annal_status dir_read(struct lake_files *files, const char *name, struct buf *out,
@@ -195,7 +195,7 @@ static annal_status dir_fetch(struct lake_files *files, const char *name, uint64
     if (status < 0)
         return status;
     if (fstat(*out_fd, &info) < 0)
-        status = annal__fail_errno(err, "ship: examine '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot examine '%s'", place_of(files, name, ""));
     else if ((uint64_t)info.st_size > most)
         status = lake_refuse_longer(place_of(files, name, ""), most, err);
     if (status < 0)
@@ -220,9 +220,9 @@ static annal_status write_file(struct lake_files *files, const char *name, annal
     if (status < 0)
         return ship_error(status, err);
     if (annal__io_write_all(&annal__system_io, fd, bytes.ptr, bytes.len, 0) < 0 || fsync(fd) < 0)
-        status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot write '%s'", place_of(files, name, ""));
     if (close(fd) < 0 && status >= 0)
-        status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot write '%s'", place_of(files, name, ""));
     return status;
 }
 
@@ -233,7 +233,7 @@ static annal_status dir_create(struct lake_files *files, const char *name, annal
     uint64_t chance = 0; /* a process in another container may have the same id */
     bool ignored;
     if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: create a temporary file beside '%s'",
+        return annal__fail_errno(err, "ship: cannot create a temporary file beside '%s'",
                                  place_of(files, name, ""));
     snprintf(tmp, sizeof tmp, "%s.%016" PRIx64 ".tmp", name, chance);
     annal_status status = write_file(files, tmp, bytes, err);
@@ -269,7 +269,7 @@ static annal_status sync_folder(struct lake_files *files, const char *name, anna
     snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
     annal_status status = annal__below_folder(&files->below, folder, NULL, &fd, err);
     if (status >= 0 && fsync(fd) < 0)
-        status = annal__fail_errno(err, "sync '%s'", place_of(files, folder, ""));
+        status = annal__fail_errno(err, "cannot sync '%s'", place_of(files, folder, ""));
     if (fd >= 0)
         close(fd);
     return ship_error(status, err);
@@ -278,7 +278,7 @@ static annal_status sync_folder(struct lake_files *files, const char *name, anna
 static annal_status dir_stage(struct lake_files *files, const char *name, annal_error *err)
 {
     if (fsync(files->local) < 0)
-        return annal__fail_errno(err, "ship: sync '%s'", place_of(files, name, ".tmp"));
+        return annal__fail_errno(err, "ship: cannot sync '%s'", place_of(files, name, ".tmp"));
     return sync_folder(files, name, err);
 }
 

@@ -410,7 +410,7 @@ static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, an
     annal_status status = find_runs(lines, err);
     for (size_t i = 0; i < lines->count && status >= 0; i++) {
         if (fseeko(lines->file, lines->runs[i].at, SEEK_SET) != 0)
-            return annal__fail_errno(err, "ship: read the output of DuckDB");
+            return annal__fail_errno(err, "ship: cannot read the output of DuckDB");
         status = give_run(lines, lines->runs[i].count, fn, arg, err);
     }
     return status;
@@ -424,7 +424,7 @@ static annal_status give_lines(FILE *file, bool by_seq, line_fn fn, void *arg, a
     annal_status status =
         by_seq ? give_in_order(&lines, fn, arg, err) : give_run(&lines, UINT64_MAX, fn, arg, err);
     if (status >= 0 && ferror(lines.file))
-        status = annal__fail_errno(err, "ship: read the output of DuckDB");
+        status = annal__fail_errno(err, "ship: cannot read the output of DuckDB");
     free(lines.line);
     annal__free(lines.runs);
     return status;
@@ -458,11 +458,11 @@ annal_status lake_unnamed(int *out_fd, annal_error *err)
     if (*out_fd >= 0)
         return ANNAL_OK;
     if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: choose a name for a temporary file");
+        return annal__fail_errno(err, "ship: cannot choose a name for a temporary file");
     snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
     *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*out_fd < 0)
-        return annal__fail_errno(err, "ship: create '%s'", path);
+        return annal__fail_errno(err, "ship: cannot create '%s'", path);
     (void)unlink(path);
     return ANNAL_OK;
 }
@@ -479,7 +479,7 @@ static annal_status read_files(const struct reading *reading, const char *sql, l
     if (file != NULL)
         status = give_lines(file, !reading->all, fn, arg, reading->err);
     else if (status >= 0)
-        status = annal__fail_errno(reading->err, "ship: read the output of DuckDB");
+        status = annal__fail_errno(reading->err, "ship: cannot read the output of DuckDB");
     if (file != NULL)
         fclose(file);
     else if (fd >= 0)

@@ -358,7 +358,7 @@ static annal_status s3_local(struct lake_files *files, const char *name, int *ou
     if (files->local < 0)
         status = lake_unnamed(&files->local, err);
     else if (ftruncate(files->local, 0) < 0)
-        status = annal__fail_errno(err, "ship: empty a temporary file");
+        status = annal__fail_errno(err, "ship: cannot empty a temporary file");
     *out_fd = files->local;
     return status;
 }

@@ -119,11 +119,12 @@ static annal_status copy_bytes(struct pull *pull, const char *within, int to, ui
     if (status < 0)
         return status;
     if (ftruncate(to, 0) < 0)
-        status = annal__fail_errno(pull->err, "empty %s below %s", within, pull->staging.stage.ptr);
+        status = annal__fail_errno(pull->err, "cannot empty %s below %s", within,
+                                   pull->staging.stage.ptr);
     while (status >= 0 && bytes > 0) {
         ssize_t copied = copy_file_range(from, NULL, to, NULL, bytes, 0);
         if (copied <= 0)
-            status = annal__fail_errno(pull->err, "copy %s of the store to %s", within,
+            status = annal__fail_errno(pull->err, "cannot copy %s of the store to %s", within,
                                        pull->staging.stage.ptr);
         bytes -= copied > 0 ? (uint64_t)copied : 0;
     }
@@ -243,7 +244,7 @@ static annal_status describe(struct pulling *pulling)
     if (status < 0)
         return status;
     if (fstat(fd, &file) < 0)
-        status = annal__fail_errno(pull->err, "examine %s", within);
+        status = annal__fail_errno(pull->err, "cannot examine %s", within);
     session->bytes = status < 0 ? 0 : (uint64_t)file.st_size;
     if (status >= 0)
         status = bundle_hash_file(fd, within, session->bytes, session->sha256, pull->err);

@@ -220,7 +220,7 @@ static annal_status download(struct staging *staging, struct remote *remote, con
     if (status >= 0)
         status = staging_open_file(staging, "bundle.tag", O_RDWR | O_CREAT, &body.tag_fd);
     if (status >= 0 && (fstat(body.fd, &file) < 0 || read(body.tag_fd, tag, sizeof tag - 1) < 0))
-        status = annal__fail_errno(staging->err, "read what is in %s", staging->stage.ptr);
+        status = annal__fail_errno(staging->err, "cannot read what is in %s", staging->stage.ptr);
     body.from = tag[0] != '\0' && file.st_size > 0 ? (uint64_t)file.st_size - 1 : 0;
     if (status >= 0)
         status = remote_fetch(remote, within, &body, tag, staging->err);

@@ -154,7 +154,7 @@ static annal_status perform(struct remote *remote, const char *path, const char 
     curl_slist_free_all(headers);
     if (remote->failed != 0) {
         errno = remote->failed;
-        return annal__fail_errno(err, "write what %s sends", remote->url);
+        return annal__fail_errno(err, "cannot write what %s sends", remote->url);
     }
     if (done != CURLE_OK)
         return annal__fail(

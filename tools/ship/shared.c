@@ -140,7 +140,7 @@ annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_erro
     if (status >= 0)
         status = cluster_path(store, &path, err);
     if (status >= 0 && unlink(path.ptr) != 0)
-        status = annal__fail_errno(err, "remove %s", path.ptr);
+        status = annal__fail_errno(err, "cannot remove %s", path.ptr);
     annal__buf_done(&path);
     *out_sessions = leaving.count;
     return status;

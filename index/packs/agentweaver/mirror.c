@@ -252,7 +252,7 @@ annal_status annal_mirror_export(annal_index *index, annal_slice project, const 
     if (status == ANNAL_OK)
         status = check_project(index, project, err);
     if (status == ANNAL_OK && mkdir(directory, 0777) < 0 && errno != EEXIST)
-        status = annal__fail_errno(err, "make directory '%s'", directory);
+        status = annal__fail_errno(err, "cannot make directory '%s'", directory);
     if (status == ANNAL_OK)
         status = annal__below_open(directory, &mirror.below, err);
     if (status == ANNAL_OK)
@@ -501,7 +501,7 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
     annal_status status = ANNAL_OK;
     DIR *stream = fdopendir(folder);
     if (stream == NULL) {
-        status = annal__fail_errno(err, "read '%s/" INBOX "'", directory);
+        status = annal__fail_errno(err, "cannot read '%s/" INBOX "'", directory);
         close(folder);
         return status;
     }
@@ -517,7 +517,7 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
         errno = 0;
     }
     if (status == ANNAL_OK && errno != 0)
-        status = annal__fail_errno(err, "read '%s/" INBOX "'", directory);
+        status = annal__fail_errno(err, "cannot read '%s/" INBOX "'", directory);
     closedir(stream);
     if (*out_count > 0)
         qsort(*out_names, *out_count, sizeof **out_names, by_name);
