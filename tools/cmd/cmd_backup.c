@@ -84,11 +84,11 @@ const struct command cmd_backup = {
     .name = "backup",
     .summary = "copy the store, also while it is in use",
     .about = "Copies everything that cannot be rebuilt (journals, artifacts, copies of\n"
-             "imported logs, pack settings and your own packs) into DIR, which must be missing\n"
-             "or empty. The copy contains everything that was acknowledged before it began, also\n"
-             "rows that the sqlite3 shell wrote into tables of packs; writers continue in the\n"
-             "meantime. A manifest with the length and the hash of every file is written last,\n"
-             "so that a backup that broke off is not taken for one.\n"
+             "imported logs, pack settings and your own packs) into DIR, which must be\n"
+             "missing or empty. The copy contains everything that was acknowledged before it\n"
+             "began, also rows that the sqlite3 shell wrote into tables of packs; writers\n"
+             "continue in the meantime. A manifest with the length and the hash of every file\n"
+             "is written last, so that a backup that broke off is not taken for one.\n"
              "\n"
              "The exit status is 1 when DIR is not empty, or when --check finds damage.",
     .examples = "  annal backup /mnt/disk/annal-monday\n"
