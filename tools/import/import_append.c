@@ -350,13 +350,19 @@ static void count_content(struct import_job *job, struct import_session *session
     job->own_line = event->line;
 }
 
+/* Return whether lines cannot be read, and no other line is of the importer's kind. */
+static bool has_no_content(const struct import_report *report)
+{
+    return report->own == 0 && report->unreadable > 0 && report->named == 0;
+}
+
 bool import_is_unknown(const struct import_report *report)
 {
     bool rows = report->container != NULL && strcmp(report->container, "sqlite") == 0;
     bool alone = report->named == 0 && report->unreadable == 0;
     return (rows && report->foreign) ||
            (report->unknown > report->own && report->unknown > (rows || alone ? 0 : 1)) ||
-           (report->own == 0 && (report->hollow || report->any > 0));
+           (report->own == 0 && (report->hollow || report->any > 0)) || has_no_content(report);
 }
 
 int import_say_unknown(const struct import_report *report, const char *path, const char *kind)
@@ -365,6 +371,13 @@ int import_say_unknown(const struct import_report *report, const char *path, con
     uint64_t count = report->unknown + report->any;
     if (!import_is_unknown(report))
         return EXIT_DONE;
+    if (has_no_content(report) && report->unreadable >= count) {
+        say("import '%s': %" PRIu64
+            " line%s not valid JSON: kept as import.unreadable; nothing that "
+            "the importer %s knows was found in it",
+            path, report->unreadable, report->unreadable == 1 ? " is" : "s are", kind);
+        return EXIT_REFUSED;
+    }
     if (count == 0) {
         say("import '%s': it has none of the arrays that the importer %s reads: nothing was found "
             "in it",

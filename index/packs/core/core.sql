@@ -201,7 +201,7 @@ CREATE TABLE usage_events (
     seq           INTEGER NOT NULL,
     timestamp     TEXT NOT NULL,
     model         TEXT NOT NULL,    -- '' if no event names it
-    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
+    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority, us
     prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
                                     -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
@@ -220,7 +220,7 @@ CREATE TABLE usage (
     session_id    TEXT NOT NULL,
     day           TEXT NOT NULL,    -- 2026-03-02
     model         TEXT NOT NULL,    -- '' if no event names it
-    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
+    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority, us
     prompt_over   INTEGER NOT NULL, -- 0, 32000, 128000, 200000, 256000, 272000: the prompts had more
                                     -- tokens; below 0: so had their sum, which is all that is known
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported

@@ -118,6 +118,7 @@ UPDATE sessions SET total_turns = total_turns + 1
 WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns
               WHERE id = :session || ':' || COALESCE($turn_id, '#' || :seq) AND seq = :seq);
+INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on turn.streaming   guarded "the turn has not begun, or does not wait for an answer"
 UPDATE turns SET status = 'streaming'

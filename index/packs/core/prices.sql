@@ -9,7 +9,8 @@
 -- event overrides this list: docs/packs/core.md, Costs. Two values may follow the source: the
 -- number of tokens above which a prompt has this price, and the tier of service. Writing to a cache
 -- for an hour costs twice the input at anthropic, a thousand web searches 10 dollars; batches cost
--- half at all three, as flex does at openai. Tiers that are not listed have no price.
+-- half at all three, as flex does at openai; inference in the United States costs a tenth more at
+-- anthropic (tier us). Tiers that are not listed have no price.
 -- One JSON text, because SQLite parses every view whenever it opens a database.
 CREATE VIEW list_prices AS
     SELECT p.value->>0 AS model, p.value->>1 AS since,
@@ -21,7 +22,8 @@ CREATE VIEW list_prices AS
                AS cache_write_1h,
            CASE p.value->>6 WHEN 'anthropic' THEN 10 END AS web_search, p.value->>6 AS source
     FROM json_each('[["", "", 1], ["anthropic", "batch", 0.5], ["openai", "batch", 0.5],
-                     ["openai", "flex", 0.5], ["google", "batch", 0.5]]') t
+                     ["openai", "flex", 0.5], ["google", "batch", 0.5],
+                     ["anthropic", "us", 1.1], ["anthropic", "batch us", 0.55]]') t
     CROSS JOIN json_each('[
     ["claude-3-haiku-*", "2024-03-07", 0.25, 1.25, 0.03, 0.3, "anthropic"],
     ["claude-3-opus-*", "2024-02-29", 15, 75, 1.5, 18.75, "anthropic"],

@@ -415,13 +415,30 @@ START_TEST(odd_bytes_are_held)
 {
     IMPORT_TEXT(&cli, "");
     ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
-    IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}[]\n");
-    ASSERT_OUT(&cli, "\"lines\":4,\"imported\":4,\"skipped\":0,\"events\":5,");
+    IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}[]\n{\"type\":\"mode\"}\n");
+    ASSERT_OUT(&cli, "\"lines\":5,\"imported\":5,\"skipped\":0,\"events\":6,");
     DONE(&cli, "cat", "s-1", "--raw");
     ASSERT_OUT(&cli, "\"text\":\"\\u0000\\u0000\\u0000\\u0000\"");
     ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
     ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
     ASSERT_OUT(&cli, "\"text\":\"{}[]\"");
+}
+END_TEST
+
+START_TEST(a_log_without_a_line_of_its_kind_ends_with_status_1)
+{
+    static const char *const kinds[] = {"autogen",   "claude-code", "codex",
+                                        "langgraph", "otel",        "pi"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char *path = strdup(tmpdir_path(&cli.dir, "page.jsonl"));
+        file_write(path, "<html>\n<body>no\n</html>\n", 24);
+        CLI(&cli, NULL, "import", kinds[i], path);
+        ck_assert_msg(cli.exit_status == 1, "%s: %s", kinds[i], cli.err);
+        ck_assert_ptr_nonnull(strstr(cli.err, "3 lines are not valid JSON"));
+        free(path);
+        cli_teardown();
+        cli_setup();
+    }
 }
 END_TEST
 
@@ -842,6 +859,7 @@ Suite *suite_import(void)
     tcase_add_loop_test(import, a_log_without_a_line_is_read_only_up_to_its_detected_bytes, 0, 2);
     tcase_add_test(import, odd_bytes_are_held);
     tcase_add_test(import, an_import_of_a_long_log_leaves_a_snapshot);
+    tcase_add_test(import, a_log_without_a_line_of_its_kind_ends_with_status_1);
     tcase_add_test(import, an_import_of_a_part_of_an_imported_file_adds_nothing);
     tcase_add_test(import, the_long_text_of_a_line_beyond_the_limit_becomes_an_artifact);
     tcase_add_test(import, an_importer_may_be_a_file);

@@ -448,7 +448,7 @@ START_TEST(a_deeply_nested_last_line_is_imported)
     nest(file, 900);
     fputs("}", file);
     fclose(file);
-    import_twice("claude-code", "a.jsonl", 0);
+    import_twice("claude-code", "a.jsonl", 1);
     assert_found("bottom");
 }
 END_TEST

@@ -27,10 +27,11 @@
 --      same line imported again, from a copy, a slice or a moved project, is the same event, even
 --      if a path in it was rewritten. session.created has an id of its own; the id of usage
 --      contains the message and the request. The ids of version 4 are recognized.
---  (6) Usage is repeated on every line of a message. The first line's usage counts; if a later line
---      has more output tokens, its usage replaces the counted usage, and the difference is an
+--  (6) Usage is repeated on every line of a message. The first line's usage counts; if a number of a
+--      later line's usage is larger, its usage replaces the counted usage, and the difference is an
 --      event. Tokens of other models or of a compaction (iterations) are not part of the message's
---      usage, but an event of their own.
+--      usage, but an event of their own. The usage of a copied line is counted in the session that
+--      has it; what a continuation has more of the same message is counted here.
 --  (7) A turn starts with a message of a human (or a task notice), and ends with turn_duration,
 --      with an interruption, or with an answer. More lines of a message, and more work, may follow
 --      an answer, so the event of its end is appended at the start of the next turn or at the end
@@ -48,7 +49,8 @@
 -- (10) A continued session may copy lines: its own with other uuids, or another session's with its
 --      own id. These are records, and count nothing: a tool call or result that the session already
 --      has, a line with a known uuid, a prompt with the same time and text, and a message of
---      another session (record_owner). parent_session_id names the session that had them first.
+--      another session: forkedFrom names it, or record_owner finds the message and request, the time
+--      and uuid, or the time and text. parent_session_id names the session that had them first.
 -- (11) The lines are a tree (parentUuid). A prompt that continues from a point before the last turn
 --      marks the turns after that point as abandoned, and the turns on its path to the root as
 --      live. Copied lines have no turn here: a prompt that continues from a copied line abandons
@@ -57,9 +59,10 @@
 --      that the events of the telemetry no longer count.
 
 -- detect
--- Qwen Code has message.parts; iFlow has session ids that begin with session-, and tool results in
--- the form of Gemini.
+-- Qwen Code has message.parts or systemPayload; iFlow has session ids that begin with session-, and
+-- tool results in the form of Gemini.
 SELECT CASE WHEN max(json_type(json, '$.message.parts') IS NOT NULL OR json ->> '$.message.role' IS 'model'
+                     OR json_type(json, '$.systemPayload') IS NOT NULL
                      OR json ->> '$.sessionId' LIKE 'session-%'
                      OR json_type(json, '$.message.content[0].content') IS 'object') THEN 0
     ELSE max(CASE
@@ -131,7 +134,7 @@ CREATE TABLE chains (uuid TEXT PRIMARY KEY, session TEXT) WITHOUT ROWID;
 -- The counted usage of each message.
 CREATE TABLE usage (
     session TEXT, message TEXT, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
-    hour INTEGER, searches INTEGER, others INTEGER,
+    hour INTEGER, searches INTEGER, others TEXT,
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
@@ -152,8 +155,9 @@ CREATE TABLE facts (
     more_written INTEGER, more_output INTEGER, call TEXT, main TEXT, rest TEXT, error TEXT,
     end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT, label TEXT, origin TEXT, up TEXT,
     rooted INTEGER, copied INTEGER, new_parent TEXT, last_turn TEXT, from_turn TEXT, taken TEXT, prompt TEXT,
-    hour INTEGER, searches INTEGER, others INTEGER, more_hour INTEGER, more_searches INTEGER,
-    told_others INTEGER, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER, supersedes INTEGER
+    hour INTEGER, searches INTEGER, others TEXT, more_hour INTEGER, more_searches INTEGER,
+    told_others TEXT, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER, supersedes INTEGER,
+    counts INTEGER, said_at TEXT, usage_origin TEXT
 );
 
 -- The events that a line may produce, in their order.
@@ -187,7 +191,8 @@ SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype
        coalesce(j ->> '$.message.content[0].id', j ->> '$.message.content[0].tool_use_id') AS call,
        CASE WHEN u IS NOT NULL THEN coalesce(j ->> '$.message.id', uuid, hash)
                 || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
-       j ->> '$.message.id' || ' ' || (j ->> '$.requestId') AS response,
+       j ->> '$.message.id' || ' ' || coalesce(j ->> '$.requestId', j ->> '$.timestamp') AS response,
+       session_id(j ->> '$.forkedFrom.sessionId') AS forked,
        CAST(u ->> '$.input_tokens' AS INTEGER) AS input,
        CAST(u ->> '$.cache_read_input_tokens' AS INTEGER) AS cached,
        CAST(u ->> '$.cache_creation_input_tokens' AS INTEGER) AS written,
@@ -195,6 +200,9 @@ SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype
        CAST(nullif(u ->> '$.cache_creation.ephemeral_1h_input_tokens', 0) AS INTEGER) AS hour,
        CAST(nullif(u ->> '$.server_tool_use.web_search_requests', 0) AS INTEGER) AS searches,
        json_type(u, '$.iterations') AS iterations,
+       CASE WHEN u IS NOT NULL AND json_type(j, '$.message.usage.iterations') = 'array'
+                 AND EXISTS (SELECT 1 FROM json_each(j, '$.message.usage.iterations') i
+                             WHERE i.value ->> '$.type' <> 'message') THEN u -> '$.iterations' END AS others,
        json_type(j, '$.parentUuid') IS 'null' AS rooted, j ->> '$.logicalParentUuid' AS logical_up,
        CASE WHEN j ->> '$.isApiErrorMessage' IS 1
                 THEN coalesce(j -> '$.message.content[0].text', j -> '$.error', '"API error"')
@@ -223,7 +231,14 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            CASE WHEN NEW.branch IS NOT s.branch THEN NEW.branch END,
            CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name END, x.rank,
            CASE WHEN x.summarizes IS NULL AND NEW.has_leaf THEN NEW.leaf END, NEW.summary,
-           CASE WHEN NOT x.copied AND coalesce(NEW.output, 0) > coalesce(u.output, -1) THEN NEW.message END,
+           CASE WHEN NOT x.seen_before
+                     AND (u.message IS NULL OR coalesce(NEW.output > coalesce(u.output, 0), 0)
+                          OR coalesce(NEW.input > coalesce(u.input, 0), 0)
+                          OR coalesce(NEW.cached > coalesce(u.cached, 0), 0)
+                          OR coalesce(NEW.written > coalesce(u.written, 0), 0)
+                          OR coalesce(NEW.hour > coalesce(u.hour, 0), 0)
+                          OR coalesce(NEW.searches > coalesce(u.searches, 0), 0)
+                          OR NEW.others <> coalesce(u.others, '')) THEN NEW.message END,
            NEW.input, NEW.cached, NEW.written, NEW.output,
            NEW.input - coalesce(u.input, 0), NEW.cached - coalesce(u.cached, 0),
            NEW.written - coalesce(u.written, 0), NEW.output - coalesce(u.output, 0),
@@ -258,16 +273,13 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                      AND s.parent IS NULL AND x.parent IS NULL THEN x.owner END,
            CASE WHEN x.human THEN coalesce(NEW.uuid, NEW.hash) ELSE s.last_turn END, s.last_turn, NULL, x.prompt,
            NEW.hour, NEW.searches,
-           CASE WHEN NEW.iterations = 'array' AND NOT x.copied THEN
-               (SELECT count(*) FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
-                WHERE i.value ->> '$.type' <> 'message') END,
-           NEW.hour - coalesce(u.hour, 0), NEW.searches - coalesce(u.searches, 0), coalesce(u.others, 0),
+           NEW.others, NEW.hour - coalesce(u.hour, 0), NEW.searches - coalesce(u.searches, 0), u.others,
            CASE WHEN NEW.iterations = 'array' THEN
                (SELECT max(coalesce(i.value ->> '$.input_tokens', 0) + coalesce(i.value ->> '$.cache_read_input_tokens', 0)
                            + coalesce(i.value ->> '$.cache_creation_input_tokens', 0))
                 FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
                 WHERE i.value ->> '$.type' = 'message') END,
-           u.message IS NOT NULL, NULL, NULL, NULL
+           u.message IS NOT NULL, NULL, NULL, NULL, NOT x.copied, x.said_at, NULL
     FROM (
         SELECT y.*, y.seen_before OR coalesce(y.owner <> y.session, 0)
                     OR (coalesce(NEW.blocks LIKE '%r%', 0) OR NEW.type IS 'system') AND coalesce(y.up_copied, 0)
@@ -277,7 +289,10 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                    OR y.interrupted AND NOT y.seen_before OR NOT coalesce(y.up_copied, 0)
                    AND (NEW.type IS 'system' AND NEW.subtype IS 'turn_duration') AS ends
         FROM (
-        SELECT v.*, record_owner(v.origin, v.session) AS owner,
+        SELECT v.*, CASE WHEN NEW.forked <> v.session AND NOT NEW.side THEN NEW.forked
+                         WHEN v.said_at IS NULL THEN record_owner(v.origin, v.session)
+                         ELSE coalesce(nullif(record_owner(v.origin, v.session), v.session),
+                                       record_owner(v.said_at, v.session)) END AS owner,
                EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = NEW.uuid)
                    OR EXISTS (SELECT 1 FROM prompts p WHERE p.key = v.prompt) AS seen_before,
                (SELECT d.copied FROM nodes d WHERE d.uuid = NEW.up) AS up_copied
@@ -293,7 +308,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                CASE NEW.type WHEN 'assistant' THEN coalesce('claude ' || NEW.response, 'claude ' || NEW.uuid || ' ' || NEW.at)
                     WHEN 'user' THEN CASE WHEN coalesce(NEW.blocks, '') NOT LIKE '%r%'
                                           THEN 'claude ' || NEW.uuid || coalesce(' ' || NEW.at, '') END END AS origin,
-               CASE WHEN w.talks AND NEW.at IS NOT NULL THEN w.base || NEW.at || NEW.text END AS prompt
+               CASE WHEN w.talks AND NEW.at IS NOT NULL THEN w.base || NEW.at || NEW.text END AS prompt,
+               CASE WHEN w.talks THEN 'claude said ' || NEW.at || ' ' || NEW.text END AS said_at
         FROM (
             SELECT coalesce(NEW.session, f.session) AS said, coalesce(NEW.at, f.ts) AS ts,
                    coalesce(f.summarizes, NEW.session, f.session) AS base,
@@ -372,15 +388,22 @@ CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
         rested = excluded.turn IS turn AND (rested OR excluded.rested);
     INSERT OR REPLACE INTO usage
     SELECT NEW.session, NEW.message, NEW.input, NEW.cached, NEW.written, NEW.output, NEW.hour, NEW.searches,
-           max(NEW.told_others, coalesce(NEW.others, 0))
+           coalesce(NEW.others, NEW.told_others)
     WHERE NEW.message IS NOT NULL;
     INSERT OR IGNORE INTO nodes SELECT NEW.uuid, NEW.last_turn, NEW.copied WHERE NEW.uuid IS NOT NULL;
     INSERT OR IGNORE INTO calls SELECT NEW.session, NEW.call WHERE NEW.call IS NOT NULL;
 END;
--- Only few lines are prompts, summaries or side chains.
+-- Only few lines are prompts, summaries, side chains, or have more usage. Additional usage of a
+-- message is counted once in all sessions.
 CREATE TRIGGER leave_more AFTER UPDATE OF leaves ON facts WHEN NEW.human OR NEW.prompt IS NOT NULL OR NEW.parent IS NOT NULL
-    OR NEW.leaf IS NOT NULL
+    OR NEW.leaf IS NOT NULL OR NEW.again AND NEW.message IS NOT NULL
 BEGIN
+    UPDATE facts SET (usage_origin, counts) = (
+        SELECT o, record_owner(o, NEW.session) = NEW.session
+        FROM (SELECT 'claude ' || NEW.message || ' +' || coalesce(NEW.output, 0) || '+'
+                     || (coalesce(NEW.input, 0) + coalesce(NEW.cached, 0) + coalesce(NEW.written, 0))
+                     || coalesce('+' || length(NEW.others), '') AS o LIMIT 1))
+    WHERE row = NEW.row AND NEW.again AND NEW.message IS NOT NULL;
     INSERT OR IGNORE INTO branches SELECT NEW.turn, NEW.session, NEW.from_turn, 0 WHERE NEW.human;
     INSERT OR IGNORE INTO prompts SELECT NEW.prompt WHERE NEW.prompt IS NOT NULL;
     INSERT OR IGNORE INTO chains
@@ -411,13 +434,18 @@ FROM (
                               WHEN 'unreadable' THEN 'import.unreadable' WHEN 'text' THEN 'tool.output'
                               ELSE 'import.record' END
         WHEN 5 THEN CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN 'tool.called'
-                         WHEN b.value ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END
+                         WHEN j ->> (b.fullkey || '.is_error') = 1 OR j ->> (b.fullkey || '.content.return_code') <> 0
+                              OR j ->> (b.fullkey || '.content.type') LIKE '%\_error' ESCAPE '\' THEN 'tool.failed'
+                         ELSE 'tool.returned' END
         WHEN 6 THEN 'provider.failed'
         WHEN 99999 THEN b.value ->> 1
         ELSE 'agent.turn.usage' END AS type,
         CASE k.k WHEN -1 THEN 'telemetry.superseded' WHEN 0 THEN 'session.created'
-                 WHEN 100000 THEN message || '.usage' || CASE WHEN again THEN '.' || output ELSE '' END
+                 WHEN 100000 THEN message || '.usage' || CASE WHEN NOT again THEN '' WHEN more_output > 0 THEN '.' || output
+                     ELSE '.' || coalesce(output, 0) || '.' || (coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)) END
                  WHEN 100001 THEN message || '.usage#' || b.key
+                     || CASE WHEN json_type(told_others, '$[' || b.key || ']') = 'object'
+                             THEN '.' || coalesce(b.value ->> '$.output_tokens', 0) ELSE '' END
                  WHEN 99999 THEN (b.value ->> 0) || substr(b.value ->> 1, 5) || '.' || w.turn
                  WHEN 2 THEN end_id WHEN 6 THEN '.failed'
                  WHEN 5 THEN '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
@@ -444,7 +472,9 @@ FROM (
             'error', end_error, 'source', source)
         WHEN 3 THEN json_fields(
             'turn_id', turn_id, 'sequence', turns, 'status', '"running"',
-            'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)), 'source', source)
+            'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)),
+            'source', CASE WHEN said_at IS NULL THEN source
+                           ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(said_at) || '}' END)
         -- The event that contains the line.
         WHEN 4 THEN CASE main
             WHEN 'message' THEN json_fields(
@@ -491,7 +521,9 @@ FROM (
             'tool', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN j -> (b.fullkey || '.name') END,
             'input', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN j -> (b.fullkey || '.input') END,
             'success', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN NULL
-                            WHEN j ->> (b.fullkey || '.is_error') = 1 THEN 'false' ELSE 'true' END,
+                            WHEN j ->> (b.fullkey || '.is_error') = 1 OR j ->> (b.fullkey || '.content.return_code') <> 0
+                                 OR j ->> (b.fullkey || '.content.type') LIKE '%\_error' ESCAPE '\' THEN 'false' ELSE 'true' END,
+            'exit_code', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content.return_code') END,
             'output', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content') END,
             'message_id', j -> '$.message.id', 'turn_id', turn_id, 'source', source,
             'extra', CASE WHEN main = 'tool' AND b.key = 0 THEN
@@ -509,11 +541,14 @@ FROM (
             'model', coalesce(nullif(b.value -> '$.model', 'null'), j -> '$.message.model'), 'kind', b.value -> '$.type',
             'input_tokens', CASE WHEN coalesce(b.value ->> '$.input_tokens', b.value ->> '$.cache_read_input_tokens',
                                                b.value ->> '$.cache_creation_input_tokens') IS NOT NULL
-                THEN coalesce(b.value ->> '$.input_tokens', 0) + coalesce(b.value ->> '$.cache_read_input_tokens', 0)
-                     + coalesce(b.value ->> '$.cache_creation_input_tokens', 0) END,
-            'output_tokens', b.value -> '$.output_tokens', 'cached_input_tokens', b.value -> '$.cache_read_input_tokens',
-            'cache_write_tokens', b.value -> '$.cache_creation_input_tokens',
-            'cache_write_1h_tokens', b.value -> '$.cache_creation.ephemeral_1h_input_tokens',
+                THEN coalesce(b.value ->> '$.input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].input_tokens'), 0), 0)
+                     + coalesce(b.value ->> '$.cache_read_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_read_input_tokens'), 0), 0)
+                     + coalesce(b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0), 0) END,
+            'output_tokens', b.value ->> '$.output_tokens' - coalesce(told_others ->> ('$[' || b.key || '].output_tokens'), 0),
+            'cached_input_tokens', b.value ->> '$.cache_read_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_read_input_tokens'), 0),
+            'cache_write_tokens', b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0),
+            'cache_write_1h_tokens', b.value ->> '$.cache_creation.ephemeral_1h_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation.ephemeral_1h_input_tokens'), 0),
+            'requests', CASE WHEN json_type(told_others, '$[' || b.key || ']') = 'object' THEN 0 END,
             'tier', tier, 'turn_id', turn_id, 'source', source)
         ELSE json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
@@ -525,14 +560,19 @@ FROM (
             'cache_write_1h_tokens', nullif(more_hour, 0), 'web_searches', nullif(more_searches, 0), 'tier', tier,
             'prompt_tokens', CASE WHEN again THEN coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)
                                   ELSE nullif(size, coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)) END,
-            'requests', CASE WHEN again THEN 0 END, 'turn_id', turn_id, 'source', coalesce(with_origin, source))
+            'requests', CASE WHEN again THEN 0
+                             WHEN coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0) = 0 THEN 1 END,
+            'turn_id', turn_id,
+            'source', CASE WHEN usage_origin IS NULL THEN coalesce(with_origin, source)
+                           ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(usage_origin) || '}' END)
         END AS data
     FROM (
         SELECT *, substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}' AS with_origin FROM (
         SELECT f.*, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
-               CASE WHEN f.message IS NOT NULL THEN
-                   CASE WHEN l.j ->> '$.message.usage.speed' = 'fast' THEN '"fast"'
-                        ELSE nullif(nullif(l.j -> '$.message.usage.service_tier', 'null'), '"standard"') END END AS tier,
+               CASE WHEN f.message IS NOT NULL THEN json_text(nullif(trim(
+                   CASE WHEN l.j ->> '$.message.usage.speed' = 'fast' THEN 'fast'
+                        ELSE coalesce(nullif(l.j ->> '$.message.usage.service_tier', 'standard'), '') END
+                   || CASE WHEN l.j ->> '$.message.usage.inference_geo' = 'us' THEN ' us' ELSE '' END), '')) END AS tier,
                f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
                json_fields('kind', i.kind, 'file', i.name, 'line', f.n,
                            'record', l.j -> '$.uuid') AS source,
@@ -554,15 +594,18 @@ FROM (
         WHEN 5 THEN tools AND main <> 'record'
         WHEN 6 THEN error IS NOT NULL AND main = 'message'
         WHEN 99999 THEN taken IS NOT NULL
-        WHEN 100000 THEN message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
+        WHEN 100000 THEN counts AND message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
                                                   OR more_output <> 0 OR more_hour <> 0 OR more_searches <> 0)
-        ELSE message IS NOT NULL AND others > told_others END
+        ELSE counts AND message IS NOT NULL AND others <> coalesce(told_others, '') END
     LEFT JOIN json_each(CASE k.k WHEN 99999 THEN taken WHEN 5 THEN j WHEN 100001 THEN j END,
                         CASE k.k WHEN 99999 THEN '$' WHEN 5 THEN '$.message.content' ELSE '$.message.usage.iterations' END) b
         ON CASE k.k WHEN 5 THEN substr(blocks, b.key + 1, 1) <> 'o' WHEN 99999 THEN 1
-           ELSE b.value ->> '$.type' <> 'message' AND (
-               SELECT count(*) FROM json_each(j, '$.message.usage.iterations') i
-               WHERE i.key < b.key AND i.value ->> '$.type' <> 'message') >= told_others END
+           ELSE b.value ->> '$.type' <> 'message'
+                AND (json_type(told_others, '$[' || b.key || ']') IS NULL
+                     OR b.value ->> '$.output_tokens' - coalesce(told_others ->> ('$[' || b.key || '].output_tokens'), 0) > 0
+                     OR b.value ->> '$.input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].input_tokens'), 0) > 0
+                     OR b.value ->> '$.cache_read_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_read_input_tokens'), 0) > 0
+                     OR b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0) > 0) END
 );
 
 DELETE FROM facts;
