@@ -8,10 +8,11 @@
 #           what is missing. As a user in "~/my code/annal": make demo, make test, make install, a program with the
 #           installed library, and the Python package.
 #   clang   builds with warnings as errors: clang -O0 and -O2, gcc -O2
+#   gcc     gcc 13 and 14 of Debian 13, each -O0 and -O2, warnings as errors, and the suites of journal/ and golden/
 #   aarch64 a build for 64-bit ARM, with the suites of journal/ and golden/ under qemu
 #   container  the steps of Containerfile in a root
 #
-# Without SYSTEM: debian-13, clang, aarch64 and container. PHASES='root user install python' are the phases to run. A root
+# Without SYSTEM: debian-13, clang, gcc, aarch64 and container. PHASES='root user install python' are the phases to run. A root
 # with a failure is kept. Compilers use their own ccache, build/systems/ccache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -148,6 +149,24 @@ clang() {
     done
 }
 
+gcc() {
+    fresh debian-13 gcc
+    within "$root" sh -c 'cd ~/src/annal && cmake/setup.sh && apt-get install -y -qq --no-install-recommends gcc-13 gcc-14' >/dev/null
+    local version flags
+    for version in 13 14; do
+        for flags in -O0 -O2; do
+            echo "== gcc-$version $flags"
+            # shellcheck disable=SC2016 # the shell in the root expands
+            within "$root" sh -c 'set -eu
+                cd ~/src/annal && export CCACHE_BASEDIR="$PWD"
+                cmake -S . -B "build/$1$2" -G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_COMPILER=$1" "-DCMAKE_C_FLAGS=$2" \
+                    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >/dev/null
+                cmake --build "build/$1$2"
+                ctest --test-dir "build/$1$2" --output-on-failure -R "^(journal|golden)[.]"' sh "gcc-$version" "$flags"
+        done
+    done
+}
+
 aarch64() {
     fresh debian-13 aarch64
     # shellcheck disable=SC2016
@@ -177,11 +196,11 @@ container() {
     within "$root" env CCACHE_BASEDIR=/src bash /root/steps.sh
 }
 
-[ $# -gt 0 ] || set -- debian-13 clang aarch64 container
+[ $# -gt 0 ] || set -- debian-13 clang gcc aarch64 container
 for system; do
     began=$SECONDS
     case $system in
-    clang | aarch64 | container) "$system" ;;
+    clang | gcc | aarch64 | container) "$system" ;;
     *)
         fresh "$system"
         for phase in $phases; do
