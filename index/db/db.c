@@ -215,6 +215,17 @@ annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err)
     return ANNAL_OK;
 }
 
+annal_status annal__db_begin(sqlite3 *db, annal_error *err)
+{
+    return sqlite3_get_autocommit(db) == 0 ? ANNAL_OK : annal__db_exec(db, "BEGIN", err);
+}
+
+void annal__db_rollback(sqlite3 *db)
+{
+    if (sqlite3_get_autocommit(db) == 0)
+        (void)annal__db_exec(db, "ROLLBACK", NULL);
+}
+
 annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                annal_error *err)
 {

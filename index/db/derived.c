@@ -122,6 +122,8 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
     annal_status status = open_writer(derived, 0, &why);
     if (status >= 0)
         status = annal__derived_inspect(derived, derived->db, out_whose, &derived->cookie, &why);
+    if (derived->db != NULL)
+        annal__db_rollback(derived->db);
     if (status == ANNAL_ERR_CORRUPT)
         *out_whose = FOREIGN;
     else if (status < 0) {

@@ -159,10 +159,11 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
                                   annal_error *err);
 
 /*
- * Open a connection that only reads; the caller closes it with annal__db_close(). Creates the file
- * if it is missing. Waits up to wait_ms for other programs, but no longer than the database's own
- * wait_ms, which is also the limit of each later statement. A caller with less time sets a limit
- * for those (patience.h, rule 3).
+ * Open a connection that only reads; the caller closes it with annal__db_close(). It is in a read
+ * transaction, unless other programs write the database. Creates the file if it is missing. Waits
+ * up to wait_ms for other programs, but no longer than the database's own wait_ms, which is also
+ * the limit of each later statement. A caller with less time sets a limit for those (patience.h,
+ * rule 3).
  */
 annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
@@ -180,7 +181,7 @@ annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sq
                                    struct stamp *out_stamp, annal_error *err);
 void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 
-/* As annal__derived_reader(), but reuse a returned connection if possible. */
+/* As annal__derived_reader(), without a transaction; reuse a returned connection if possible. */
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
 

@@ -84,13 +84,18 @@ static annal_status read_header(const struct derived *derived, sqlite3 *db, enum
     return ANNAL_OK;
 }
 
+/*
+ * The first pragma begins the transaction. So the schema that SQLite parses, and keeps while the
+ * cookie stays the same, is the one that is compared.
+ */
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
                                     int64_t *out_cookie, annal_error *err)
 {
-    annal_status status = read_header(derived, db, out, err);
+    annal_status status = annal__db_exec(db, "BEGIN", err);
+    if (status >= 0)
+        status = read_header(derived, db, out, err);
     if (status < 0 || *out != OURS)
         return status;
-    /* The cookie first: a change in between is then noticed later. */
     status = annal__db_integer(db, "PRAGMA main.schema_version", out_cookie, err);
     if (status >= 0)
         status = annal__derived_check(derived, db, "main", err);

@@ -26,8 +26,9 @@ bool annal__derived_is_marked(const struct derived *derived);
 enum whose { OURS, STALE, ALTERED, EMPTY, FOREIGN };
 
 /*
- * Find out what a file is, before anything else reads it. *out_cookie: see annal__derived_cookie().
- * ALTERED: err has the reason, although the status is ANNAL_OK.
+ * Find out what a file is, before anything else reads it, in a transaction that stays open.
+ * *out_cookie: see annal__derived_cookie(). ALTERED: err has the reason, although the status is
+ * ANNAL_OK.
  */
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
                                     int64_t *out_cookie, annal_error *err);

@@ -75,6 +75,8 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
     if (status >= 0 && !current)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' belong to another version",
                              derived->path);
+    if (derived->private || derived->rollback) /* its lock would stop writers */
+        annal__db_rollback(db);
     if (status == ANNAL_ERR_BUSY)
         status = annal__derived_fail_locked(derived, err);
     if (status < 0) {
@@ -297,7 +299,8 @@ static annal_status borrow_until(struct derived *derived, int64_t deadline_us, s
     struct reader *reader =
         annal__readers_take(&derived->readers, derived_io(derived), derived->path);
     if (reader != NULL) {
-        if (!annal__derived_is_marked(derived) && has_same_schema(reader) &&
+        if (!annal__derived_is_marked(derived) &&
+            annal__readers_run(reader->db, "BEGIN", NULL) >= 0 && has_same_schema(reader) &&
             annal__derived_stamp_step(reader->db, reader->get_stamp, &out->stamp, NULL) >= 0) {
             out->db = reader->db;
             return ANNAL_OK;
@@ -335,6 +338,7 @@ annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqli
     if (status < 0)
         return status;
     annal__readers_let_go(&derived->readers, *out_db);
+    annal__db_rollback(*out_db);
     set_cache(*out_db, READER_CACHE_KIB);
     return ANNAL_OK;
 }

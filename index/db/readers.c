@@ -156,6 +156,8 @@ static bool is_clean(sqlite3 *db)
         sqlite3_clear_bindings(stmt);
         count++;
     }
+    if (sqlite3_get_autocommit(db) == 0)
+        (void)annal__readers_run(db, "ROLLBACK", NULL);
     return count <= STATEMENTS_MAX && sqlite3_get_autocommit(db) != 0;
 }
 
@@ -193,4 +195,11 @@ annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt *
         return ANNAL_OK;
     }
     return annal__db_prepare(db, sql, out_stmt, err);
+}
+
+annal_status annal__readers_run(sqlite3 *db, const char *sql, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__readers_prepare(db, sql, &stmt, err);
+    return status < 0 ? status : annal__db_run(stmt, err);
 }

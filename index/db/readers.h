@@ -6,8 +6,9 @@
  * (1) A kept connection is reused only while the name still belongs to the file that it opened,
  *     with the same size and times, and -wal and -shm likewise: any of them may be deleted, or
  *     overwritten by another file. Otherwise it is closed, and the file is opened again.
- * (2) A connection is returned in the state in which it was lent: no transaction, nothing in temp,
- *     nothing attached. If the caller reports anything else, it is closed.
+ * (2) A connection is lent in a read transaction, which ends when it is returned: so its schema is
+ *     the one that was compared (shape.h). It is returned with nothing in temp and nothing
+ *     attached. If the caller reports anything else, it is closed.
  * (3) In a child of fork() no connection is touched, not even closed: they belong to the parent.
  */
 #ifndef INDEX_DB_READERS_H
@@ -67,5 +68,8 @@ void annal__readers_let_go(struct readers *readers, sqlite3 *db);
  */
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                     annal_error *err);
+
+/* Run a statement of which no row is needed; it is kept, too. */
+annal_status annal__readers_run(sqlite3 *db, const char *sql, annal_error *err);
 
 #endif

@@ -13,8 +13,9 @@
  * (3) A part is our tables, or the tables of a pack. Each row must have the type, name, table and
  *     SQL of an object of a part. The SQL may differ in spaces and comments: ALTER TABLE does not
  *     keep those. A part that is ours must be complete; the caller decides about the others.
- * (4) The schema is compared again only if its cookie changes: with the same cookie, SQLite keeps
- *     the schema that it has parsed.
+ * (4) The schema is compared in the transaction in which SQLite parses it, and again only if its
+ *     cookie changes: with the same cookie, SQLite keeps the schema that it has parsed. A reader
+ *     continues in the transaction in which schema or cookie were compared.
  * (5) Rows are not compared; annal verify does that.
  */
 #ifndef INDEX_DB_SHAPE_H

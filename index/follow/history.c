@@ -122,15 +122,18 @@ static annal_status insert_parts(const struct history *history, sqlite3 *db, ann
 
 annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err)
 {
-    annal_status status = annal__db_exec(
-        db,
-        "BEGIN; CREATE TEMP TABLE parts (session_id TEXT NOT NULL, from_seq INTEGER NOT NULL, "
-        "to_seq INTEGER NOT NULL, journal TEXT NOT NULL, PRIMARY KEY (session_id, from_seq)) "
-        "WITHOUT ROWID",
-        err);
+    bool begins = sqlite3_get_autocommit(db) != 0;
+    annal_status status = annal__db_begin(db, err);
+    if (status >= 0)
+        status = annal__db_exec(
+            db,
+            "CREATE TEMP TABLE parts (session_id TEXT NOT NULL, from_seq INTEGER NOT NULL, "
+            "to_seq INTEGER NOT NULL, journal TEXT NOT NULL, PRIMARY KEY (session_id, from_seq)) "
+            "WITHOUT ROWID",
+            err);
     if (status >= 0)
         status = insert_parts(history, db, err);
-    return status < 0 ? status : annal__db_exec(db, "COMMIT", err);
+    return status < 0 || !begins ? status : annal__db_exec(db, "COMMIT", err);
 }
 
 void annal__history_done(struct history *history)

@@ -442,7 +442,7 @@ static annal_status verify_database(void *arg, struct pack_database *database, a
         status =
             annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp, err);
         if (status >= 0)
-            status = annal__db_exec(db, "BEGIN", err);
+            status = annal__db_begin(db, err);
     }
     for (size_t i = 0; status == ANNAL_OK && i < database->fill_count; i++) {
         struct pack_fill *fill = &database->fills[i];

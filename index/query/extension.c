@@ -118,14 +118,6 @@ static bool host_writes_index(const struct store_source *source)
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
-/* Run a statement that each view needs; it is kept with the connection. */
-static annal_status run_kept(sqlite3 *db, const char *sql, annal_error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__readers_prepare(db, sql, &stmt, err);
-    return status < 0 ? status : annal__db_run(stmt, err);
-}
-
 /* Rule 4. */
 static annal_status read_index(struct store_source *source, struct reading *reading,
                                annal_error *err)
@@ -140,9 +132,9 @@ static annal_status read_index(struct store_source *source, struct reading *read
         status = annal__fail(err, ANNAL_ERR_BUSY, "the answer would lack %llu bytes of events: %s",
                              (unsigned long long)lag.bytes, lag.message);
     if (status >= 0 && !reading->with_rest)
-        status = run_kept(reading->db, "BEGIN", err);
+        status = annal__db_begin(reading->db, err);
     if (status >= 0 && !reading->with_rest)
-        status = run_kept(reading->db, "SELECT 1 FROM main._stamp", err);
+        status = annal__readers_run(reading->db, "SELECT 1 FROM main._stamp", err);
     if (status < 0) {
         annal__derived_give(&source->index->derived, reading->db, false);
         *reading = (struct reading){0};
@@ -195,8 +187,7 @@ static void end_look(struct event_source *base, const struct reading *reading)
         return;
     if (source->newest == look)
         source->newest = NULL;
-    bool clean = !look->reading.with_rest && run_kept(look->reading.db, "COMMIT", NULL) >= 0;
-    annal__derived_give(&source->index->derived, look->reading.db, clean);
+    annal__derived_give(&source->index->derived, look->reading.db, !look->reading.with_rest);
     annal__free(look);
 }
 

@@ -139,11 +139,12 @@ annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal
     *out_added = false;
     if (lag->bytes == 0 || lag->bytes > REST_BYTES_MAX)
         return ANNAL_OK;
-    annal_status status =
-        annal__db_exec(db,
-                       "CREATE TEMP TABLE rest AS SELECT session_id, seq, type, "
-                       "timestamp, offset, length FROM event_index LIMIT 0; BEGIN",
-                       err);
+    annal_status status = annal__db_exec(db,
+                                         "CREATE TEMP TABLE rest AS SELECT session_id, seq, type, "
+                                         "timestamp, offset, length FROM event_index LIMIT 0",
+                                         err);
+    if (status >= 0)
+        status = annal__db_begin(db, err);
     if (status >= 0)
         status = annal__db_prepare(db, "INSERT INTO temp.rest VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                                    &rest.insert, err);

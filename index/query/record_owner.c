@@ -37,7 +37,7 @@ static annal_status begin(annal__records *records, annal_error *err)
     annal_status status =
         annal__reader_borrow(records->index, NULL, 0, true, 0, &records->db, NULL, err);
     if (status >= 0)
-        status = annal__db_exec(records->db, "BEGIN", err);
+        status = annal__db_begin(records->db, err);
     if (status >= 0)
         status =
             annal__readers_prepare(records->db, "SELECT 1 FROM record_origins LIMIT 1", &any, err);
@@ -83,7 +83,6 @@ void annal__record_owner_close(annal__records *records)
     if (records == NULL)
         return;
     sqlite3_reset(records->find);
-    bool clean = records->db != NULL && annal__db_exec(records->db, "COMMIT", NULL) >= 0;
-    annal__derived_give(&records->index->derived, records->db, clean);
+    annal__derived_give(&records->index->derived, records->db, true);
     annal__free(records);
 }

@@ -73,6 +73,16 @@ static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *er
     return status;
 }
 
+/*
+ * Begin a transaction, and compare the schema of sessions.db in it: until the transaction ends, no
+ * other program can change it.
+ */
+static annal_status begin_checked(annal_index *index, sqlite3 *db, annal_error *err)
+{
+    annal_status status = annal__db_begin(db, err);
+    return status < 0 ? status : annal__derived_check(&index->derived, db, "main", err);
+}
+
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -90,12 +100,17 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     if (status >= 0 && options.extension != NULL)
         status = annal__db_load(db, options.extension, &functions, err);
     allowed.functions = functions.ptr;
+    if (status >= 0)
+        status = begin_checked(used, db, err);
     if (status >= 0 && asks_packs(db, sql, &options, &allowed, &stmt)) {
         allowed.refused = false;
+        annal__db_rollback(db); /* a database that is read cannot be detached */
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
         if (status >= 0)
             status = annal__run_health_add(db, index->store, err);
+        if (status >= 0)
+            status = begin_checked(used, db, err);
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
@@ -138,7 +153,7 @@ struct annal__view {
 static annal_status fix(annal__view *view, annal_error *err)
 {
     annal_position unused;
-    annal_status status = annal__db_exec(view->db, "BEGIN", err);
+    annal_status status = begin_checked(view->index, view->db, err);
     if (status >= 0)
         status =
             annal__follower_get_cursor(&view->index->follower, view->db, &view->get_cursor, err);

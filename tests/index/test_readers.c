@@ -3,6 +3,7 @@
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
+#include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/record_owner.h"
 #include "journal/base/slice.h"
@@ -284,6 +285,56 @@ START_TEST(threads_do_not_share_a_connection)
 }
 END_TEST
 
+/* Change sessions.db as another program would that keeps SQLite's cookie of the schema. */
+static void change_schema(const char *change, int64_t *cookie)
+{
+    char sql[200], path[300];
+    sqlite3 *db = NULL;
+    snprintf(path, sizeof path, "%s/sessions.db", f.path);
+    ck_ok(annal__db_open(path, SQLITE_OPEN_READWRITE, &db, err));
+    ck_assert_int_eq(sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL), SQLITE_OK);
+    ck_ok(annal__db_exec(db, change, err));
+    if (*cookie != 0) {
+        snprintf(sql, sizeof sql, "PRAGMA schema_version = %lld", (long long)*cookie);
+        ck_ok(annal__db_exec(db, sql, err));
+    }
+    ck_ok(annal__db_integer(db, "PRAGMA schema_version", cookie, err));
+    annal__db_close(db);
+}
+
+static const struct derived_ops *real_ops;
+static int64_t planted_cookie; /* 0: the view was dropped */
+
+static annal_status drop_and_check(void *arg, sqlite3 *db, const char *schema, annal_error *err)
+{
+    if (planted_cookie != 0)
+        change_schema("DROP VIEW evil", &planted_cookie);
+    planted_cookie = 0;
+    return real_ops->check(arg, db, schema, err);
+}
+
+START_TEST(the_schema_that_sqlite_parsed_is_the_one_that_is_compared)
+{
+    struct derived *derived = &f.index->derived;
+    struct derived_ops ops = *derived->ops;
+    struct stamp stamp;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    begin();
+    annal__readers_rest(&derived->readers);
+    real_ops = derived->ops;
+    ops.check = drop_and_check;
+    planted_cookie = 0;
+    change_schema("CREATE VIEW evil AS SELECT 1", &planted_cookie);
+    derived->ops = &ops;
+    ck_ok(annal__derived_reader(derived, 1000, &db, &stamp, err));
+    derived->ops = real_ops;
+    ck_assert_int_eq(planted_cookie, 0);
+    ck_assert_int_lt(annal__db_prepare(db, "SELECT * FROM evil", &stmt, NULL), 0);
+    annal__db_close(db);
+}
+END_TEST
+
 Suite *suite_readers(void)
 {
     Suite *suite = suite_create("readers");
@@ -297,5 +348,6 @@ Suite *suite_readers(void)
     tcase_add_test(readers, a_kept_connection_blocks_no_checkpoint);
     tcase_add_test(readers, a_child_process_does_not_use_kept_connections);
     tcase_add_test(readers, threads_do_not_share_a_connection);
+    tcase_add_test(readers, the_schema_that_sqlite_parsed_is_the_one_that_is_compared);
     return suite;
 }
