@@ -13,7 +13,8 @@
 static const char *const directories[] = {"events", "commit", "locks"};
 
 /* Directories that are created when they are needed. */
-static const char *const later[] = {"artifacts", "cursors", "leases", "packs", "snapshots"};
+static const char *const later[] = {"artifacts", "cursors",   "leases",
+                                    "packs",     "snapshots", "sources"};
 
 /*
  * Create the store's directory, but not its parent: a path whose parent is missing is probably

@@ -214,7 +214,7 @@ END_TEST
 START_TEST(a_link_in_the_place_of_a_directory_of_the_store_is_refused)
 {
     static const char *const names[] = {"locks",  "commit", "artifacts", "cursors",
-                                        "leases", "packs",  "snapshots"};
+                                        "leases", "packs",  "snapshots", "sources"};
     const char *path = tmpdir_path(&dir, "store"), *out = tmpdir_path(&dir, "out");
     const annal_store_options options = {.create = true, .no_keeper = true};
     annal_store *store = store_open(path);

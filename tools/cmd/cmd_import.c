@@ -54,7 +54,8 @@ struct work {
     const char *path; /* path of the current log */
     const char *kind; /* and its kind */
     uint64_t bytes;   /* bytes of the finished logs */
-    uint64_t files, same, lines, skipped, unfinished, unreadable, events, unknown, left_out;
+    uint64_t files, same, uncopied, lines, skipped, unfinished, unreadable, events, unknown,
+        left_out;
     struct buf damaged; /* names of the logs with unreadable lines, for people */
 };
 
@@ -178,6 +179,7 @@ static void count(struct work *work, const struct import_report *report)
 {
     work->files++;
     work->same += report->unchanged ? 1 : 0;
+    work->uncopied += work->copies && report->session_count > 0 && !import_is_file(report);
     work->lines += report->lines;
     work->skipped += report->blank + report->duplicate + report->unfinished;
     work->unfinished += report->unfinished;
@@ -195,6 +197,11 @@ static void print_totals(const struct work *work)
            human_count(lines, work->lines), work->lines == 1 ? "" : "s",
            human_count(skipped, work->skipped), human_count(events, work->events),
            work->events == 1 ? "" : "s");
+    if (work->uncopied > 0)
+        printf("%s file%s %s, which 'annal source' does not copy\n",
+               human_count(files, work->uncopied), work->uncopied == 1 ? "" : "s",
+               work->uncopied == 1 ? "is a database or a directory"
+                                   : "are databases or directories");
     if (work->left_out > 0)
         printf("%s file%s or director%s could not be read, and %s left out\n",
                human_count(files, work->left_out), work->left_out == 1 ? "" : "s",

@@ -139,10 +139,12 @@ static int generations(const struct args *args)
 
 struct choice {
     annal_slice session;
-    const char *path;    /* only this log, or NULL */
-    uint64_t generation; /* 0: the newest */
-    bool found, named;   /* named: the name of the log has the session in it */
-    uint64_t others;     /* logs that have events of the session, too */
+    const char *path;                /* only this log, or NULL */
+    uint64_t generation;             /* 0: the newest */
+    bool found, named;               /* named: the name of the log has the session in it */
+    uint64_t longest, longest_bytes; /* generation of the log that is read now */
+    uint64_t longer;                 /* a generation with more bytes than the chosen one, or 0 */
+    uint64_t others;                 /* logs that have events of the session, too */
     struct copy copy;
     char name[SOURCES_NAME_BYTES], log[SOURCES_LOG_DIGITS + 1];
     struct buf info;
@@ -153,6 +155,10 @@ static int choose(void *arg, const struct copy *copy)
 {
     struct choice *choice = arg;
     struct buf text = {0};
+    if (copy->generation == 1 || copy->bytes > choice->longest_bytes) {
+        choice->longest = copy->generation;
+        choice->longest_bytes = copy->bytes;
+    }
     bool fits = choice->generation == 0 ? copy->newest : copy->generation == choice->generation;
     if (!fits)
         return 0;
@@ -175,6 +181,7 @@ static int choose(void *arg, const struct copy *copy)
     annal_status status = annal__buf_append_slice(&choice->info, copy->info);
     choice->found = true;
     choice->named = named;
+    choice->longer = choice->longest_bytes > copy->bytes ? choice->longest : 0;
     choice->copy = *copy;
     snprintf(choice->name, sizeof choice->name, "%s", copy->name);
     snprintf(choice->log, sizeof choice->log, "%.*s", ANNAL_FMT(copy->log));
@@ -314,6 +321,9 @@ static void print_restored(const struct args *args, const struct choice *choice,
                human_bytes(bytes, copy->bytes), copy->generation, sha256);
         if (resume.len > 0)
             printf("resume the session with: %.*s\n", (int)resume.len, resume.ptr);
+        if (choice->longer > 0)
+            printf("generation %" PRIu64 " has more bytes: --generation %" PRIu64 " restores it\n",
+                   choice->longer, choice->longer);
         if (choice->others > 0)
             printf(
                 "other logs have events of this session, too: 'annal source ls %.*s' lists them, "

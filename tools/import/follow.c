@@ -80,6 +80,7 @@ struct followed {
     bool was_read;
     bool was_refused;
     bool was_not_copied; /* the last copy failed */
+    bool copies_first;   /* it was replaced: the copy comes before the import */
     bool was_unknown;    /* its unknown layout was reported */
     bool is_empty;       /* nothing else was found in it so far */
     bool is_other;       /* it is not a log of its kind */
@@ -649,6 +650,21 @@ static void copy_later(struct follow *follow, struct followed *log,
         copy_now(follow, log, flags);
 }
 
+/* A log that was replaced is copied first, because it is imported from its beginning. */
+static bool copy_first(struct follow *follow, struct followed *log)
+{
+    const struct import_report *report = import_report(log->now.job);
+    bool waits = !log->copies_first && log->stamp != 0 && follow->options->copies &&
+                 report->session_count > 0;
+    log->copies_first = waits;
+    if (waits) {
+        copy_later(follow, log, report, 0);
+        log->is_changed = true;
+        log->due_us = annal__clock_monotonic_us() + COPY_US;
+    }
+    return waits;
+}
+
 /* Make the copies of the first pass durable. */
 static void copy_sync(struct follow *follow)
 {
@@ -918,6 +934,8 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     log->stamp = stamp_of(log->path);
     if (log->now.job != NULL) {
         change = import_change_of(log->now.job, log->path);
+        if (change != IMPORT_SAME && !last && copy_first(follow, log))
+            return status;
         status = change != IMPORT_SAME ? leave_replaced(follow, log, change)
                  : last                ? finish_live(follow, log)
                                        : take(follow, log, &log->now, IMPORT_WHOLE);
@@ -960,11 +978,11 @@ static annal_status read_if_due(struct follow *follow, struct followed *log, int
         return ANNAL_OK;
     if (moved)
         status = read_moved(follow, log);
+    if (log->read != NULL && log->copy_due_us <= now_us)
+        copy_now(follow, log, follow->has_passed ? IMPORT_COPY_SYNC : 0);
     if (status >= 0 && read_us(log) <= now_us)
         status =
             log->is_changed || log->is_half ? read_log(follow, log, false) : tell_rest(follow, log);
-    if (log->read != NULL && log->copy_due_us <= now_us)
-        copy_now(follow, log, follow->has_passed ? IMPORT_COPY_SYNC : 0);
     if (log->read != NULL && log->copy_due_us < *out_due_us)
         *out_due_us = log->copy_due_us;
     if (log->moved.job != NULL && log->moved_due_us < *out_due_us)

@@ -23,7 +23,8 @@
  * (8) The cost depends on what is new: a log that did not change since its last import is not read
  *     (unchanged.h), and a prepared importer is used for one log after another.
  * (9) A log that is a file is copied when it was not written for COPY_US. After a copy, ten times
- *     its duration passes before the next copy of the log, up to COPY_PAUSE_US for a short copy.
+ *     its duration passes before the next copy of the log, up to COPY_PAUSE_US for a short copy. A
+ *     log that was replaced is copied before it is imported again.
  * (10) A session that was deleted is left out from then on, unless the user wants it again. A log
  *     with lines of it is not copied.
  */

@@ -529,12 +529,17 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
     return status;
 }
 
+bool import_is_file(const struct import_report *report)
+{
+    return report->container != NULL && strcmp(report->container, "directory") != 0 &&
+           strcmp(report->container, "sqlite") != 0;
+}
+
 annal_status import_copy(annal_store *store, const char *path, const char *kind,
                          struct import_report *report, unsigned flags, bool *out_settled,
                          annal_error *err)
 {
-    bool is_file = report->container != NULL && strcmp(report->container, "directory") != 0 &&
-                   strcmp(report->container, "sqlite") != 0;
+    bool is_file = import_is_file(report);
     annal_status status = ANNAL_OK;
     *out_settled = true;
     for (size_t i = 0; i < report->session_count && is_file; i++)

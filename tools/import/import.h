@@ -84,6 +84,7 @@ void import_spares_done(struct import_spares *spares);
  * Copy the log as it is, so that it can be restored (tools/source/copies.h), if it is a file, not
  * a directory or a database. It is not copied if a session of it was deleted.
  */
+bool import_is_file(const struct import_report *report);
 enum import_copy {
     IMPORT_COPY_IF_OLD = 1, /* nothing is done if the copy has the time of the log */
     IMPORT_COPY_SYNC = 2,   /* it is durable on return */

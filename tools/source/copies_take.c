@@ -171,7 +171,8 @@ static annal_status check_space(const struct taking *taking, uint64_t more, anna
 
 static bool is_marked(const struct taking *taking, const struct copies_file *file)
 {
-    return file->marked_bytes == (uint64_t)taking->st.st_size &&
+    return annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)) &&
+           file->marked_bytes == (uint64_t)taking->st.st_size &&
            file->mark.mtime_ns == ns_of(taking->st.st_mtim) &&
            file->mark.ctime_ns == ns_of(taking->st.st_ctim) &&
            file->mark.inode == taking->st.st_ino &&
@@ -223,9 +224,7 @@ static annal_status begins_alike(struct taking *taking, const struct copies_file
 static annal_status extend(struct taking *taking, int fd, struct copies_file *file,
                            annal_error *err)
 {
-    annal_status status = write_info(taking, file->generation, file->depth, err);
-    if (status < 0)
-        return status;
+    annal_status status = ANNAL_OK;
     copies_file_cut(file);
     if (file->size > file->end && ftruncate(fd, (off_t)file->end) < 0)
         return annal__fail_errno(err, "cut sources/%s", taking->name);
@@ -472,6 +471,8 @@ static annal_status take(struct taking *taking, annal_error *err)
     }
     if (status >= 0)
         status = write_others(taking, file, err);
+    if (status >= 0)
+        status = write_info(taking, file->generation, file->depth, err);
     if (status >= 0 && sound && is_marked(taking, file)) {
         set_time(taking, fd);
         status = ANNAL_END;

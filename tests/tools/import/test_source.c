@@ -167,6 +167,7 @@ START_TEST(a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_li
     }
     DONE(&cli, "source", "restore", "s-1", "--to", to, "--force");
     assert_log_is(to, &grown);
+    ck_assert_ptr_nonnull(strstr(cli.out, "generation 1 has more bytes: --generation 1 restores"));
     CLI(&cli, NULL, "source", "restore", "s-1", "--generation", "4", "--to", to);
     cli_assert_refused(&cli, EXIT_REFUSED, "no such copy");
     annal__buf_done(&first);
@@ -229,6 +230,16 @@ START_TEST(delete_removes_the_copies_of_every_log_with_events_of_the_session)
     DONE(&cli, "delete", "s-2");
     ck_assert_int_eq(count_copies(), 0);
     annal__buf_done(&log);
+}
+END_TEST
+
+START_TEST(an_import_says_which_logs_it_does_not_copy)
+{
+    CLI(&cli, NULL, "import", "openhands", ANNAL_SOURCE "/tests/data/openhands/tides");
+    ck_assert_msg(strstr(cli.out, "1 file is a database or a directory, which 'annal source' does "
+                                  "not copy\n") != NULL,
+                  "%s", cli.out);
+    ck_assert_int_eq(count_copies(), 0);
 }
 END_TEST
 
@@ -578,6 +589,7 @@ Suite *suite_source(void)
     tcase_add_test(tc, a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_lines);
     tcase_add_test(tc, restore_replaces_no_other_file_without_force);
     tcase_add_test(tc, delete_removes_the_copies_of_every_log_with_events_of_the_session);
+    tcase_add_test(tc, an_import_says_which_logs_it_does_not_copy);
     tcase_add_test(tc, a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed);
     tcase_add_test(tc,
                    a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime);
