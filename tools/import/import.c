@@ -393,11 +393,21 @@ void import_spares_done(struct import_spares *spares)
     *spares = (struct import_spares){0};
 }
 
+/* Find the name of the directory of a file whose name begins after slash, which may be NULL. */
+static annal_slice directory_name(const char *path, const char *slash)
+{
+    const char *from = slash;
+    while (from != NULL && from > path && from[-1] != '/')
+        from--;
+    return (annal_slice){from, (size_t)(slash - from)};
+}
+
 static annal_status open_importer(struct import_job *job, const struct importer *importer,
                                   annal_error *err)
 {
     const struct import_options *options = job->options;
     const char *slash = strrchr(job->path, '/');
+    annal_slice directory = directory_name(job->path, slash);
     annal_import_source source = {.kind = importer->kind,
                                   .file = slash != NULL ? slash + 1 : job->path,
                                   .container = job->report.container};
@@ -407,7 +417,7 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.owner_arg = options->owners;
     }
     struct buf session = {0};
-    annal_import_option *all = annal__realloc_array(NULL, given + 2, sizeof *all);
+    annal_import_option *all = annal__realloc_array(NULL, given + 3, sizeof *all);
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
@@ -419,8 +429,10 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         if (session.len > 0)
             all[given++] =
                 (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
+        if (directory.len > 0)
+            all[given++] = (annal_import_option){ANNAL_SLICE(":directory"), directory};
         if (job->is_whole)
-            all[given++] = (annal_import_option){ANNAL_SLICE("whole"), ANNAL_SLICE("1")};
+            all[given++] = (annal_import_option){ANNAL_SLICE(":whole"), ANNAL_SLICE("1")};
         source.options = all;
         source.option_count = given;
         job->sql = importer->sql.ptr;

@@ -625,6 +625,24 @@ START_TEST(files_beside_logs_create_no_sessions_and_long_results_join_their_sess
 }
 END_TEST
 
+START_TEST(a_chat_of_a_sub_agent_of_gemini_is_found_and_names_its_parent)
+{
+    static const char main_chat[] =
+        "{\"sessionId\":\"m-1\",\"projectHash\":\"x\",\"kind\":\"main\"}\n"
+        "{\"id\":\"u1\",\"type\":\"user\",\"content\":\"Look.\"}\n";
+    static const char sub_chat[] =
+        "{\"sessionId\":\"looker-1\",\"projectHash\":\"x\",\"kind\":\"subagent\"}\n"
+        "{\"id\":\"u2\",\"type\":\"user\",\"content\":\"Look around.\"}\n";
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "chats"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "chats/m-1"), 0700), 0);
+    file_write(tmpdir_path(&cli.dir, "chats/session-1.jsonl"), main_chat, sizeof main_chat - 1);
+    file_write(tmpdir_path(&cli.dir, "chats/m-1/looker-1.jsonl"), sub_chat, sizeof sub_chat - 1);
+    DONE(&cli, "import", "gemini-cli", tmpdir_path(&cli.dir, "chats"));
+    DONE(&cli, "sql", "SELECT id, parent_session_id FROM sessions ORDER BY id", "--format", "csv");
+    ck_assert_str_eq(cli.out, "id,parent_session_id\r\nlooker-1,m-1\r\nm-1,\r\n");
+}
+END_TEST
+
 /* Longer than the part of a log that is read to find its session. */
 START_TEST(a_long_result_of_a_single_line_joins_its_session_and_is_added_once)
 {
@@ -843,6 +861,7 @@ Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", cli_setup, cli_teardown);
+    tcase_add_test(import, a_chat_of_a_sub_agent_of_gemini_is_found_and_names_its_parent);
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, an_import_brings_the_index_up_to_date);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);

@@ -1,7 +1,8 @@
--- importer gemini-cli   version 4
+-- importer gemini-cli   version 5
 -- SPDX-License-Identifier: Apache-2.0
 -- records: info error warning
--- files: session-*.json session-*.jsonl
+-- files: session-*.json *.jsonl
+-- recalls: session.created session.updated turn.started turn.rolled_back turn.restored
 -- split: $.messages
 -- places: $GEMINI_CLI_HOME/.gemini/tmp ~/.gemini/tmp
 --
@@ -25,7 +26,11 @@
 --  (7) The event of a message has an id that contains the message's id if it is the first event of
 --      that message in the file, so the two kinds of files of one session add each message once. The
 --      ids of version 3 are recognized.
---  (8) A command that ended with an exit code other than 0, a line of its output, has failed.
+--  (8) A command has failed if the lines after its output say so: an exit code other than 0, a
+--      signal, or that it could not be started.
+--  (9) A chat of a sub-agent is in a directory with the name of its parent session.
+-- (10) summary is the title of the session. displayContent is the prompt as the user typed it. A turn
+--      that a document lacks, which an earlier state of it had, is rolled back.
 
 -- detect
 SELECT max(CASE
@@ -42,8 +47,8 @@ CREATE VIEW added (begins, ends) AS VALUES
     ('This is the Gemini CLI. We are setting up the context for our chat', NULL);
 
 CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
-                   rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0 FROM source;
+                   rest_ts INTEGER, rest_n INTEGER, rested INTEGER, title TEXT, n INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0, NULL, NULL FROM source;
 
 CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
 CREATE TABLE places (id TEXT PRIMARY KEY, turn INTEGER) WITHOUT ROWID; -- the turn of each message
@@ -52,15 +57,29 @@ CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTE
     WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
 
--- The results in messages; code: the exit code of a command that ended, a line of its output.
+-- The lines that may follow the output of a command, in their order.
+CREATE VIEW trailers (rank, pattern) AS VALUES
+    (1, 'Error: *'), (2, 'Exit Code: *'), (3, 'Signal: *'), (4, 'Background PIDs: *'), (5, 'Process Group PGID: *');
+
+-- The results in messages; said: the lines after the output of a command; code: its exit code.
 CREATE VIEW results AS
-SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0 AS success
-FROM (SELECT i, id, key, c, CASE WHEN at > 0 AND substr(output, at + 12, 1) GLOB '[-0-9]'
-                                 THEN CAST(substr(output, at + 12, 12) AS INTEGER) END AS code
-      FROM (SELECT i, id, key, c, output, instr(output, char(10) || 'Exit Code: ') AS at
+SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0
+       AND (said IS NULL OR said NOT GLOB '*' || char(10) || 'Error: spawn*'
+                            AND said NOT GLOB '*' || char(10) || 'Signal: [A-Z0-9]*') AS success
+FROM (SELECT i, id, key, c, said, CASE WHEN at > 0 AND substr(said, at + 12, 1) GLOB '[-0-9]'
+                                       THEN CAST(substr(said, at + 12, 12) AS INTEGER) END AS code
+      FROM (SELECT i, id, key, c, said, instr(said, char(10) || 'Exit Code: ') AS at
             FROM (SELECT m.i, m.id, e.key, e.value AS c,
-                         CASE WHEN e.value ->> '$.name' = 'run_shell_command'
-                              THEN e.value ->> '$.result[0].functionResponse.response.output' END AS output
+                         CASE WHEN e.value ->> '$.name' = 'run_shell_command' THEN (
+                             WITH RECURSIVE peel (rest, rank, said) AS (
+                                 SELECT rtrim(substr(e.value ->> '$.result[0].functionResponse.response.output', -2000), char(10)), 6, ''
+                                 UNION ALL
+                                 -- rtrim() with all its letters but line breaks removes the last line.
+                                 SELECT rtrim(rtrim(rest, replace(rest, char(10), '')), char(10)), t.rank,
+                                        char(10) || substr(rest, length(rtrim(rest, replace(rest, char(10), ''))) + 1) || said
+                                 FROM peel JOIN trailers t ON t.rank < peel.rank
+                                     AND substr(rest, length(rtrim(rest, replace(rest, char(10), ''))) + 1) GLOB t.pattern)
+                             SELECT said FROM peel ORDER BY rank LIMIT 1) END AS said
                   FROM messages m, json_each(m.m, '$.toolCalls') e
                   WHERE m.owner IS NULL AND e.type = 'object'
                     AND e.value ->> '$.status' IN ('success', 'error', 'cancelled'))));
@@ -107,7 +126,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       time_us(NEW.json ->> '$."$set".lastUpdated'), ts),
         session = CASE WHEN named OR (SELECT main FROM now) <> 'meta' THEN session
                   ELSE coalesce(session_id(coalesce(NEW.json -> '$.value', NEW.json) ->> '$.sessionId'), session) END,
-        named = named OR (SELECT main FROM now) = 'meta';
+        named = named OR (SELECT main FROM now) = 'meta', n = NEW.n,
+        title = coalesce(nullif(NEW.json ->> '$."$set".summary', ''), CASE WHEN (SELECT main FROM now) = 'meta'
+                         THEN nullif(coalesce(NEW.json -> '$.value', NEW.json) ->> '$.summary', '') END, title);
 
     UPDATE messages SET owner = nullif(record_owner('gemini ' || (m ->> '$.id'), (SELECT session FROM file)),
                                        (SELECT session FROM file));
@@ -117,7 +138,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
                'id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
-               'status', '"idle"', 'created_at', coalesce(j -> '$.value', j) -> '$.startTime', 'source', n.source,
+               'status', '"idle"', 'created_at', coalesce(j -> '$.value', j) -> '$.startTime', 'title', json_text(f.title),
+               'parent_session_id', CASE WHEN coalesce(j -> '$.value', j) ->> '$.kind' = 'subagent' THEN json_text(session_id(
+                   (SELECT value FROM options WHERE name = ':directory' AND value <> 'chats'))) END, 'source', n.source,
                'extra', json_remove(j, '$.startTime', '$.value.startTime'))
            ELSE json_fields('id', json_text(f.session), 'agent_id', '"gemini-cli"', 'provider', '"google"',
                             'status', '"idle"', 'source', n.source) END, NEW.n
@@ -185,7 +208,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                 ELSE NEW.hash || '.message.' || m.i END,
            CASE WHEN m.fresh THEN json_fields(
                'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
-               'said', CASE WHEN m.role = 'user' THEN said(m -> '$.content') END,
+               'said', CASE WHEN m.role = 'user' THEN coalesce(
+                   json_text(nullif(substr(coalesce(m ->> '$.displayContent[0].text', CASE json_type(m, '$.displayContent')
+                       WHEN 'text' THEN m ->> '$.displayContent' ELSE m ->> '$.displayContent.text' END), 1, 100), '')),
+                   said(m -> '$.content')) END,
                'model', m -> '$.model', 'turn_id', json_text(f.turn),
                'source', CASE WHEN m ->> '$.id' IS NULL THEN n.source
                          ELSE substr(n.source, 1, length(n.source) - 1) || ',"origin":' || json_text('gemini ' || m.id) || '}' END,
@@ -286,3 +312,28 @@ SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(s.file), 'line', rest_n)), rest_n
 FROM file, source s WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 0, f.session, f.ts, 'session.updated',
+       'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = f.session AND r.id GLOB 'title.*')),
+       json_fields('set', json_fields('title', json_text(title)), 'source', json_fields('kind', json_text(kind), 'file', json_text(s.file),
+                                                                                        'line', n)), n
+FROM file f, source s WHERE title <> (
+    SELECT coalesce(before, '') FROM (
+        SELECT max(n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS before FROM recorded r
+        WHERE r.session = f.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 1, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"rewritten"', 'source', json_fields('kind', json_text(kind), 'file', json_text(file),
+                                                                                            'line', n)), n
+FROM (SELECT f.session, f.ts, f.n, t.turn, coalesce(u.gone, 1) AS gone, t.was_gone, t.times, t.file, s.kind
+      FROM file f, source s JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = f.session AND t.file = s.file
+      LEFT JOIN turns u ON u.turn = t.turn
+      WHERE f.turns > 0 AND EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT session, ts, type, id, NULL, data, n, NULL FROM out ORDER BY k, n;
+DELETE FROM out;

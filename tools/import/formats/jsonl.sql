@@ -30,7 +30,7 @@ FROM lines, source WHERE container = 'lines'
 CREATE TABLE known (name TEXT, value TEXT,
     CONSTRAINT "--map of jsonl names session, ts, type, id, cause or data"
     CHECK (name IN ('session', 'ts', 'type', 'id', 'cause', 'data')));
-INSERT INTO known SELECT name, value FROM options;
+INSERT INTO known SELECT name, value FROM options WHERE name NOT GLOB ':*';
 
 CREATE TABLE map (session TEXT, ts TEXT, type TEXT, id TEXT, cause TEXT, data TEXT);
 INSERT INTO map SELECT (SELECT value FROM known WHERE name = 'session'), (SELECT value FROM known WHERE name = 'ts'),

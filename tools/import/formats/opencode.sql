@@ -471,7 +471,7 @@ FROM (SELECT s.session, s.changed, s.line, s.line_n, t.turn, coalesce(u.gone, 1)
           FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
                 WHERE type GLOB 'turn.*') GROUP BY session, turn) t USING (session)
       LEFT JOIN turns u ON u.session = t.session AND u.turn = t.turn
-      WHERE u.turn IS NOT NULL OR s.turns > 0 AND t.file = (SELECT file FROM source) AND EXISTS (SELECT 1 FROM options WHERE name = 'whole'))
+      WHERE u.turn IS NOT NULL OR s.turns > 0 AND t.file = (SELECT file FROM source) AND EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
 WHERE gone <> was_gone;
 INSERT INTO out (row, k, session, ts, type, id, data, n)
 SELECT 0, 2, session, ts, 'agent.turn.usage', 'partial.' || mid || '.' || times,

@@ -166,7 +166,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                THEN CASE WHEN e ->> '$.observation.is_error' OR e ->> '$.kind' IN ('AgentErrorEvent', 'UserRejectObservation')
                               OR e ->> '$.observation' = 'error' OR json_type(e, '$.success') = 'false'
                               -- -1: the exit code is unknown, because the command still runs.
-                              OR coalesce(e ->> '$.observation.exit_code', e ->> '$.extras.metadata.exit_code') NOT IN (0, -1)
+                              OR coalesce(e ->> '$.observation.exit_code', e ->> '$.extras.metadata.exit_code', e ->> '$.extras.exit_code') NOT IN (0, -1)
                          THEN 'tool.failed' ELSE 'tool.returned' END
                ELSE 'message.added' END, NEW.hash || '.' || i,
            CASE kind
@@ -174,7 +174,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source, 'extra', e)
            WHEN 'observation' THEN json_fields('call_id', json_text(call),
                'output', coalesce(e -> '$.observation.content', e -> '$.content', e -> '$.error', e -> '$.rejection_reason'),
-               'exit_code', coalesce(e -> '$.observation.exit_code', e -> '$.extras.metadata.exit_code'),
+               'exit_code', coalesce(e -> '$.observation.exit_code', e -> '$.extras.metadata.exit_code', e -> '$.extras.exit_code'),
                'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
                'extra', json_remove(e, '$.observation.content', '$.content', '$.error', '$.rejection_reason'))
            WHEN 'action' THEN json_fields('id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),

@@ -1,4 +1,4 @@
--- importer otel   version 6
+-- importer otel   version 7
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
 -- files: *.json *.jsonl
@@ -16,10 +16,12 @@
 --      created_at of a trace is set again if a later span began earlier.
 --  (2) A tool span is a call and its result; a model span is its new input messages, its answer,
 --      and its tokens; an agent span is a turn. Other spans are import.record.
---  (3) Tokens are taken from model spans, because agent spans sum up the tokens of the spans below
---      them. An agent span is the source of tokens only if no span below it has any, which is known
---      at the end of the log. A span of another session (record_owner: its trace and id) counts
---      there.
+--  (3) Tokens are taken from model spans and embeddings, because agent spans sum up the tokens of
+--      the spans below them. An agent span, a span with another operation, and one without a name of
+--      its operation is the source of tokens only if no span below it has any, which is known at the
+--      end of the log. A span of another session (record_owner: its trace and id) counts there.
+--      Spans with the same gen_ai.response.id are one response, seen twice: the first of them counts
+--      and is the message.
 --  (4) The names of attributes have changed and keep changing: rule (2) looks for all of them.
 --      Messages are an attribute, events of the span, or attributes with a number in their names.
 --  (5) The first event of a span contains all of it under "extra".
@@ -54,8 +56,10 @@ SELECT NULL, 1, session_id(coalesce((SELECT value FROM options WHERE name = 'ses
 CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX undated ON sessions (session) WHERE dated = 0;
 CREATE TABLE earlier (session TEXT PRIMARY KEY, dated INTEGER, t0 INTEGER) WITHOUT ROWID;
+-- The span that has the response with this id.
+CREATE TABLE responses (session TEXT, id TEXT, key TEXT, PRIMARY KEY (session, id)) WITHOUT ROWID;
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
-CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, formerly TEXT);
 CREATE INDEX out_usage ON out(row, i) WHERE type = 'agent.turn.usage';
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
@@ -161,6 +165,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
             WHEN op IN ('chat', 'text_completion', 'generate_content', 'call_llm', 'llm', 'generation', 'completion')
                 THEN 'model'
             WHEN op IN ('invoke_agent', 'agent') THEN 'agent'
+            WHEN op IN ('embeddings', 'embedding') THEN 'embedding'
+            WHEN op = '' AND coalesce(a -> '$."gen_ai.usage.input_tokens"', a -> '$."gen_ai.usage.prompt_tokens"',
+                                      a -> '$."gen_ai.usage.output_tokens"', a -> '$."gen_ai.usage.completion_tokens"',
+                                      a -> '$."llm.token_count.prompt"', a -> '$."llm.token_count.completion"') IS NOT NULL
+                 AND coalesce(a -> '$."gen_ai.request.model"', a -> '$."gen_ai.response.model"', a -> '$."llm.model_name"') IS NOT NULL
+                 AND a -> '$."gen_ai.agent.name"' IS NULL THEN 'model'
             ELSE 'other' END,
         session = coalesce(session_id(coalesce(a ->> '$."gen_ai.conversation.id"', a ->> '$."session.id"')), (SELECT session FROM file),
                            session_id(trace)),
@@ -170,6 +180,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         output = coalesce(a -> '$."gen_ai.tool.call.result"', a -> '$."gen_ai.output.messages"', a -> '$."gen_ai.output"',
                           a -> '$."output.value"', a -> '$."gen_ai.completion"', nullif(s -> '$.output', 'null'));
     UPDATE spans SET session = (SELECT home FROM file) WHERE session IS NULL;
+    INSERT OR IGNORE INTO responses
+    SELECT session, a ->> '$."gen_ai.response.id"', key FROM spans
+    WHERE class = 'model' AND a ->> '$."gen_ai.response.id"' <> '' ORDER BY i;
+    UPDATE spans SET class = 'repeated'
+    WHERE class = 'model' AND key <> (SELECT r.key FROM responses r
+                                      WHERE r.session = spans.session AND r.id = spans.a ->> '$."gen_ai.response.id"');
     UPDATE spans SET output = coalesce(
         (SELECT coalesce(
             (SELECT x.value -> '$.value.stringValue' FROM json_each(e.value, '$.attributes') x
@@ -194,7 +210,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                   (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
 
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 0, session, min(t0), 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
                        'provider', json_text(coalesce(max(a ->> '$."gen_ai.provider.name"'), max(a ->> '$."gen_ai.system"'), max(a ->> '$."llm.system"'))),
@@ -211,7 +227,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         SELECT s.session, 0, (SELECT min(p.t0) FROM spans p WHERE p.t0 > 1) FROM sessions s
         WHERE EXISTS (SELECT 1 FROM spans p WHERE p.t0 > 1) AND s.dated = 0
           AND s.session NOT IN (SELECT o.session FROM spans o)) GROUP BY session;
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 0, session, t0, 'session.updated', 'session.dated' || CASE dated WHEN 0 THEN '' ELSE '.' || t0 END,
            json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', t0 / 1000000, 'unixepoch') || printf('.%06dZ"', t0 % 1000000)),
                        'source', source), NEW.n
@@ -219,7 +235,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE sessions SET dated = (SELECT e.t0 FROM earlier e WHERE e.session = sessions.session)
     WHERE session IN (SELECT e.session FROM earlier e);
     -- Anything but spans: the rest of a document, logs, lines of another kind.
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 0, coalesce(session, (SELECT home FROM file)), ts, 'session.created', 'session.created',
            json_fields('id', json_text(coalesce(session, (SELECT home FROM file))), 'agent_id', '"otel"', 'status', '"idle"',
                        'source', source), NEW.n
@@ -227,7 +243,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
       AND coalesce(session, (SELECT home FROM file)) NOT IN (SELECT s.session FROM sessions s);
     INSERT OR IGNORE INTO sessions (session, dated)
     SELECT coalesce(session, (SELECT home FROM file)), CASE WHEN ts > 1 THEN NULL ELSE 0 END FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 1, coalesce((SELECT session FROM spans ORDER BY i LIMIT 1), session, (SELECT home FROM file)), ts,
            CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
            CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
@@ -248,7 +264,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO titles (session, name)
     SELECT session, name FROM (SELECT session, name, min(i) FROM told WHERE name <> '' AND session IS NOT NULL GROUP BY session)
     WHERE true ON CONFLICT (session) DO UPDATE SET name = excluded.name;
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 2, session, t0, 'session.updated', NEW.hash || '.title',
            json_fields('set', json_fields('title', json_text(coalesce(text, name))), 'source', source), NEW.n
     FROM now, (SELECT session, (SELECT coalesce((SELECT min(t0) FROM spans WHERE t0 > 0), ts) FROM file) AS t0, text, name
@@ -284,7 +300,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM (SELECT p.span, k.before, k.after, CAST(substr(p.name, length(k.before) + 1) AS INTEGER) AS n
           FROM (SELECT 'gen_ai.prompt.' AS before, '.' AS after UNION ALL SELECT 'llm.input_messages.', '.message.') k, parts p
           WHERE p.name GLOB k.before || '[0-9]*' || k.after || 'content') k;
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, i, 10 + place, session, t0, 'message.added', key || '.in.' || place,
            json_fields('id', json_text(key || '.in.' || place), 'role', coalesce(m -> '$.role', '"user"'),
                'content', coalesce(m -> '$.parts', m -> '$.content', '""'), 'source', source,
@@ -296,7 +312,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT OR IGNORE INTO asked SELECT p.session, x.m FROM inputs x JOIN spans p ON p.i = x.span;
 
     -- Each span.
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, i, 1000000, session, CASE class WHEN 'model' THEN t1 ELSE t0 END,
            CASE class WHEN 'tool' THEN 'tool.called' WHEN 'model' THEN 'message.added' WHEN 'agent' THEN 'turn.started'
                 ELSE 'import.record' END, key || '.begins',
@@ -311,7 +327,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'agent' THEN json_fields('turn_id', json_text(key), 'status', '"running"', 'source', source, 'extra', s)
            ELSE json_fields('kind', json_text(name), 'source', source, 'extra', s) END, NEW.n
     FROM spans, now;
-    INSERT INTO out
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, i, 1000001, session, t1, CASE WHEN class = 'agent' THEN CASE WHEN failed THEN 'turn.failed' ELSE 'turn.completed' END
                WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END, key || '.ends',
            CASE class
@@ -322,12 +338,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'source', source) END, NEW.n
     FROM spans, now WHERE class IN ('agent', 'tool');
     INSERT INTO out
-    SELECT NEW.row, i, 1000002, session, t1, 'agent.turn.usage', key || '.usage',
+    SELECT NEW.row, i, 1000002, session, t1, 'agent.turn.usage',
+           CASE WHEN class = 'model' THEN coalesce('response.' || nullif(a ->> '$."gen_ai.response.id"', ''), key) ELSE key END || '.usage',
            json_fields('message_id', json_text(key),
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
                -- The tokens of an agent span are a sum: the length of each prompt is unknown.
-               'prompt_tokens', CASE class WHEN 'agent' THEN -1 END,
+               'prompt_tokens', CASE WHEN class IN ('agent', 'other') THEN -1 END,
                'input_tokens', input_tokens, 'output_tokens', output_tokens + hidden,
                'reasoning_output_tokens', nullif(hidden, 0),
                'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
@@ -338,7 +355,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
-               'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n
+               'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n, key || '.usage'
     FROM now, (SELECT *, max(0, coalesce(total - others, total - input_tokens - output_tokens, 0)) AS hidden FROM (SELECT *,
         -- A total may be larger than its parts: thoughts are not in the output. Langfuse names all
         -- parts.
@@ -352,21 +369,21 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
                       a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output') AS INTEGER)
             AS output_tokens FROM spans))
-    WHERE class IN ('model', 'agent') AND (input_tokens > 0 OR output_tokens > 0)
+    WHERE class NOT IN ('tool', 'repeated') AND (input_tokens > 0 OR output_tokens > 0)
       AND record_owner('otel ' || key, session) = session;
     INSERT OR IGNORE INTO tree
     SELECT key, coalesce(trace, '') || '.' || coalesce(s ->> '$.parentSpanId', s ->> '$.parent_id', s ->> '$.context.parent_id',
                                                        s ->> '$.parent_span_id', s ->> '$.parentObservationId', ''),
-           EXISTS (SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = spans.i AND o.type = 'agent.turn.usage'), NEW.n
+           class <> 'embedding' AND EXISTS (SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = spans.i AND o.type = 'agent.turn.usage'), NEW.n
     FROM spans;
     INSERT OR IGNORE INTO agents
     SELECT p.key, o.session, o.ts, o.data, o.n FROM spans p JOIN out o ON o.row = NEW.row AND o.i = p.i
-    WHERE p.class = 'agent' AND o.type = 'agent.turn.usage';
-    DELETE FROM out WHERE row = NEW.row AND type = 'agent.turn.usage' AND i IN (SELECT i FROM spans WHERE class = 'agent');
+    WHERE (p.class IN ('agent', 'other') OR p.op = '') AND o.type = 'agent.turn.usage';
+    DELETE FROM out WHERE row = NEW.row AND type = 'agent.turn.usage' AND i IN (SELECT i FROM spans WHERE class IN ('agent', 'other') OR op = '');
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out
 ORDER BY row, i > 0, CASE WHEN i > 0 THEN ts END,
          CASE type WHEN 'turn.started' THEN 0 WHEN 'turn.completed' THEN 2 WHEN 'turn.failed' THEN 2 ELSE 1 END,
          CASE WHEN type IN ('turn.completed', 'turn.failed') THEN -i ELSE i END, k;

@@ -1,4 +1,4 @@
--- importer pi   version 4
+-- importer pi   version 5
 -- SPDX-License-Identifier: Apache-2.0
 -- records: thinking_level_change label custom* session_info branch_summary session
 -- places: $PI_CODING_AGENT_SESSION_DIR $PI_CODING_AGENT_DIR/sessions ~/.pi/agent/sessions
@@ -22,7 +22,9 @@
 
 --  (6) A message that continues from a point before the last turn marks the turns after that point
 --      as abandoned, and the turns on its path to the root as live.
---  (7) The id of an event contains the line's own id, else a hash of the line. The ids of version 2
+--  (7) session_info has the name that the user gave the session. A command that the user ran
+--      (bashExecution) is a call and its result.
+--  (8) The id of an event contains the line's own id, else a hash of the line. The ids of version 2
 --      are recognized.
 
 -- detect
@@ -69,7 +71,7 @@ CREATE TABLE facts (
 
 -- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (7);
 
 -- Handle one line after the other. With a LIMIT SQLite computes a column once. SQLite copies the
 -- rows of an INSERT of a SELECT into a table that its program has read, and of an UPDATE whose
@@ -105,13 +107,16 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = w.id)
                    OR itself = 'result' AND coalesce(p.copied, 0) AS copied
         FROM (
-        SELECT v.*, CASE WHEN itself = 'message' THEN 'pi ' || id || ' ' || at END AS origin
+        SELECT v.*, CASE WHEN itself IN ('message', 'bash') THEN 'pi ' || id || ' ' || at END AS origin
         FROM (
             SELECT type, coalesce(role, '') AS role, id, at, NEW.json ->> '$.parentId' AS up_id,
                    CASE WHEN NEW.json IS NULL THEN 'unreadable'
                         WHEN type = 'session' AND NOT made THEN 'meta'
                         WHEN type = 'model_change' THEN 'model'
                         WHEN type = 'compaction' THEN 'checkpoint'
+                        WHEN type = 'session_info' AND NEW.json ->> '$.name' <> '' THEN 'name'
+                        WHEN type = 'message' AND role = 'bashExecution'
+                             AND json_type(NEW.json, '$.message.command') = 'text' THEN 'bash'
                         WHEN type = 'message' AND role = 'toolResult' THEN 'result'
                         WHEN type = 'message' AND role IS NOT NULL
                              AND json_type(NEW.json, '$.message.content') IS NOT NULL THEN 'message'
@@ -165,12 +170,14 @@ FROM (
            WHEN 1 THEN end_type
            WHEN 2 THEN 'turn.started'
            WHEN 3 THEN CASE main
-               WHEN 'message' THEN 'message.added' WHEN 'model' THEN 'session.updated'
+               WHEN 'message' THEN 'message.added' WHEN 'model' THEN 'session.updated' WHEN 'name' THEN 'session.updated'
+               WHEN 'bash' THEN 'tool.called'
                WHEN 'checkpoint' THEN 'checkpoint.noted' WHEN 'unreadable' THEN 'import.unreadable'
                WHEN 'result' THEN CASE WHEN j ->> '$.message.isError' THEN 'tool.failed' ELSE 'tool.returned' END
                ELSE 'import.record' END
            WHEN 4 THEN 'tool.called'
            WHEN 5 THEN b.value ->> 1
+           WHEN 7 THEN CASE WHEN j ->> '$.message.exitCode' <> 0 OR j ->> '$.message.cancelled' THEN 'tool.failed' ELSE 'tool.returned' END
            ELSE 'agent.turn.usage' END AS type,
            CASE k
            WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE '.0' END
@@ -178,6 +185,7 @@ FROM (
            WHEN 4 THEN '.call.' || b.key
            WHEN 5 THEN (b.value ->> 0) || substr(b.value ->> 1, 5) || '.' || turn
            WHEN 6 THEN '.usage'
+           WHEN 7 THEN '.result'
            ELSE '.' || k END AS id,
            CASE k
            -- The session, at its own line or before the first other line; or an earlier time of it.
@@ -209,6 +217,11 @@ FROM (
                WHEN 'model' THEN json_fields(
                    'set', json_fields('provider', j -> '$.provider', 'model', j -> '$.modelId'),
                    'source', source, 'extra', json_remove(j, '$.provider', '$.modelId'))
+               WHEN 'name' THEN json_fields('set', json_fields('title', j -> '$.name'), 'source', source, 'extra', json_remove(j, '$.name'))
+               WHEN 'bash' THEN json_fields(
+                   'call_id', coalesce(nullif(j -> '$.id', 'null'), json_text(hash)), 'tool', '"bash"',
+                   'input', json_fields('command', j -> '$.message.command'), 'turn_id', json_text(turn), 'source', source,
+                   'extra', json_remove(j, '$.message.command', '$.message.output'))
                WHEN 'result' THEN json_fields(
                    'call_id', coalesce(j -> '$.message.toolCallId', json_text(hash)),
                    'success', CASE WHEN j ->> '$.message.isError' THEN 'false' ELSE 'true' END,
@@ -228,6 +241,11 @@ FROM (
                'extra', json_remove(b.value, '$.id', '$.name', '$.arguments'))
            -- The turns that a message abandons, and the turns that it restores.
            WHEN 5 THEN json_fields('turn_id', b.value -> 0, 'reason', '"edited"', 'source', source)
+           WHEN 7 THEN json_fields(
+               'call_id', coalesce(nullif(j -> '$.id', 'null'), json_text(hash)),
+               'success', CASE WHEN j ->> '$.message.exitCode' <> 0 OR j ->> '$.message.cancelled' THEN 'false' ELSE 'true' END,
+               'exit_code', nullif(j -> '$.message.exitCode', 'null'), 'output', j -> '$.message.output', 'turn_id', json_text(turn),
+               'source', source)
            -- The cost of a message.
            ELSE json_fields(
                'message_id', nullif(j -> '$.id', 'null'), 'model', coalesce(j -> '$.message.model', json_text(w.model)),
@@ -252,6 +270,7 @@ FROM (
         WHEN 3 THEN main <> 'meta'
         WHEN 4 THEN calls AND main = 'message'
         WHEN 5 THEN taken IS NOT NULL
+        WHEN 7 THEN main = 'bash'
         ELSE main = 'message' AND json_type(j, '$.message.usage') = 'object'
              AND (j ->> '$.message.usage.input' > 0 OR j ->> '$.message.usage.output' > 0
                   OR j ->> '$.message.usage.cacheRead' > 0 OR j ->> '$.message.usage.cacheWrite' > 0) END
