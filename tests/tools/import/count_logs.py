@@ -287,8 +287,6 @@ def count_opencode(records):
                 count.results.add(p["callID"])
             if at(p, "state", "status") == "error" or at(p, "state", "metadata", "exit"):
                 count.failed.add(p["callID"])
-        if not at(info, "time", "completed"):
-            continue  # what it used may change
         t, cache = info.get("tokens") or {}, at(info, "tokens", "cache") or {}
         cached, written = number(cache.get("read")), number(cache.get("write"))
         count.used.append(("", info.get("modelID"), number(t.get("input")) + cached + written,

@@ -59,20 +59,21 @@ CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
 
 -- The lines that may follow the output of a command, in their order.
 CREATE VIEW trailers (rank, pattern) AS VALUES
-    (1, 'Error: *'), (2, 'Exit Code: *'), (3, 'Signal: *'), (4, 'Background PIDs: *'), (5, 'Process Group PGID: *');
+    (1, 'Error: *'), (2, 'Exit Code: *'), (3, 'Signal: *'), (4, 'Background PIDs: *'), (5, 'Process Group PGID: *'),
+    (6, '</untrusted_context>');
 
 -- The results in messages; said: the lines after the output of a command; code: its exit code.
 CREATE VIEW results AS
 SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0
        AND (said IS NULL OR said NOT GLOB '*' || char(10) || 'Error: spawn*'
-                            AND said NOT GLOB '*' || char(10) || 'Signal: [A-Z0-9]*') AS success
+                            AND said NOT GLOB '*' || char(10) || 'Signal: [A-Z1-9]*') AS success
 FROM (SELECT i, id, key, c, said, CASE WHEN at > 0 AND substr(said, at + 12, 1) GLOB '[-0-9]'
                                        THEN CAST(substr(said, at + 12, 12) AS INTEGER) END AS code
       FROM (SELECT i, id, key, c, said, instr(said, char(10) || 'Exit Code: ') AS at
             FROM (SELECT m.i, m.id, e.key, e.value AS c,
                          CASE WHEN e.value ->> '$.name' = 'run_shell_command' THEN (
                              WITH RECURSIVE peel (rest, rank, said) AS (
-                                 SELECT rtrim(substr(e.value ->> '$.result[0].functionResponse.response.output', -2000), char(10)), 6, ''
+                                 SELECT rtrim(substr(e.value ->> '$.result[0].functionResponse.response.output', -2000), char(10)), 7, ''
                                  UNION ALL
                                  -- rtrim() with all its letters but line breaks removes the last line.
                                  SELECT rtrim(rtrim(rest, replace(rest, char(10), '')), char(10)), t.rank,
