@@ -247,14 +247,17 @@ static annal_status insert_records(annal_import *import, struct batch *batch,
 
 /*
  * Find where a line that is not one value is to be cut, or 0. Either it is cut after a complete
- * object, if another object begins there. Or it is cut before an object that reaches to the end of
- * the line. That object is a record by itself, and not a part of the text before it, if the line
- * was wrong before its end: a line that was cut off while it was written is wrong at its end.
+ * object, if the text after it does not show that the object is a part of a value: an object begins
+ * there, or zero bytes, a stray brace or other text. Or it is cut before an object that reaches to
+ * the end of the line. That object is a record by itself, and not a part of the text before it, if
+ * the line was wrong before its end: a line that was cut off while it was written is wrong at its
+ * end.
  */
 static size_t find_cut(annal_slice bytes, json_fault fault, size_t fault_at)
 {
     annal_slice rest = {bytes.ptr + fault_at, bytes.len - fault_at};
-    if (fault == JSON_TRAILING && bytes.ptr[0] == '{' && rest.len > 0 && rest.ptr[0] == '{')
+    if (fault == JSON_TRAILING && bytes.ptr[0] == '{' && fault_at > 2 && rest.len > 0 &&
+        memchr(",:]", rest.ptr[0], 3) == NULL)
         return fault_at;
     if (fault == JSON_DEPTH || fault_at >= bytes.len)
         return 0;
@@ -293,6 +296,55 @@ static annal_status insert_cut(annal_import *import, struct batch *batch, annal_
     annal_status status = whole ? insert_whole(import, batch, front, err)
                                 : insert_torn(import, batch, &front, reason, err);
     return status < 0 ? status : insert_whole(import, batch, rest, err);
+}
+
+void annal__import_batch_done(annal_import *import, struct batch *batch)
+{
+    if (batch->mended_count > 0)
+        annal__import_json_begin(import->json);
+    for (size_t i = 0; i < batch->mended_count; i++)
+        annal__buf_done(&batch->mended[i]);
+    annal__free(batch->mended);
+    annal__free(batch->rows);
+}
+
+/* Replace each byte that is not UTF-8 by U+FFFD. An empty *out: the result is not JSON. */
+static annal_status mend_utf8(struct batch *batch, annal_slice bytes, annal_slice *out,
+                              annal_error *err)
+{
+    const unsigned char *at = (const unsigned char *)bytes.ptr, *end = at + bytes.len, *from = at;
+    struct buf *mended =
+        annal__array_add(&batch->mended, &batch->mended_count, sizeof *batch->mended);
+    annal_status status = mended == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
+    if (mended != NULL)
+        *mended = (struct buf){0};
+    while (at < end && status >= 0) {
+        size_t len = *at < 0x80 ? 1 : annal__json_utf8_length(at, end);
+        at += len;
+        if (len > 0)
+            continue;
+        status = annal__buf_append(mended, (const char *)from, (size_t)(at - from));
+        if (status >= 0)
+            status = annal__buf_append(mended, "\xef\xbf\xbd", 3);
+        from = ++at;
+    }
+    if (status >= 0)
+        status = annal__buf_append(mended, (const char *)from, (size_t)(end - from));
+    if (status < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    if (annal__json_check(annal__buf_slice(mended), ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) ==
+        JSON_VALID)
+        *out = annal__buf_slice(mended);
+    return ANNAL_OK;
+}
+
+/* Insert a line as it is, and the same line without the bytes that are not UTF-8. */
+static annal_status insert_mended(annal_import *import, struct batch *batch, annal_import_line line,
+                                  annal_slice mended, const char *reason, annal_error *err)
+{
+    annal_status status = insert_torn(import, batch, &line, reason, err);
+    line.bytes = mended;
+    return status < 0 ? status : insert_whole(import, batch, line, err);
 }
 
 /* Insert a whole line into the table, unless it is to be skipped. */
@@ -335,6 +387,14 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
         if (status != ANNAL_ERR_REFUSED)
             return status;
         reason = "the importer failed on it"; /* rule 6 */
+    }
+    if (fault == JSON_UTF8 && line.bytes.len <= ANNAL_IMPORT_PIECE_BYTES) {
+        annal_slice mended = {0};
+        status = mend_utf8(batch, line.bytes, &mended, err);
+        if (status >= 0 && mended.len > 0)
+            return insert_mended(import, batch, line, mended, reason, err);
+        if (status < 0)
+            return status;
     }
     import->refused = fault == JSON_VALID;
     if (line.bytes.len > ANNAL_IMPORT_PIECE_BYTES)

@@ -63,7 +63,12 @@ struct batch {
         bool gave;
     } * rows; /* in the order of their numbers */
     size_t count;
+    struct buf *mended; /* lines with U+FFFD for bytes that are not UTF-8 */
+    size_t mended_count;
 };
+
+/* Free what a batch of lines has. */
+void annal__import_batch_done(annal_import *import, struct batch *batch);
 
 /* Fail with the error of the importer's database. */
 annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what);

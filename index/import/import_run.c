@@ -8,14 +8,16 @@
  *     all lines after it.
  * (2) A line is skipped only in import_lines.c, and only if it is blank or its bytes were in the
  *     file before; the section "-- repeats" says that such a line is a record of its own, and
- *     its hash has a number. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to
- *     disk when it grows: memory does not grow with the file.
+ *     its hash has a number. The bytes are remembered as 128 bits of hash in a table, which SQLite
+ *     moves to disk when it grows: memory does not grow with the file.
  * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
  *     value, or so deep that wrapping it would exceed the depth limit, is passed as text.
  * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
  * (5) What was appended after a power cut follows the zero bytes that the power cut left, on the
  *     same line: the zeros are one row, and the value after them is another. A torn record is a row
- *     of its own, and so is a complete record that follows it on its line.
+ *     of its own, and so is a complete record that follows it on its line, and what follows a
+ *     complete record. A line that is JSON but for bytes that are not UTF-8 is kept as it is, and
+ *     passed with U+FFFD for these bytes.
  * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
  *     another hash: changes that the trigger made before it failed may stay, and hide nothing.
  * (7) Preparing an importer takes longer than a small log, so it is used for the next log too: its
@@ -498,7 +500,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     }
     if (status >= 0)
         status = check_every_line_gave(&batch, err);
-    annal__free(batch.rows);
+    annal__import_batch_done(import, &batch);
     import->failed = status < 0; /* inserted again, its lines would be taken for duplicates */
     return status;
 }
@@ -588,7 +590,7 @@ annal_status annal__import_detect(annal_import **spare, annal_slice sql,
         status = annal__import_insert(*spare, &batch, &lines[i], err);
     if (status >= 0)
         status = ask_how_sure(*spare, sql, out_sure, err);
-    annal__free(batch.rows);
+    annal__import_batch_done(*spare, &batch);
     return status;
 }
 

@@ -54,8 +54,8 @@ void import_report_done(struct import_report *report);
 /*
  * Return whether the log has a layout that is unknown to its importer: most of its content became
  * unchanged records, a database has tables unknown to the importer, a document has none of the
- * arrays that it reads, a log of records of any kind has none with content, or lines of a log cannot
- * be read and it has no content.
+ * arrays that it reads, a log of records of any kind has none with content, or lines of a log
+ * cannot be read and it has no content.
  */
 bool import_is_unknown(const struct import_report *report);
 

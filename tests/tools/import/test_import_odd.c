@@ -523,7 +523,8 @@ START_TEST(a_line_that_is_not_utf_8_is_kept_byte_for_byte)
     fclose(file);
     import_twice("claude-code", "a.jsonl", 0);
     assert_found("\"base64\":\"eyJhIjoiwygifQ==\"");
-    ck_assert_int_eq(count_type("import.record"), 2);
+    ck_assert_int_eq(count_type("import.record"), 3);
+    assert_found("\"a\":\"\xef\xbf\xbd(\"");
     file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     begin_message(file, 1);
@@ -532,7 +533,7 @@ START_TEST(a_line_that_is_not_utf_8_is_kept_byte_for_byte)
     fputs(",\"x\":\"\xC3\x28\"}" DOCUMENT_END, file);
     fclose(file);
     import_twice("gemini-cli", "session-1.json", 0);
-    ck_assert_int_eq(count_type("message.added"), 1);
+    ck_assert_int_eq(count_type("message.added"), 2);
 }
 END_TEST
 
@@ -714,6 +715,10 @@ START_TEST(a_whole_record_is_recovered_from_a_broken_line)
         {"{\"type\":\"mode\",\"x\":{\"y\":1}", 0, 1},
         {"\"x\":{\"y\":1}}", 0, 1},
         {"{\"type\":\"mode\",\"x\":[{\"y\":1},{\"y\":2}", 0, 1},
+        {MODE("8") "}", 1, 1},
+        {MODE("9") " junk", 1, 1},
+        {"{\"y\":1},\"z\":2}", 0, 1},
+        {"{\"y\":1}],\"z\":2}}", 0, 1},
     };
     FILE *file = create("a.jsonl");
     int records = 0, unreadable = 0;

@@ -376,13 +376,13 @@ START_TEST(a_line_that_is_not_json_is_kept_as_text_or_base64)
 {
     struct imported got;
     for (int i = 0; i < KINDS; i++) {
-        import_text(kinds[i], "s-1.jsonl", "// a \"comment\"\n{\"a\":1}[2]\n\xFF\xFE\n{\"a\":\n",
+        import_text(kinds[i], "s-1.jsonl", "// a \"comment\"\n{\"a\":1},[2]\n\xFF\xFE\n{\"a\":\n",
                     &got);
         ck_assert_uint_eq(imported_count(&got, "s-1", "import.unreadable"), 4);
         ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 0),
                     "\"text\":\"// a \\\"comment\\\"\"");
         ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 1),
-                    "\"text\":\"{\\\"a\\\":1}[2]\"");
+                    "\"text\":\"{\\\"a\\\":1},[2]\"");
         ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 2), "\"base64\":\"//4=\"");
         ASSERT_DATA(&got, imported_find(&got, "import.unreadable", 3), "\"line\":4}");
         imported_done(&got);
