@@ -357,7 +357,8 @@ START_TEST(a_document_cut_short_gives_its_whole_messages_and_keeps_the_rest)
     for (size_t cut = 1; cut < len; cut += 61) {
         put_file("session-cut.json", text, cut);
         CLI(&cli, NULL, "import", "gemini-cli", tmpdir_path(&cli.dir, "session-cut.json"));
-        ck_assert_msg(cli.exit_status == 0, "cut at %zu: %s", cut, cli.err);
+        /* 1: nothing is left of it but lines that cannot be read */
+        ck_assert_msg(cli.exit_status <= (cut > 300 ? 0 : 1), "cut at %zu: %s", cut, cli.err);
         if (cut > 300) {
             CLI(&cli, NULL, "query", "--type", "message.added");
             ck_assert_ptr_nonnull(strstr(cli.out, "add a line"));
