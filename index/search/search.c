@@ -35,7 +35,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
-#define TEXT_VERSION   4          /* raise it when search_text.c or search_words.c changes */
+#define TEXT_VERSION   5          /* raise it when search_text.c or search_words.c changes */
 
 extern const char annal__sql_search[];
 

@@ -5,7 +5,8 @@
  * A character here is a base with the marks that follow it.
  *
  * (1) Characters are compared in Unicode's normal form NFKC, with case folded (UAX #15, utf8proc).
- *     So a text is found in whatever form it was written. Accents are dropped.
+ *     So a text is found in whatever form it was written. Accents are dropped, and the strokes of
+ *     letters such as ł, đ and ø, which Unicode does not regard as accents.
  * (2) Letters and digits in a row are a word, as in FTS5's unicode61. A change of script between
  *     (3) and the others ends a word.
  * (3) Some scripts put no spaces between words: Chinese, Japanese, Korean, Thai and others. There,
@@ -227,6 +228,22 @@ static bool continues(int32_t code)
     return is_mark(code) || (code >= 0x1160 && code <= 0x11ff) || code == 0xff9e || code == 0xff9f;
 }
 
+/* Return the letter without its stroke, or the dot that ı lacks. */
+static int32_t without_stroke(int32_t code)
+{
+    static const struct {
+        int32_t code, letter;
+    } letters[] = {
+        {0xf0, 'd'},  {0xf8, 'o'},  {0x111, 'd'}, {0x127, 'h'}, {0x131, 'i'}, {0x142, 'l'},
+        {0x167, 't'}, {0x180, 'b'}, {0x19a, 'l'}, {0x1b6, 'z'}, {0x1e5, 'g'}, {0x23c, 'c'},
+        {0x247, 'e'}, {0x249, 'j'}, {0x24d, 'r'}, {0x24f, 'y'}, {0x268, 'i'}, {0x289, 'u'},
+    };
+    for (size_t i = 0; code >= 0xf0 && code <= 0x289 && i < sizeof letters / sizeof *letters; i++)
+        if (letters[i].code == code)
+            return letters[i].letter;
+    return code;
+}
+
 /* Rule 1: add the character text[begin..end). */
 static void put_character(struct tokenizer *tokenizer, const char *text, int begin, int end)
 {
@@ -244,7 +261,7 @@ static void put_character(struct tokenizer *tokenizer, const char *text, int beg
             codes[kept++] = codes[i];
     kept = utf8proc_normalize_utf32(codes, kept, UTF8PROC_COMPOSE);
     for (utf8proc_ssize_t i = 0; i < kept; i++)
-        put_code(tokenizer, codes[i], begin, end);
+        put_code(tokenizer, without_stroke(codes[i]), begin, end);
 }
 
 /* Return the end of the character that begins with the bytes up to at. */

@@ -274,6 +274,9 @@ START_TEST(a_text_is_found_in_any_normal_form_with_and_without_accents)
         {"ガギ", "カ\xe3\x82\x99キ\xe3\x82\x99", "ｶﾞｷﾞ", "ガギ"},
         {"file", "ﬁle", "ｆｉｌｅ", "FILE"},
         {"Straße", "strasse", "STRASSE", "straẞe"},
+        {"Łódź", "lodz", "ŁÓDŹ", "lódź"},
+        {"Đường", "duong", "ĐƯỜNG", "đuong"},
+        {"Ørsted", "orsted", "ørsted", "ØRSTED"},
         {"שלום", "שָׁלוֹם", "שלום", "שלום"},
         {"हिन्दी", "हिन्दी", "हिन्दी", "हिन्दी"},
     };

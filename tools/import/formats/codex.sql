@@ -581,8 +581,11 @@ FROM (
                'turn_id', turn_id, 'sequence', turns, 'status', '"running"', 'source', source,
                'extra', CASE WHEN main = 'start' THEN json_remove(j, '$.payload.turn_id') END)
            WHEN 4 THEN json_fields(
-               'turn_id', turn_id, 'model', json_text(model), 'input_tokens', input,
-               'output_tokens', output,
+               'turn_id', turn_id, 'model', json_text(model),
+               'input_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.input_tokens')
+                                         IN ('integer', 'real') THEN input END,
+               'output_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.output_tokens')
+                                          IN ('integer', 'real') THEN output END,
                'cached_input_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cached_input_tokens')
                                            IS NOT NULL THEN cached END,
                'cache_write_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cache_write_input_tokens')
@@ -590,7 +593,7 @@ FROM (
                'reasoning_output_tokens', reasoning, 'tier', json_text(tier),
                'prompt_tokens', CASE WHEN j ->> '$.payload.info.last_token_usage.input_tokens' <> input
                                      THEN j -> '$.payload.info.last_token_usage.input_tokens' END,
-               'total_tokens', input + output, 'source', source, 'extra', j)
+               'total_tokens', coalesce(input, 0) + coalesce(output, 0), 'source', source, 'extra', j)
            WHEN 5 THEN
            -- The event that contains the line.
            CASE main
