@@ -103,8 +103,8 @@ static const struct log {
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
      "import.record 4, message.added 3, tool.called 1, tool.returned 1"},
-    {"langgraph", "checkpoints.sqlite.sql", "sqlite", 4, 11, 70, 8, 40,
-     "import.record 4, message.added 2, tool.called 1, tool.returned 1"},
+    {"langgraph", "checkpoints.sqlite.sql", "sqlite", 4, 12, 70, 8, 40,
+     "import.record 4, message.added 2, tool.called 1, tool.returned 1, turn.started 1"},
     {"otel", "export.otlp.jsonl", "lines", 2, 11, 900, 12, 600,
      "import.record 2, message.added 2, tool.called 1, tool.failed 1, turn.completed 1, "
      "turn.started 1"},

@@ -1,4 +1,4 @@
--- importer langgraph   version 3
+-- importer langgraph   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- reads: checkpoints writes msgpack
 -- records: stage_* trajectory metadata writes checkpoint*
@@ -20,6 +20,9 @@
 --      another thread. A message with an id is recognized by its id, its type and its text
 --      (record_owner); if another session owns it, it is a record, and so is the result of its
 --      call.
+--  (7) A user's message in a checkpoint begins a turn and ends the turn before. A checkpoint whose
+--      parent is not the checkpoint before it begins a branch: turns whose prompt it lacks are
+--      abandoned, and turns that it has are restored.
 
 -- detect
 SELECT max(CASE
@@ -50,6 +53,9 @@ FROM writes ORDER BY thread_id, checkpoint_ns, checkpoint_id, task_id, idx;
 CREATE TABLE file (stem TEXT, ts INTEGER, stage TEXT);
 INSERT INTO file SELECT stem, 1, '' FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER, parent TEXT) WITHOUT ROWID;
+-- The last checkpoint of each session, and its turns.
+CREATE TABLE lasts (session TEXT PRIMARY KEY, checkpoint TEXT, forked INTEGER) WITHOUT ROWID;
+CREATE TABLE turns (i INTEGER PRIMARY KEY, session TEXT, turn TEXT, gone INTEGER, UNIQUE (session, turn));
 CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE seen (session TEXT, key TEXT, m TEXT, PRIMARY KEY (session, key)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
@@ -58,7 +64,7 @@ CREATE TABLE now (source TEXT, session TEXT, ts INTEGER, main TEXT, j TEXT);
 
 -- The messages of the line; name: prefix of the ids of their events; fresh: new or changed.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER,
-                       origin TEXT, owner TEXT, source TEXT);
+                       origin TEXT, owner TEXT, source TEXT, turn TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -125,22 +131,50 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'extra', CASE main WHEN 'checkpoint' THEN json_remove(j, '$.checkpoint.channel_values.messages')
                                      WHEN 'trajectory' THEN json_remove(j, '$.messages') ELSE j END) END, NEW.n
     FROM now;
+    -- Turns.
+    INSERT INTO lasts SELECT session, j ->> '$.checkpoint_id', 0 FROM now WHERE main = 'checkpoint'
+    ON CONFLICT (session) DO UPDATE SET checkpoint = excluded.checkpoint,
+        forked = NEW.json ->> '$.parent_checkpoint_id' <> checkpoint;
+    INSERT INTO out
+    SELECT NEW.row, 0.7, n.session, n.ts, CASE WHEN gone THEN 'turn.restored' ELSE 'turn.abandoned' END,
+           turn || CASE WHEN gone THEN '.restored.' ELSE '.abandoned.' END || (j ->> '$.checkpoint_id'),
+           json_fields('turn_id', json_text(turn), 'reason', '"branch"', 'source', source), NEW.n
+    FROM now n JOIN lasts l ON l.session = n.session AND l.forked JOIN turns t ON t.session = n.session
+    WHERE main = 'checkpoint' AND EXISTS (SELECT 1 FROM messages)
+      AND gone = EXISTS (SELECT 1 FROM messages m WHERE m.name = t.turn);
+    UPDATE turns SET gone = NOT gone
+    WHERE session = (SELECT l.session FROM now n JOIN lasts l ON l.session = n.session AND l.forked WHERE main = 'checkpoint')
+      AND EXISTS (SELECT 1 FROM messages) AND gone = EXISTS (SELECT 1 FROM messages m WHERE m.name = turns.turn);
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 0.3, n.session, n.ts, 'turn.completed', p.turn || '.ends',
+           json_fields('turn_id', json_text(p.turn), 'reason', '"next_turn"', 'source', n.source), NEW.n
+    FROM now n, messages m, (SELECT t.turn, max(t.i) FROM turns t, now o WHERE t.session = o.session AND NOT t.gone) p
+    WHERE main = 'checkpoint' AND fresh AND NOT known AND owner IS NULL AND type = 'user' AND p.turn IS NOT NULL;
+    INSERT INTO out
+    SELECT NEW.row, 100 * i + 0.6, n.session, n.ts, 'turn.started', name || '.begins',
+           json_fields('turn_id', json_text(name), 'status', '"running"', 'prompt_ref', json_text(name), 'source', n.source), NEW.n
+    FROM now n, messages WHERE main = 'checkpoint' AND fresh AND NOT known AND owner IS NULL AND type = 'user';
+    INSERT OR IGNORE INTO turns (session, turn, gone)
+    SELECT n.session, name, 0 FROM now n, messages
+    WHERE main = 'checkpoint' AND fresh AND NOT known AND owner IS NULL AND type = 'user' ORDER BY i;
+    UPDATE messages SET turn = (SELECT t.turn FROM turns t, now n WHERE t.session = n.session AND t.turn = (
+        SELECT u.name FROM messages u WHERE u.type = 'user' AND u.i <= messages.i ORDER BY u.i DESC LIMIT 1)) WHERE fresh;
     INSERT INTO out
     SELECT NEW.row, 100 * i + 2, session, ts,
            CASE type WHEN 'tool' THEN CASE WHEN m ->> '$.status' = 'error' THEN 'tool.failed' ELSE 'tool.returned' END
                 ELSE 'message.added' END, 'message.' || name || CASE WHEN known THEN '.' || NEW.hash ELSE '' END,
            CASE type
            WHEN 'tool' THEN json_fields('call_id', coalesce(m -> '$.tool_call_id', json_text(name)), 'output', m -> '$.content',
-               'source', messages.source, 'extra', json_remove(m, '$.tool_call_id', '$.content'))
+               'turn_id', json_text(turn), 'source', messages.source, 'extra', json_remove(m, '$.tool_call_id', '$.content'))
            ELSE json_fields('id', json_text(name), 'role', json_text(type), 'content', coalesce(m -> '$.content', '""'),
-               'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'), 'source', messages.source,
-               'extra', json_remove(m, '$.id', '$.content')) END, NEW.n
+               'model', coalesce(m -> '$.response_metadata.model_name', m -> '$.response_metadata.model'), 'turn_id', json_text(turn),
+               'source', messages.source, 'extra', json_remove(m, '$.id', '$.content')) END, NEW.n
     FROM now, messages WHERE fresh AND owner IS NULL;
     INSERT INTO out
     SELECT NEW.row, 100 * i + 3 + c.key, session, ts, 'tool.called',
            'call.' || coalesce(c.value ->> '$.id', name || '.' || c.key),
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(name || '.' || c.key)), 'tool', c.value -> '$.name',
-                       'input', c.value -> '$.args', 'message_id', json_text(name), 'source', messages.source), NEW.n
+                       'input', c.value -> '$.args', 'message_id', json_text(name), 'turn_id', json_text(turn), 'source', messages.source), NEW.n
     FROM now, messages, json_each(m, '$.tool_calls') c WHERE fresh AND owner IS NULL AND NOT known AND c.type = 'object';
     INSERT INTO out
     SELECT NEW.row, 100 * i + 99, session, ts, 'agent.turn.usage', 'usage.' || name,
@@ -152,7 +186,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                            m -> '$.response_metadata.token_usage.prompt_tokens_details.cached_tokens'),
                        'cache_write_tokens', m -> '$.usage_metadata.input_token_details.cache_creation',
                        'reasoning_output_tokens', m -> '$.usage_metadata.output_token_details.reasoning',
-                       'source', messages.source), NEW.n
+                       'turn_id', json_text(turn), 'source', messages.source), NEW.n
     FROM now, messages WHERE fresh AND owner IS NULL AND NOT known
       AND (json_type(m, '$.usage_metadata') = 'object' OR json_type(m, '$.response_metadata.token_usage.prompt_tokens') = 'integer');
     INSERT INTO seen SELECT n.session, name, m FROM now n, messages WHERE fresh
