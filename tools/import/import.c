@@ -16,9 +16,10 @@
  *     They are made durable at the end of the file, before anything is reported, and every
  *     SYNC_BYTES. After a power cut each session has a prefix of its events, and by (2) the next
  *     import adds the rest.
- * (5) Time 1 means that an event has no time in its line. It receives the time of the event before
- *     it, else the time of the next event with a time, if that is read before the append, else the
- *     time of the file; "time" in its data names the source.
+ * (5) Time 1 means that an event has no time in its line; so does a time that cannot be right: the
+ *     epoch, or later than a day from now. It receives the time of the event before it, else the
+ *     time of the next event with a time, if that is read before the append, else the time of the
+ *     file; "time" in its data names the source.
  * (6) A byte order mark, and the CR of CRLF, are part of the file's encoding, not of a line.
  */
 #include "tools/import/import.h"

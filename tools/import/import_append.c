@@ -7,6 +7,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/args.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/import/deleted.h"
@@ -18,6 +19,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define APPEND_BYTES ((size_t)4 << 20)
 #define SYNC_BYTES   ((uint64_t)16 << 20)
@@ -462,15 +464,22 @@ static annal_status store_strings(struct import_job *job, const annal_import_eve
     return status;
 }
 
+/* Rule 5: return 1 for a time that cannot be right. */
+static int64_t possible_time(int64_t ts_us)
+{
+    int64_t latest_us = (int64_t)time(NULL) * 1000000 + TIME_AHEAD_US;
+    return ts_us < TIME_LEAST_US || ts_us > latest_us ? 1 : ts_us;
+}
+
 static annal_status add_waiting(struct import_job *job, const annal_import_event *event,
-                                size_t session, annal_slice data, annal_error *err)
+                                int64_t ts_us, size_t session, annal_slice data, annal_error *err)
 {
     struct pending *pending = &job->pending;
     struct waiting *waiting = &pending->events[pending->count];
     pending->session = session;
-    waiting->ts_us = event->draft.ts_us;
+    waiting->ts_us = ts_us;
     waiting->time_from = NULL;
-    if (event->draft.ts_us == 1 && job->last_us > 1) {
+    if (ts_us == 1 && job->last_us > 1) {
         waiting->ts_us = job->last_us;
         waiting->time_from = "of the line before";
     }
@@ -533,6 +542,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     annal_slice data = event->draft.data;
     bool known = false;
     size_t index = 0;
+    int64_t ts_us = possible_time(event->draft.ts_us);
     annal_status status = find_session(job, event->session, &index, err);
     if (status < 0)
         goto done;
@@ -540,10 +550,10 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         goto done;
     count_unreadable(&job->report, event);
     count_content(job, &job->report.sessions[index], event);
-    if (event->draft.ts_us > 1 && job->last_us == 0)
-        give_time(pending, event->draft.ts_us, "of the first line that has one");
-    if (event->draft.ts_us > 1)
-        job->last_us = event->draft.ts_us;
+    if (ts_us > 1 && job->last_us == 0)
+        give_time(pending, ts_us, "of the first line that has one");
+    if (ts_us > 1)
+        job->last_us = ts_us;
     if (!job->report.sessions[index].known_read) {
         int64_t *last_us = &job->report.sessions[index].last_us;
         status = is_shared(job)
@@ -571,7 +581,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = import_flush(job, err);
     if (status < 0)
         goto done;
-    status = add_waiting(job, event, index, data, err);
+    status = add_waiting(job, event, ts_us, index, data, err);
     if (status >= 0)
         status = recall(job, event->session, event->draft.type, event->draft.id, event->draft.ts_us,
                         data, err);

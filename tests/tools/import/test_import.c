@@ -479,7 +479,8 @@ START_TEST(an_importer_may_be_a_file)
 {
     static const char sql[] =
         "-- importer mine\n-- once\nCREATE TABLE notes (x);\n-- batch\n"
-        "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json_fields('line', coalesce(json, "
+        "SELECT 'mine', 1700000000000000 + n * 1000, 'note.taken', hash, NULL, json_fields('line', "
+        "coalesce(json, "
         "unreadable), 'kind', (SELECT json_text(kind) FROM source)), n FROM lines ORDER BY row;\n";
     const char *importer = tmpdir_path(&cli.dir, "mine.sql");
     const char *log = tmpdir_path(&cli.dir, "x.log");
@@ -488,15 +489,15 @@ START_TEST(an_importer_may_be_a_file)
     DONE(&cli, "import", importer, log);
     CLI(&cli, NULL, "cat", "mine");
     ASSERT_OUT(&cli, "\"data\":{\"line\":{\"a\":1},\"kind\":\"mine\"}}");
-    ASSERT_OUT(&cli, "\"ts\":\"1970-01-01T00:00:00.002000Z\",\"type\":\"note.taken\"");
+    ASSERT_OUT(&cli, "\"ts\":\"2023-11-14T22:13:20.002000Z\",\"type\":\"note.taken\"");
 }
 END_TEST
 
 START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
 {
-    static const char sql[] =
-        "-- importer mine\n-- batch\n"
-        "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json, n FROM lines ORDER BY row;\n";
+    static const char sql[] = "-- importer mine\n-- batch\n"
+                              "SELECT 'mine', 1700000000000000 + n * 1000, 'note.taken', hash, "
+                              "NULL, json, n FROM lines ORDER BY row;\n";
     const char *importer = tmpdir_path(&cli.dir, "x\"y.sql");
     const char *log = tmpdir_path(&cli.dir, "x.log");
     file_write(importer, sql, sizeof sql - 1);

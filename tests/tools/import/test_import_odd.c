@@ -787,7 +787,7 @@ START_TEST(an_import_names_a_line_that_its_importer_rejects_and_imports_the_othe
 {
     static const char sql[] =
         "-- importer picky\n-- files: *.log\n-- batch\n"
-        "SELECT stem, n * 1000, 'note.taken', hash, NULL, json, n FROM lines, "
+        "SELECT stem, 1700000000000000 + n * 1000, 'note.taken', hash, NULL, json, n FROM lines, "
         "source WHERE json ->> '$.a' <> 13 ORDER BY row;\n";
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
     FILE *file = create("picky.sql");
@@ -808,9 +808,10 @@ END_TEST
 
 START_TEST(an_id_that_a_log_repeats_gives_one_event)
 {
-    static const char sql[] = "-- importer twice\n-- batch\n"
-                              "SELECT 's', n * 1000, 'note.taken', json ->> '$.id', NULL, json, n "
-                              "FROM lines ORDER BY row;\n";
+    static const char sql[] =
+        "-- importer twice\n-- batch\n"
+        "SELECT 's', 1700000000000000 + n * 1000, 'note.taken', json ->> '$.id', NULL, json, n "
+        "FROM lines ORDER BY row;\n";
     FILE *file = create("twice.sql");
     fputs(sql, file);
     fclose(file);
