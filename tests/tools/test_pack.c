@@ -174,7 +174,7 @@ START_TEST(enabling_a_pack_creates_the_store_and_its_verbs_need_it_enabled)
     DONE(&cli, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
     cli_assert_refused(&cli, EXIT_STORAGE,
-                       "pack teams is not enabled in this store: annal pack enable teams");
+                       "pack teams is not enabled in this store: run 'annal pack enable teams'");
     CLI(&cli, NULL, "team", "ls");
     cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
     ck_assert_int_eq(cli_journals(&cli), 0);

@@ -19,7 +19,8 @@ enum {
 
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence)
 {
-    /* Without memory for the message, only the failure is reported. */
+    /* Without memory for the message, the answer is left out; the caller still reports the
+     * failure. */
     if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
         annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
         annal__buf_append(answers, "}\n", 2) < 0)
@@ -43,7 +44,7 @@ annal_status appender_read(struct appender *appender, annal_slice line, annal_dr
     return line_to_draft(line, appender->type, &appender->scratch, out_draft, err);
 }
 
-/* Check the packs: rule (4). */
+/* Append an event, through the guards of the packs if one guards or fills it (rule 4). */
 static annal_status append_draft(struct appender *appender, const annal_draft *draft,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -88,7 +89,8 @@ bool appender_is_full(const struct appender *appender)
            appender->pending_bytes >= PENDING_BYTES_MAX;
 }
 
-/* Sort out the lines of a failed sync: rule (3). */
+/* Append the answer of one event after a sync; if the sync failed, the result says from which seq
+ * on events were refused or are unknown (rule 3). */
 static void answer(struct buf *answers, uint64_t seq, const annal_sync_result *result,
                    const annal_error *err)
 {

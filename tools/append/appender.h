@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Append lines of events to a session, with an answer for each: used by `annal append` and the
- * server.
+ * Appends lines of events to a session, with an answer for each; `annal append` and the server use
+ * it.
  *
  * Lines are appended at level batch, then synced once, then acknowledged in their order.
  *
  * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N},
- *     {"refused":"…"} (nothing of it was written, and nothing will be) or {"unknown":"…"} (storage
- *     failed during the append, and the result is unknown: append the event again with the same id
- *     to learn its seq).
- * (2) The first answer without a seq is the last: later lines may make no sense without that line.
- * (3) If a sync fails, each line that waited for it is checked: some may be durable. A line that
- *     was refused after them still has its answer.
+ *     {"refused":"…"} (nothing of the line was written, and nothing will be) or {"unknown":"…"}
+ *     (storage failed during the append, and the result is unknown: append the event again with the
+ *     same id to learn its seq).
+ * (2) The first answer without a seq is the last one, because later lines may make no sense without
+ *     that line.
+ * (3) If a sync fails, each line that waited for it is checked, because some may be durable. A line
+ *     after them that was refused still gets its answer.
  * (4) The enabled packs check the events that they guard or fill. Such an event is durable by
  *     itself; the lines before it become durable with it.
  */
@@ -24,44 +25,47 @@
 #include <annal/journal.h>
 
 struct appender {
-    annal_slice type; /* type of every line, which is then data; empty: each line has a type */
+    /* type of all events, whose lines are then their data; empty if each line has a type */
+    annal_slice type;
     annal_level level;
-    bool expects; /* applies to the first line */
+    bool expects; /* whether the session must end at expected_seq; applies to the first line */
     uint64_t expected_seq;
 
-    /* Set these before the first appender_put(). */
+    /* The caller sets these before the first appender_put(). */
     annal_slice session;
     annal_store *store;
     annal_index *index;
     annal_writer *writer;
 
-    uint64_t line; /* number of the current line */
+    uint64_t line; /* number of the current line, from 1 */
     struct buf scratch;
-    struct buf seqs; /* uint64_t: appended events that are not acknowledged yet */
+    struct buf seqs; /* seqs (uint64_t) of the events that were appended but not acknowledged yet */
     size_t pending_bytes;
-    struct buf last_answer; /* answer of the last line, until the lines before it are answered */
+    /* answer of the line that failed, which is printed after those of the lines before it */
+    struct buf last_answer;
 };
 
-/* Read the next line. Its slices are valid until the next call. */
+/* Read the next line into a draft, whose slices are valid until the next call. */
 annal_status appender_read(struct appender *appender, annal_slice line, annal_draft *out_draft,
                            annal_error *err);
 
-/* Append the line. If that, or reading it, failed: appender_fail(), which adds the line to err. */
+/* appender_put() appends the event of a line. If it or appender_read() has failed, call
+ * appender_fail(), which adds the answer of that line, and the number of the line to err. */
 annal_status appender_put(struct appender *appender, const annal_draft *draft, size_t line_bytes,
                           annal_error *err);
 void appender_fail(struct appender *appender, annal_error *err);
 
-/* Return whether the appended events should be acknowledged now, because they are many. */
+/* Return whether the appended events should be acknowledged now, because they are many or large. */
 bool appender_is_full(const struct appender *appender);
 
 /*
- * Sync all appended events, then append one answer for each line to `answers`. If the sync fails,
- * the answers are still complete.
+ * Sync all appended events, then append an answer for each line to `answers`. If the sync fails,
+ * the answers are complete as well.
  */
 annal_status appender_acknowledge(struct appender *appender, struct buf *answers, annal_error *err);
 
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence);
 
-void appender_done(struct appender *appender); /* closes neither writer nor index */
+void appender_done(struct appender *appender); /* does not close the writer and the index */
 
 #endif

@@ -26,7 +26,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Count the letters to change, add, drop or swap; words longer than NAME_BYTES_MAX never match. */
+/* Return how many letters to change, add, remove or swap turn one word into the other;
+ * NAME_BYTES_MAX if a word is longer than that. */
 static size_t distance(const char *a, const char *b)
 {
     size_t len_a = strlen(a), len_b = strlen(b);
@@ -52,7 +53,8 @@ static size_t distance(const char *a, const char *b)
     return above[len_b];
 }
 
-/* Keep name as the nearest so far, if it is near enough to be a typing error. */
+/* Make name the nearest name so far, if it is similar enough to `given` to be what the user
+ * meant. */
 static void consider(const char *given, const char *name, const char **nearest, size_t *how_far)
 {
     size_t far = distance(given, name);
@@ -97,8 +99,8 @@ int args_fail_verb(const struct noun *noun, const char *given)
 
 #define OWNERS_BYTES 128
 
-/* Write " ('annal ls' has it)": the verbs of one word with this option, three at most; or
- * nothing. */
+/* Write " ('annal ls' has it)", with up to three verbs of one word that have this option, to text;
+ * nothing if no verb has it. Returns text. */
 static const char *say_owners(char text[OWNERS_BYTES], const char *option)
 {
     enum { OWNERS_MAX = 3 };
@@ -146,7 +148,7 @@ static bool is_called(const struct option *option, const char *name, size_t len)
     return strlen(option->name) == len && memcmp(option->name, name, len) == 0;
 }
 
-/* Find an option of the verb, or of all verbs. NULL: it does not exist. */
+/* Find an option of the verb, or one that all verbs have; NULL if it does not exist. */
 static const struct option *find(const struct command *command, const char *name, size_t len)
 {
     const struct option *option = args_common;
@@ -169,7 +171,7 @@ static int take_wait(struct args *args, const char *text)
     if (!fields_parse_number(text, &seconds) || seconds > WAIT_SECONDS_MAX)
         return fail_usage("--wait needs a whole number of seconds, at most %d, not '%s'",
                           WAIT_SECONDS_MAX, text);
-    /* the library reads 0 as its default: pass one millisecond instead */
+    /* 0 would be the library's default: pass 1 ms instead */
     args->wait_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
     args->wait_given = true;
     return 0;
@@ -181,14 +183,15 @@ static int take_keep_free(struct args *args, const char *text)
     if (!fields_parse_number(text, &mib) || mib > KEEP_FREE_MIB_MAX)
         return fail_usage("--keep-free needs a whole number of MiB, at most %d, not '%s'",
                           KEEP_FREE_MIB_MAX, text);
-    args->keep_free_bytes = mib == 0 ? 1 : mib << 20; /* the library reads 0 as its default */
+    /* 0 would be the library's default: pass 1 byte instead */
+    args->keep_free_bytes = mib == 0 ? 1 : mib << 20;
     return 0;
 }
 
 enum { ZONE_PATH_BYTES = 300, ZONE_LETTERS_MAX = 100 };
 
-/* Turn "+05:30" into a value of TZ, which has the opposite sign and, in angle brackets, a name
- * without a colon. */
+/* Convert "+05:30" to a value of TZ, which has the opposite sign and begins with a name without a
+ * colon, in angle brackets. Returns false if it is not an offset. */
 static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
 {
     unsigned hours = 0, minutes = 0;
@@ -202,7 +205,7 @@ static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
     return true;
 }
 
-/* Return whether the system knows the zone: the C library takes an unknown zone for UTC. */
+/* Return whether the system knows the time zone. The C library would use UTC for an unknown one. */
 static bool is_zone(const char *name)
 {
     char path[ZONE_PATH_BYTES];
@@ -239,7 +242,8 @@ static int take_zone(struct args *args, const char *name)
     return 0;
 }
 
-/* --json may appear before and after a verb. */
+/* Return whether an option was given that all verbs have; --json may be given before and after the
+ * verb. */
 static bool was_given(const struct args *args, const struct option *option)
 {
     if (strcmp(option->name, "wait") == 0)
@@ -277,7 +281,8 @@ static int take(struct args *args, const struct option *option, const char *text
     return 0;
 }
 
-/* Read one option at argv[*at]; moves *at past the value if the value is a separate word. */
+/* Read one option at argv[*at]; if its value is a separate word, move *at to that word. Returns 0
+ * or EXIT_USAGE. */
 static int take_option(struct args *args, int argc, char **argv, int *at)
 {
     const char *name = argv[*at] + 2;
@@ -307,9 +312,9 @@ static int take_option(struct args *args, int argc, char **argv, int *at)
 }
 
 /*
- * Return whether this is not an option but a statement that begins with a comment, "-- the
- * busiest". The name of an option has no space; --NAME=VALUE with a line break is an option if an
- * option NAME exists.
+ * Return whether a word that begins with "--" is not an option but a statement that begins with a
+ * comment, such as "-- the busiest". The name of an option has no space; a word --NAME=VALUE with a
+ * line break is an option if the verb has an option NAME.
  */
 static bool is_statement(const struct args *args, const char *word)
 {
@@ -339,7 +344,7 @@ static int take_word(struct args *args, const char *word)
     return args->command == NULL ? args_fail_verb(args->noun, word) : 0;
 }
 
-/* Find the name of the missing operand. */
+/* Return the name of the first operand that was not given. */
 static const char *missing_operand(const struct args *args)
 {
     int i = args->operand_count;
@@ -372,8 +377,8 @@ static int check_operands(const struct args *args)
     return 0;
 }
 
-/* Find the value of --store anywhere on the command line: the packs of that store may have
- * verbs. */
+/* Return the value of --store anywhere on the command line, else $ANNAL_STORE, or NULL. It is
+ * needed early, because the packs in that store may have verbs. */
 static const char *find_store(int argc, char **argv)
 {
     const char *store = getenv("ANNAL_STORE");
@@ -396,7 +401,7 @@ int args_parse(struct args *args, int argc, char **argv)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
-    tzset(); /* localtime_r() would read a file each time without it */
+    tzset(); /* without this, localtime_r() would read a file each time */
     nouns_look_in(find_store(argc, argv));
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;
@@ -434,7 +439,8 @@ void args_done(struct args *args)
     *args = (struct args){0};
 }
 
-/* Find the position of an operand, from 0; NULL: the verb has no operand of that name. */
+/* Find an operand of the verb by name, and its position, from 0; NULL if the verb has no such
+ * operand. */
 static const struct field *find_operand(const struct command *verb, const char *name,
                                         int *out_place)
 {

@@ -7,13 +7,14 @@
 
 #include <limits.h>
 
-/* How long an event query waits for others, and how often it continues while it makes progress. */
+/* Time in ms that a query of events waits for other processes, and how many times it continues
+ * after that if it makes progress. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 
 struct work {
     struct progress line;
-    uint64_t bytes_done; /* indexed by this call */
+    uint64_t bytes_done; /* number of bytes that this call has indexed */
 };
 
 static int show(void *arg, const annal_index_progress *progress)
@@ -26,8 +27,8 @@ static int show(void *arg, const annal_index_progress *progress)
 }
 
 /*
- * Catch up these sessions, or all; a call that ran out of time but made progress is repeated, up to
- * `rounds` times.
+ * Add the new events of these sessions, or of all, to the index. If a call runs out of time but has
+ * made progress, it is repeated, up to `rounds` times.
  */
 static annal_status catch_up(annal_index *index, const struct session_list *sessions, bool packs,
                              uint32_t timeout_ms, unsigned rounds, annal_error *err)
@@ -60,7 +61,8 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Report how far the index lags, because on read-only media it cannot be updated. */
+/* Print how much of the journals is missing in the index, which cannot be updated because the store
+ * is read-only. */
 static annal_status read_as_it_stands(annal_index *index, annal_error *err)
 {
     char text[HUMAN_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the verb, run it, and return its exit status. */
+/* Run the verb of the command line, or print help. Returns an exit status. */
 #include "tools/cli/command.h"
 #include "tools/cli/args.h"
 #include "tools/cli/out.h"
@@ -34,9 +34,12 @@ static int dispatch(const struct args *args)
 int command_main(int argc, char **argv)
 {
     struct args args = {0};
-    setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth(3); journals are UTF-8 in every locale */
-    signal(SIGPIPE, SIG_IGN);       /* if the reader is gone, the store must still be closed */
-    signal(SIGXFSZ, SIG_IGN);       /* a write then reports that there is no space */
+    /* so that wcwidth(3) knows UTF-8 in every locale; events are UTF-8 */
+    setlocale(LC_CTYPE, "C.UTF-8");
+    /* even if the reader of the output is gone, the store must be closed */
+    signal(SIGPIPE, SIG_IGN);
+    /* a write beyond the size limit then fails as if the disk were full */
+    signal(SIGXFSZ, SIG_IGN);
     out_open();
     int exit_status = args_parse(&args, argc, argv);
     if (exit_status == 0)

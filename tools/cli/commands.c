@@ -36,7 +36,8 @@ const struct option *command_option(const struct command *command, int *at)
             return option;
         }
     }
-    /* After its own options, an event's verb has the options of all events. */
+    /* After its own options, a verb that appends an event has the options that all such verbs
+     * have. */
     const struct option *option = &verb_common[*at > i ? *at - i : 0];
     if (command->type == NULL || option->name == NULL)
         return NULL;

@@ -49,7 +49,8 @@ bool fields_parse_time(const char *text, int64_t *out_us)
         annal_slice_of(text), annal__system_clock.wall_us(annal__system_clock.arg), out_us);
 }
 
-/* Read an instant of a range, whose members are 0 without a bound. */
+/* Read one bound of a range; *out_us is 0 without a bound, so the instant 0 becomes -1. Returns
+ * false if text is not a time. */
 static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
 {
     *out_us = 0;
@@ -93,7 +94,7 @@ static bool parse_moment(const char *text, annal_moment *out)
     return true;
 }
 
-/* Find the position of text in "a|b|c", or -1. */
+/* Return the index of text in the choices "a|b|c", or -1. */
 static int find_choice(const char *choices, const char *text, bool any_case)
 {
     size_t len = strlen(text);
@@ -147,7 +148,8 @@ static int check_session(const struct field *field, const char *text)
                       ANNAL_SESSION_ID_BYTES_MAX);
 }
 
-/* "--level must be sync, batch or os, not 'x'". */
+/* Check that text is one of the choices. The message is such as "--level must be sync, batch or os,
+ * not 'x'". */
 static int check_choice(const struct field *field, const char *name, const char *text)
 {
     struct buf list = {0};
@@ -202,7 +204,7 @@ static bool was_given(const struct args *args, const char *name, size_t len)
     return strcmp(copy, "json") == 0 ? args->json : args_has(args, copy);
 }
 
-/* Check the options that this option requires or excludes. */
+/* Check that the options are given that this option needs, and not those that it excludes. */
 static int check_others(const struct args *args, const struct field *field)
 {
     const char *name = field->option.name;
@@ -331,7 +333,7 @@ int fields_list(const struct args *args, const char *name, annal_slice **out, si
     *out = annal__zalloc(room * sizeof **out);
     *out_count = 0;
     if (*out == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("read the command line: out of memory");
     for (int at = 0; (text = args_next(args, name, &at)) != NULL;)
         (*out)[(*out_count)++] = annal_slice_of(text);
     return 0;

@@ -20,7 +20,8 @@
 #include <annal/replay.h>
 #include <annal/verb.h>
 
-/* The form of a value on the command line and in data: see annal/verb.h. */
+/* The kind of a value, which determines its form on the command line and in an event's data
+ * (annal/verb.h). */
 enum field_kind {
     FIELD_END = ANNAL_FIELD_END,
     FIELD_TEXT = ANNAL_FIELD_TEXT,
@@ -33,30 +34,32 @@ enum field_kind {
     FIELD_TIME = ANNAL_FIELD_TIME,
     FIELD_CONST = ANNAL_FIELD_CONST,
 
-    /* Only for the command's own verbs, never in an event: */
-    FIELD_COUNT = 32, /* a whole number, from least to most */
-    FIELD_AMOUNT,     /* a number that may have a fraction, from 0 to most */
-    FIELD_AGE,        /* 45s, 30m, 2h, 7d, 2w */
-    FIELD_MOMENT,     /* a seq, a time or an age */
+    /* Only for verbs of the command itself, never in an event's data: */
+    FIELD_COUNT = 32, /* whole number, from least to most */
+    FIELD_AMOUNT,     /* number that may have a fraction, from 0 to most */
+    FIELD_AGE,        /* age such as 45s, 30m, 2h, 7d, 2w */
+    FIELD_MOMENT,     /* seq, time or age */
     FIELD_CHOICE,     /* one of its choices, in upper or lower case */
-    FIELD_SESSION,    /* a session: its id, or the first letters of only this id */
-    FIELD_SESSIONS,   /* a list of sessions */
-    FIELD_ID,         /* the whole id of a session, which need not exist */
-    FIELD_IDS         /* a list of whole ids */
+    FIELD_SESSION,    /* session: its id, or letters with which only this id begins */
+    FIELD_SESSIONS,   /* list of sessions */
+    FIELD_ID,         /* complete id of a session, which need not exist */
+    FIELD_IDS         /* list of complete ids */
 };
 
 struct field {
-    /* An operand has no name; its value is what help calls it, "TEAM". */
+    /* An operand has no name; its value is what help calls the operand, such as "TEAM". */
     struct option option;
     enum field_kind kind;
-    const char *to; /* member of data, "content" or "run.id"; NULL: not in data */
+    /* member of the event's data that it fills, such as "content" or "run.id"; NULL for none */
+    const char *to;
     bool required;
-    const char *preset;  /* value in data if it was not given, as JSON; NULL: none */
-    const char *choices; /* only values: "all|first|any" */
+    const char *preset;  /* JSON value of that member if the field was not given; NULL for none */
+    const char *choices; /* the values that are accepted, such as "all|first|any"; NULL for any */
     uint64_t least;
-    uint64_t most;       /* 0: no limit */
-    const char *with;    /* option that must be given, too: "sql" */
-    const char *without; /* options that exclude this option: "from|json" */
+    uint64_t most;    /* 0 for no limit */
+    const char *with; /* name of an option that must also be given, or NULL */
+    /* options that cannot be given together with this one, such as "from|json"; NULL for none */
+    const char *without;
 };
 
 #define FIELD_IS_LIST(kind)                                                                        \
@@ -75,7 +78,7 @@ struct field {
     {                                                                                              \
         .option = {(name_), (value_), (help_), FIELD_IS_LIST(kind_)}, .kind = (kind_), .to = (to_) \
     }
-/* For further members: OPTION_WITH("strategy", …, .preset = "\"all\""). */
+/* An option with further members, such as OPTION_WITH("strategy", …, .preset = "\"all\""). */
 #define OPTION_WITH(name_, value_, kind_, to_, help_, ...)                                         \
     {                                                                                              \
         .option = {(name_), (value_), (help_), FIELD_IS_LIST(kind_)}, .kind = (kind_),             \
@@ -94,10 +97,10 @@ struct field {
         .kind = FIELD_END                                                                          \
     }
 
-/* For verbs that open a store with OPEN_CREATE; store_open() reads it. */
+/* For verbs that open a store with OPEN_CREATE; store_open() reads this option. */
 #define CREATE_OPTION FLAG("create", NULL, "create a store even in a directory with other files")
 
-/* The options that fields_limits() reads, and others that several verbs share. */
+/* Options that several verbs have; fields_limits() reads LIMIT_OPTIONS. */
 #define PROJECT_OPTION                                                                             \
     OPTION("project", "DIR", FIELD_TEXT, NULL, "directory of the project, now or earlier")
 #define RAW_OPTION FLAG("raw", NULL, "data byte for byte, even half surrogate pairs")
@@ -109,7 +112,8 @@ struct field {
         OPTION_WITH("temp", "MB", FIELD_COUNT, NULL,                                               \
                     "most space for temporary files of SQL (1024)", .most = 4294967296)
 
-/* The formats of a journal, for fields_journal_format(), and of output, for fields_format(). */
+/* Values of --format: formats of a journal, which fields_journal_format() reads, and of output,
+ * which fields_format() reads. */
 #define JOURNAL_FORMATS "jsonl|msgpack"
 #define OUT_FORMATS     "jsonl|csv|table"
 
@@ -118,40 +122,43 @@ static inline bool field_is_operand(const struct field *field)
     return field->option.name == NULL && field->option.value != NULL;
 }
 
-/* Check the command line against the table; 0, or an exit status after one line on stderr. */
+/* Check the command line against the fields of its verb. Returns 0, or an exit status after one
+ * line on stderr. */
 int fields_check(const struct args *args);
 
 /* ---- Values of checked fields ---- */
 
-/* Read a whole number, or a number with a fraction; `usual` if it was not given. */
+/* Return a number, whole or with a fraction; `usual` if it was not given. */
 uint64_t fields_count(const struct args *args, const char *name, uint64_t usual);
 double fields_amount(const struct args *args, const char *name, double usual);
 
-/* Read a time, or an age, in microseconds; 0 if it was not given. */
+/* Return a time, or an age, in us; 0 if it was not given. */
 int64_t fields_time(const struct args *args, const char *name);
 int64_t fields_age(const struct args *args, const char *name);
 
-/* Read the range of --since and --until. */
+/* Read the range of --since and --until; a bound that was not given is chosen as for struct
+ * time_range. */
 void fields_range(const struct args *args, struct time_range *out);
 
-/* Read a moment; *out is unchanged if it was not given. */
+/* Read a moment: a seq, a time or an age; *out is unchanged if it was not given. */
 void fields_moment(const struct args *args, const char *name, annal_moment *out);
 
-/* Find which of its choices was given, from 0; -1: none. */
+/* Return the index of the given value in the option's choices; -1 if the option was not given. */
 int fields_choice(const struct args *args, const char *name);
 
-/* Read its text; empty if it was not given. */
+/* Return the text of an option or operand; empty if it was not given. */
 annal_slice fields_text(const struct args *args, const char *name);
 
-/* Read all values of a list, whose texts belong to the command line; the caller frees *out with
- * annal__free(). 0 or an exit status. */
+/* Read all values of a list. Their texts belong to args; the caller frees *out with annal__free().
+ * Returns 0 or an exit status. */
 int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
 
-/* Read the limits of user SQL: the defaults, or --timeout, --memory and --temp. */
+/* Return the limits for SQL of users: --timeout, --memory and --temp, or limits_usual. */
 extern const annal_limits limits_usual;
 annal_limits fields_limits(const struct args *args);
 
-/* Add to the message of a reached limit how to raise it. The second also calls fail_error(). */
+/* If a limit was reached, add to the message which options change the limits; fields_fail_limited()
+ * also prints the message, and returns an exit status. */
 void fields_limits_hint(annal_error *err);
 int fields_fail_limited(const annal_error *err);
 
@@ -160,7 +167,7 @@ int fields_fail_limited(const annal_error *err);
 void fields_journal_format(const struct args *args, annal_format *out);
 
 /* Read --format jsonl|csv|table, or --json, which means jsonl; *out is unchanged if neither was
- * given. */
+ * given. Returns 0 or EXIT_USAGE. */
 int fields_format(const struct args *args, enum out_format *out);
 
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write times, sizes and counts for people. */
+/* Writes times, sizes and counts for people. */
 #ifndef TOOLS_CLI_HUMAN_H
 #define TOOLS_CLI_HUMAN_H
 
 #include <stdint.h>
 
-/* Write a time in whole seconds in the reader's zone: "2026-03-02 10:14:06". */
+/* Write a time in whole seconds in the user's time zone: "2026-03-02 10:14:06". */
 #define HUMAN_TIME_BYTES 24
 void human_time(char text[HUMAN_TIME_BYTES], int64_t time_us);
 
-/* Write the name of the reader's zone: TZ or --zone, else its abbreviation. */
+/* Write the name of the user's time zone to text, and return text: --zone or TZ, else its
+ * abbreviation. */
 #define HUMAN_ZONE_BYTES 64
 const char *human_zone(char text[HUMAN_ZONE_BYTES]);
 
-/* Write "1.2 MB", "3,456", "3 min ago" to text, which is returned. */
+/* Write a size "1.2 MB", a count "3,456" or an age "3 min ago" to text, and return text. */
 #define HUMAN_BYTES 40
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
 const char *human_count(char text[HUMAN_BYTES], uint64_t count);

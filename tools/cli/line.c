@@ -15,8 +15,8 @@ static const char *const key_names[KEY_COUNT] = {"type", "data", "id", "ts", "ca
 static annal_status check_json(annal_slice line, annal_error *err)
 {
     size_t offset = 0;
-    /* Allow one level more than data may have: the line's own braces. The writer checks data
-     * itself. */
+    /* Allow one level more than data may have, because data is inside the braces of the line. The
+     * writer checks data itself. */
     json_fault fault = annal__json_check(line, ANNAL_DATA_DEPTH_MAX + 1, &offset);
     if (fault == JSON_VALID)
         return ANNAL_OK;
@@ -42,7 +42,7 @@ static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key,
                        (int)(raw.len < 60 ? raw.len : 60), raw.ptr);
 }
 
-/* Find the raw values of the line's members; missing members stay empty. */
+/* Find the members of the line, as raw JSON; the value of a missing member stays empty. */
 static annal_status find_members(annal_slice line, struct buf *scratch,
                                  annal_slice values[KEY_COUNT], annal_error *err)
 {
@@ -65,7 +65,7 @@ static annal_status find_members(annal_slice line, struct buf *scratch,
     return ANNAL_OK;
 }
 
-/* Read a member that is text; null counts as missing. */
+/* Read a member that is a string; null means the same as a missing member. */
 static annal_status text_member(annal_slice values[KEY_COUNT], int key, struct buf *scratch,
                                 annal_slice *out, annal_error *err)
 {
@@ -114,7 +114,8 @@ annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scrat
     annal_slice values[KEY_COUNT] = {{0}};
     annal_draft draft = {0};
     annal__buf_clear(scratch);
-    /* A text is never longer than its escaped form, so slices of scratch do not move. */
+    /* A text is never longer than its escaped form, so scratch need not grow, and slices of it
+     * remain valid. */
     if (annal__buf_reserve(scratch, line.len) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
     annal_status status = check_json(line, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print the verbs of two words as a manual page, and all words of a command line. */
+/* Prints the manual page of the verbs of two words, and the words for completion. */
 #include "tools/cli/manual.h"
 
 #include "tools/cli/verbs.h"
@@ -33,7 +33,7 @@ void manual_print_words(const struct noun *noun, const struct command *verb)
 
 /* ---- roff ---- */
 
-/* Print text as troff reads it: no line is a request, and a dash is a dash. */
+/* Print text so that troff reads no line as a request, and no dash as a hyphen. */
 static void print_roff_n(const char *text, size_t len)
 {
     static const char safe[] = "\\&";
@@ -62,7 +62,7 @@ static bool is_value(const struct command *verb, const char *word, size_t len)
 {
     const struct field *field = verb->fields;
     if (len == 1 && strncmp(word, "A ", 2) == 0 && islower((unsigned char)word[2]))
-        return false; /* the article */
+        return false; /* the article "A", not an operand A */
     for (; field != NULL && field->kind != FIELD_END; field++) {
         const char *value = field->option.value;
         if (value != NULL && strlen(value) == len && memcmp(value, word, len) == 0)
@@ -72,8 +72,8 @@ static bool is_value(const struct command *verb, const char *word, size_t len)
 }
 
 /*
- * Print sentences: options and quoted commands ('annal cat SESSION') are bold, values italic, and
- * an empty line begins a paragraph.
+ * Print sentences: options and quoted commands ('annal cat SESSION') in bold, values in italics; an
+ * empty line begins a paragraph.
  */
 static void print_prose(const struct command *verb, const char *text)
 {
@@ -100,7 +100,7 @@ static void print_prose(const struct command *verb, const char *text)
     }
 }
 
-/* Print the help of an operand or option as a sentence. */
+/* Print the help of an operand or option as a sentence, with a capital letter and a full stop. */
 static void print_sentence(const struct command *verb, const char *help)
 {
     char text[300];

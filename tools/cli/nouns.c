@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All nouns: the nouns of the command, and those in packs, which become tables of the command here.
+ * All nouns: the nouns of the command itself, and the nouns in packs, which are converted to tables
+ * of the command here.
  *
  * (1) A word that is neither a verb of one word nor a noun of the command is looked up in packs:
  *     first in the built-in packs, of which only the pack with this noun is read, then in the
  *     users' packs in the store. A list of nouns reads all packs. The store is not opened.
- * (2) If a name is used twice, the first of these owns it: a verb of one word, a noun of the
+ * (2) If a name is used twice, the first of these has it: a verb of one word, a noun of the
  *     command, a noun of a built-in pack, a noun of a user's pack in the order of the files.
  * (3) A verb that is neither one event nor one SELECT has code (struct verb_code), which is found
  *     by the names of noun and verb. Verbs of users have no code.
@@ -28,19 +29,21 @@ static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artif
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 
-/* A pack with nouns, kept until the process ends. */
+/* A pack with nouns. It is kept until the process ends. */
 struct said {
     struct said *next;
     annal_pack *pack;
-    struct noun *nouns; /* ended by a noun without a name */
+    struct noun *nouns; /* nouns of the pack; a noun without a name ends them */
 };
 
 static struct {
-    struct said *asked_for; /* looked up so far, until all built-in packs were read */
+    /* packs that were read for one noun each, before all built-in packs were read */
+    struct said *asked_for;
     struct said *built_in;
     struct said *of_users;
-    bool all_built_in, all_of_users; /* these packs were read */
-    const char *store;               /* from nouns_look_in() */
+    bool all_built_in, all_of_users; /* whether all packs of this kind were read */
+    /* directory of --store, or NULL for the default store; from nouns_look_in() */
+    const char *store;
     bool in_store;
 } known;
 
@@ -108,7 +111,7 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
     return verbs;
 }
 
-/* ---- Reading packs, rule 1 ---- */
+/* ---- Reading packs (rule 1) ---- */
 
 static const struct noun *find(const struct said *said, const char *name)
 {
@@ -121,14 +124,15 @@ static const struct noun *find(const struct said *said, const char *name)
     return NULL;
 }
 
-/* Find the owner of a name: rule 2. */
+/* Return whether a name is in use, so that a noun of a user's pack cannot have it (rule 2). */
 static bool is_taken(const struct said *by_users, const char *name)
 {
     return command_find(name) != NULL || noun_find_built_in(name) != NULL ||
            find(by_users, name) != NULL;
 }
 
-/* Add the nouns of a pack to the list in arg. */
+/* Add the nouns of a pack to the list in arg; a callback for reading packs. Returns 0 to
+ * continue. */
 static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_error *why)
 {
     struct said **last = arg, *said = NULL;

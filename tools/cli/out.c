@@ -18,9 +18,9 @@
 /* A stream that is written to a terminal. */
 struct screen {
     int fd;
-    struct buf *capture; /* NULL: output goes to fd */
-    FILE *plain;         /* stream from the start of the process */
-    FILE *shown;         /* stream that replaces it; NULL: not needed so far */
+    struct buf *capture; /* where output is appended; NULL if it is written to fd */
+    FILE *plain;         /* the stream with which the process started */
+    FILE *shown;         /* stream that makes characters visible; NULL until it is needed */
     struct visible visible;
     struct buf text;
 };
@@ -54,7 +54,8 @@ static bool write_text(struct screen *screen)
     return written;
 }
 
-/* Write for fopencookie(3), where 0 is a failure. */
+/* Write bytes with control characters made visible; a write function of fopencookie(3), so it
+ * returns 0 on failure. */
 static ssize_t write_visible(void *arg, const char *bytes, size_t len)
 {
     struct screen *screen = arg;
@@ -77,7 +78,7 @@ static void open_stream(struct screen *screen, FILE **stream)
             setvbuf(screen->shown, NULL, _IOLBF, 0);
     }
     if (terminal && screen->shown == NULL)
-        _exit(EXIT_STORAGE); /* without memory nothing can be printed */
+        _exit(EXIT_STORAGE); /* memory ran out, so nothing can be printed */
     *stream = terminal ? screen->shown : screen->plain;
 }
 
@@ -94,7 +95,7 @@ void out_capture(struct buf *text)
     open_stream(&screens[0], &stdout);
 }
 
-/* Print what is held: no more bytes follow. */
+/* Print the bytes that are held because a character may be incomplete: no more bytes follow. */
 static void end_text(struct screen *screen)
 {
     if (screen->visible.held_len > 0 && visible_end(&screen->visible, &screen->text) >= 0)
@@ -134,7 +135,7 @@ static void print_message(const char *format, va_list list)
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, list);
     fflush(stdout);
-    flockfile(stderr); /* a thread of the library may be writing to the log */
+    flockfile(stderr); /* a thread of the library may be writing to stderr */
     fputs("annal: ", stderr);
     for (const char *c = text; *c != '\0'; c++) {
         if (*c == '\n' || *c == '\r')
@@ -238,7 +239,7 @@ int out_finish(int exit_status)
             end_text(&screens[0]);
         return exit_status;
     }
-    int why = errno; /* 0: an earlier write failed, and stdio does not keep the reason */
+    int why = errno; /* 0 if an earlier write failed: stdio does not keep its reason */
     if (why == EPIPE || out_reader_is_gone())
         return exit_status;
     return fail_storage("print to standard output: %s",
@@ -251,7 +252,7 @@ void out_slice(annal_slice slice)
         fwrite(slice.ptr, 1, slice.len, stdout);
 }
 
-/* Append text; it may contain NUL bytes. */
+/* Return whether a character is printed as a space in texts on one line. */
 static bool is_space(char c)
 {
     return c == '\n' || c == '\r' || c == '\t' || c == '\0';

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print the output of the command. Data goes to stdout, everything else to stderr. A terminal
- * receives no control characters except those of the command itself; see visible.h.
+ * Prints the output of the command. Data goes to stdout, everything else to stderr. A terminal
+ * receives no control characters except those of the command itself (visible.h).
  *
  * A table is printed in one of three formats from the same calls: aligned for people, JSON lines,
- * or CSV (RFC 4180). An aligned table takes its widths from its first rows and prints later rows at
- * once, so that its memory is bounded.
+ * or CSV (RFC 4180). An aligned table computes the widths of its columns from its first rows and
+ * prints later rows at once, so that its memory is bounded.
  */
 #ifndef TOOLS_CLI_OUT_H
 #define TOOLS_CLI_OUT_H
@@ -18,15 +18,15 @@
 #include <stdio.h>
 
 /*
- * ---- Messages: "annal: <sentence>" on stderr, one line: line breaks in it are made visible ----
+ * ---- Messages: "annal: <sentence>" on stderr, in one line: line breaks are printed as \u000a ----
  */
 
-/* Print a message, and return the exit status of that kind. */
+/* Print a message, and return EXIT_USAGE, EXIT_REFUSED or EXIT_STORAGE. */
 int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
 
-/* Find the exit status for a failure of the library; fail_error() prints its message, too. */
+/* Return the exit status for a failure of the library; fail_error() also prints its message. */
 int error_exit(annal_status status);
 int fail_error(const annal_error *err);
 
@@ -39,105 +39,118 @@ void say_log(void *arg, annal_log_level level, const char *message);
 /* ---- The streams ---- */
 
 /*
- * Set up the streams: call it before any output, and whenever descriptor 1 has become another file.
- * Control characters for a terminal are made visible, see visible.h.
+ * Set up stdout and stderr. Call it before any output, and whenever descriptor 1 has become another
+ * file. For a terminal, control characters are then made visible (visible.h).
  */
 void out_open(void);
 
 #define CLEAR_LINE "\r\033[K"
 
-/* Print a control sequence of the command, such as one that clears a line, unchanged. */
+/* Print a control sequence of the command itself unchanged, such as one that clears a line. */
 void out_control(FILE *stream, const char *sequence);
 
-/* Set the colour of what follows on stdout, "1;31", or "0"; does nothing without colours. */
+/* Set the colour of the following output on stdout: "1;31" is bold red, "0" the default. Does
+ * nothing if colours are not used. */
 void out_style(const char *code);
 
 /*
- * From now on append the output for stdout to text, as a terminal would receive it; NULL: restore
- * stdout.
+ * Append all further output for stdout to text instead, as a terminal would receive it; with NULL,
+ * print to stdout again.
  */
 void out_capture(struct buf *text);
 
 /* ---- stdout ---- */
 
-/* Flush. A reader that is gone (head) is not a failure. False: nothing more needs to be written. */
+/* out_flush() flushes stdout; both return false after a failed write: no more output is needed. A
+ * reader that closed its end, such as head, is not reported as a failure. */
 bool out_flush(void);
 bool out_wanted(void);
-bool out_reader_is_gone(void); /* for callers that wait without writing */
+/* Return whether the reader closed its end, for callers that wait without writing. */
+bool out_reader_is_gone(void);
 
-/* Find the exit status at the end of the output: exit_status, or EXIT_STORAGE if it could not be
- * written. */
+/* Flush stdout, and return the exit status of the command: EXIT_STORAGE if the output could not be
+ * written, else exit_status. */
 int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
-void out_plain(annal_slice text); /* for people, on one line: breaks and tabs become spaces */
+void out_plain(annal_slice text); /* on one line: line breaks and tabs become spaces */
 void out_json_string(annal_slice text);
 
-/* Print a text on one line, in at most this many columns, with an ellipsis if it is cut. Returns
- * the columns that it took. */
+/* Print a text on one line in at most this many columns, with an ellipsis if it is cut. Returns the
+ * number of columns used. */
 int out_cut(int columns, annal_slice text);
 
 void out_time(int64_t time_us);
 
-/* Print a time as human_time() writes it on a terminal, and as out_time() does elsewhere. */
+/* Print a time: on a terminal as human_time(), otherwise as out_time(). */
 void out_shown_time(int64_t time_us);
 
 /*
- * Append a text on one line as stdout would print it: breaks and tabs become spaces and, on a
- * terminal, the rest is made visible, so that its width is final. ANNAL_ERR_NOMEM only.
+ * Append a text on one line as stdout would print it: line breaks and tabs become spaces; on a
+ * terminal, control characters are made visible. So the width of the result is the width on the
+ * screen. Fails only with ANNAL_ERR_NOMEM.
  */
 annal_status out_line(struct buf *out, annal_slice text);
 
-/* Return whether to use colours: false if stdout is not a terminal, or NO_COLOR is set. */
+/* Return whether to use colours in a stream: only on a terminal, and not if NO_COLOR is set. */
 bool out_colours(FILE *stream);
-int out_columns(void); /* columns of the terminal, or $COLUMNS, or 0: unlimited */
+int out_columns(void); /* width of the terminal, or $COLUMNS; 0 for no limit */
 
 /* ---- Tables ---- */
 
 enum out_format { OUT_TABLE, OUT_JSONL, OUT_CSV };
 
 struct column {
-    const char *name;  /* field in JSON and CSV */
-    const char *title; /* heading of an aligned table; NULL: not shown there */
-    bool right;        /* aligned right */
-    bool flexible;     /* may be cut if the terminal is too narrow */
-    int least;         /* narrowest width before other columns are left out (8) */
-    bool cut_left;     /* cut on the left, because its end tells it apart: a path */
-    int spare;         /* left out if cutting is not enough, the highest first; 0: never */
+    const char *name;  /* name of the member in JSON, and of the column in CSV */
+    const char *title; /* heading in an aligned table; NULL: not printed there */
+    bool right;        /* whether cells are aligned on the right */
+    bool flexible;     /* whether cells may be cut if the terminal is too narrow */
+    /* width below which other columns are left out before this one is cut further; 0 for the
+     * default 8 */
+    int least;
+    bool cut_left; /* whether to cut the beginning of a cell, because paths differ at the end */
+    /* rank for leaving columns out if cutting is not enough, the highest first; 0: never left
+     * out */
+    int spare;
 };
 
 struct table;
 
-/* Create a table. columns must live as long as the table. NULL: no memory. */
+/* Create a table. columns must remain valid as long as the table exists. Returns NULL if memory ran
+ * out. */
 struct table *table_new(enum out_format format, const struct column *columns, int count);
 
-/* Print flexible columns in at most this many columns, even without a terminal. */
+/* Cut flexible columns to at most this many columns of text, even if stdout is not a terminal. */
 void table_limit(struct table *table, int columns);
 
-/* If rows are wider than the terminal, print each row with a line for each column, uncut. */
+/* If rows are wider than the terminal, print each row as several lines, one for each column,
+ * without cutting. */
 void table_unfold(struct table *table);
 
-/* Add the cells of a row, in order; then call table_row(). */
+/* Add the next cell of a row; after the last one, call table_row(). */
 void table_text(struct table *table, annal_slice text);
 void table_number(struct table *table, uint64_t number);
-void table_count(struct table *table, uint64_t count); /* shown as "3,456" */
+void table_count(struct table *table, uint64_t count); /* people see commas: "3,456" */
 void table_signed(struct table *table, int64_t number);
 void table_real(struct table *table, double number);
 void table_null(struct table *table);
-void table_time(struct table *table, int64_t time_us);  /* 0: no time */
-void table_json(struct table *table, annal_slice json); /* a value that is JSON already */
+void table_time(struct table *table, int64_t time_us);  /* time in us; 0: no time */
+void table_json(struct table *table, annal_slice json); /* the text is JSON already */
 
-/* Set what people see instead of the last cell ("3 min ago"). */
+/* Set the text that people see in the last cell, such as "3 min ago". */
 void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 void table_row(struct table *table);
 
-/* Print the held rows, and return whether a column is shown: it may have been left out. */
+/* Print the rows that were held back to compute the widths, and return whether the table shows a
+ * column, which may have been left out. */
 bool table_shows(struct table *table, int column);
-void table_free(struct table *table); /* prints the held rows */
+void table_free(
+    struct table
+        *table); /* print the rows that were held back, and free the table, which may be NULL */
 
-/* Write the shortest digits that read back as the same number; "null", because JSON has no
- * infinity. */
+/* Write the number to text with the fewest digits that read back as the same number, and return
+ * text; "null" if the number is not finite, because JSON has no infinity. */
 #define REAL_BYTES 40
 const char *table_real_text(char text[REAL_BYTES], double number);
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define TIME_MIN_US INT64_C(-62167219200000000) /* 0000-01-01 */
-#define TIME_MAX_US INT64_C(253402300799999999) /* 9999-12-31 */
+#define TIME_MIN_US INT64_C(-62167219200000000) /* 0000-01-01, in us since 1970 */
+#define TIME_MAX_US INT64_C(253402300799999999) /* the last us of 9999-12-31, in us since 1970 */
 
 bool outside_has(struct outside *outside, const char *literal)
 {

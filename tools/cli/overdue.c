@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_US INT64_C(1000000) /* for SQL that can be stopped */
+#define GRACE_US INT64_C(1000000) /* extra time, in us, in which SQL stops by itself */
 #define LOOK_NS  200000000
 
 struct watch {
@@ -39,7 +39,8 @@ void overdue_watch(annal_limits *limits)
 {
     struct watch *watch = limits->run_ms == 0 ? NULL : annal__zalloc(sizeof *watch);
     pthread_t thread;
-    sigset_t all, before; /* the waiting thread receives the signals */
+    /* signals are blocked in the new thread, so that other threads handle them */
+    sigset_t all, before;
     if (watch == NULL)
         return;
     snprintf(watch->message, sizeof watch->message,

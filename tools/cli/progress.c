@@ -20,7 +20,8 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
     progress->on_terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
 }
 
-/* Print as much of a name, which may be the name of a file, as there is room for. */
+/* Write the beginning of a name, which may be the name of a file, as far as there is room, to out,
+ * and return it. */
 static const char *short_name(struct buf *out, const char *name)
 {
     size_t len = 0;

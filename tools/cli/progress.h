@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Show on stderr how far long work is, in one line: only on a terminal, only after a moment,
- * redrawn at most ten times a second, and wiped when the work is done.
+ * Shows the progress of long work on stderr, in one line: only on a terminal, only after a moment,
+ * redrawn at most ten times a second, and removed when the work is done.
  */
 #ifndef TOOLS_CLI_PROGRESS_H
 #define TOOLS_CLI_PROGRESS_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct progress {
-    const char *what; /* "verify" */
-    uint64_t total;   /* in bytes; 0: unknown, no bar */
+    const char *what; /* name of the work, such as "verify" */
+    uint64_t total;   /* size of the work in bytes; 0 if it is unknown: then there is no bar */
     bool on_terminal;
     bool drawn;
     int64_t begun_us;
@@ -20,10 +20,10 @@ struct progress {
 
 void progress_begin(struct progress *progress, const char *what, uint64_t total);
 
-/* Show done of total; detail (may be NULL) is the current item. */
+/* Show that `done` of total is done. detail names the current item; may be NULL. */
 void progress_set(struct progress *progress, uint64_t done, const char *detail);
 
-/* Wipe the line, before other output; the next progress_set() draws it again. */
+/* Remove the line, so that other output can be printed; the next progress_set() draws it again. */
 void progress_hide(struct progress *progress);
 
 #endif

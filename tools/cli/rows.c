@@ -11,14 +11,11 @@
 
 enum { DATE_BYTES = 10, TIME_LEAST = 20 };
 
-/*
- * Print bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV
- * accepts.
- */
+/* Add a blob as hexadecimal digits, the only form that every reader of JSON and CSV accepts. */
 static void blob_cell(struct table *table, annal_slice bytes)
 {
     struct buf hex = {0};
-    (void)!annal__hex_append(&hex, bytes); /* no memory: empty */
+    (void)!annal__hex_append(&hex, bytes); /* if memory ran out, the cell is empty */
     table_text(table, annal__buf_slice(&hex));
     table_shown(table, "(%zu bytes)", bytes.len);
     annal__buf_done(&hex);
@@ -45,7 +42,8 @@ void rows_cell(struct table *table, const annal_value *value)
     }
 }
 
-/* Print a time in UTC in a form for people on a terminal. False: it is not a time. */
+/* If the value is a time and stdout is a terminal, write it in the user's time zone. Otherwise
+ * return false. */
 static bool is_time(const annal_value *value, char text[HUMAN_TIME_BYTES])
 {
     annal_slice time = value->bytes;
@@ -100,7 +98,8 @@ int rows_row(void *arg, const annal_row *row)
     struct rows *rows = arg;
     for (size_t i = 0; i < row->count; i++) {
         annal_value_kind kind = row->values[i].kind;
-        if (!rows->typed[i]) /* the first value that is not NULL decides the kind of a column */
+        /* the first value that is not NULL decides how the column is aligned */
+        if (!rows->typed[i])
             rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
         rows->typed[i] = rows->typed[i] || kind != ANNAL_VALUE_NULL;
         rows_cell(rows->table, &row->values[i]);

@@ -28,7 +28,8 @@ int sessions_add(struct session_list *list, annal_slice session, uint64_t journa
     return 0;
 }
 
-/* A verb for all sessions reads them anyway, so that a check of each costs little. */
+/* Add a session that the store lists, unless its file is not a journal; an annal_session_fn. The
+ * check costs little, because a verb for all sessions reads each journal anyway. */
 static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     const struct collecting *collecting = arg;
@@ -69,7 +70,8 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
 
 /* ---- Sub-agents ---- */
 
-/* The id of a sub-agent is the id of its parent, a dot, and more. */
+/* Return whether a session is a sub-agent of parent: its id is the id of parent, a dot, and
+ * more. */
 static bool is_below(annal_slice session, annal_slice parent)
 {
     return session.len > parent.len && session.ptr[parent.len] == '.' &&
@@ -97,8 +99,8 @@ int sessions_add_sub_agents(annal_store *store, struct session_list *list)
 struct candidates {
     annal_slice prefix;
     size_t count;
-    char *first;     /* of ARGS_ID_BYTES */
-    struct buf list; /* first few sessions, for a message */
+    char *first;     /* memory of ARGS_ID_BYTES for the first id */
+    struct buf list; /* the first few ids, for a message */
 };
 
 static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
@@ -125,7 +127,8 @@ static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-/* room: ARGS_ID_BYTES that live as long as the word. */
+/* Replace an abbreviated id; room is memory of ARGS_ID_BYTES that exists as long as *word. Returns
+ * 0 or an exit status. */
 static int resolve(annal_store *store, const char **word, char *room)
 {
     struct candidates found = {.prefix = annal_slice_of(*word), .first = room};

@@ -32,7 +32,7 @@ static const char *after_last_at(const char *text, size_t len)
     return at != NULL ? at + 1 : text;
 }
 
-/* The parameters of a libpq URL that identify the database. */
+/* Append the parameters of a libpq URL that identify the database to out. */
 static void name_parameters(const char *text, char out[SHIP_LAG_NAME_BYTES])
 {
     static const char *const named[] = {"host=", "hostaddr=", "port=", "dbname=", "service="};
@@ -48,7 +48,7 @@ static void name_parameters(const char *text, char out[SHIP_LAG_NAME_BYTES])
     }
 }
 
-/* Print the URL without user:password@, in which libpq accepts a '?', too. */
+/* Print the URL without user:password@, which in libpq's syntax may contain a '?'. */
 static void name_target(const char *url, char out[SHIP_LAG_NAME_BYTES])
 {
     const char *rest = strstr(url, "://");
@@ -71,7 +71,7 @@ int ship_lag_open(const annal_store *store, const char *url, const char *name, s
     name_target(url, out->target);
     if (!path_of(store, url, name, path))
         return -1;
-    /* Try twice: a shipper that ends may have removed the first file. */
+    /* Try twice: a shipper that ended in the meantime may have removed the file. */
     for (int tries = 0; tries < 2; tries++) {
         struct stat file;
         int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -84,7 +84,7 @@ int ship_lag_open(const annal_store *store, const char *url, const char *name, s
     return -1;
 }
 
-/* Use one write, so that a reader sees a consistent state. */
+/* Write the whole file with one call, so that a reader sees a consistent state. */
 void ship_lag_write(int fd, const struct ship_lag *lag)
 {
     char line[LINE_BYTES];

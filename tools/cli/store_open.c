@@ -41,7 +41,7 @@ bool store_is_there(const struct args *args)
     return !missing;
 }
 
-/* Create the directories above the store, so that the default path works on a new machine. */
+/* Create the directories above the store, so that the default path can be used on a new machine. */
 static annal_status make_parents(char *path, annal_error *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -56,8 +56,8 @@ static annal_status make_parents(char *path, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Return whether a new store may be created beside this file: every disk has it, or a user put it
- * there for the store. */
+/* Return whether a new store may be created in a directory with this file: every disk has such a
+ * file, or a user created it for the store. */
 static bool belongs_to_a_new_store(const char *name)
 {
     static const char *const names[] = {".", "..", "lost+found", "packs"};
@@ -81,14 +81,15 @@ static bool has_other_files(const char *path)
     return found;
 }
 
-/* Refuse to create a store in a directory with other files: the path may be mistyped. */
+/* Refuse to create a store in a directory with other files, because the path may be mistyped. */
 static annal_status check_new_place(const struct args *args, char *path, annal_error *err)
 {
     if (store_is_there(args))
         return ANNAL_OK;
     if (args->store == NULL)
         return make_parents(path, err);
-    /* Another process may be creating the store now: events/ is created first. */
+    /* Check again whether a store exists: another process may be creating it, and creates events/
+     * first. */
     if (args_has(args, "create") || !has_other_files(path) || store_is_there(args))
         return ANNAL_OK;
     return annal__fail(
@@ -101,7 +102,7 @@ static bool is_read_only_media(const annal_error *err)
     return err->os_errno == EROFS || err->os_errno == EACCES || err->os_errno == EPERM;
 }
 
-/* This part of --wait, at most a tenth, is left for the work around the waits. */
+/* This part of --wait, in ms, but at most a tenth of it, is left for the work between the waits. */
 #define WORK_MS 100
 
 static uint32_t to_wait(const struct args *args)
@@ -127,7 +128,7 @@ void store_wait_within(const struct args *args, annal_store *store, int64_t begu
     annal__store_limit_waits(store, (uint32_t)(left_us / 1000));
 }
 
-/* Compute what is left of --wait: opening may have waited, too. */
+/* Limit further waits to the rest of --wait, because opening the store may have waited, too. */
 static void limit_waits(const struct args *args, annal_store *store)
 {
     int64_t waited_ms = annal__store_waited_us(store) / 1000;
@@ -206,7 +207,7 @@ int store_close(annal_store *store, int exit_status)
     annal_error err = {0};
     if (exit_status == EXIT_DONE && store != NULL &&
         (annal__stray_was_denied(store) || annal__store_damages_said(store) > 0))
-        exit_status = EXIT_REFUSED; /* they were reported; the answer may be incomplete */
+        exit_status = EXIT_REFUSED; /* damage was reported, so the answer may be incomplete */
     if (annal_store_close(store, &err) < 0) {
         int failed = fail_error(&err);
         return exit_status == EXIT_DONE ? failed : exit_status;

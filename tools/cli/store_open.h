@@ -9,51 +9,53 @@
 #include <annal/store.h>
 
 enum open_mode {
-    OPEN_READ,  /* must exist; also on read-only media; no keeper */
-    OPEN_WRITE, /* must exist and be writable; no keeper */
-    OPEN_CREATE /* created if missing; with a keeper, for verbs that append */
+    OPEN_READ,  /* the store must exist, and may be on read-only media; no keeper */
+    OPEN_WRITE, /* the store must exist and be writable; no keeper */
+    OPEN_CREATE /* create the store if it is missing; with a keeper, for verbs that append */
 };
 
 /*
- * Open the store. 0, or an exit status after one line on stderr. wait_ms limits each wait; 0:
- * --wait does. Until store_wait_anew(), all waits together are a little shorter than that, so that
- * a verb with little other work ends within it.
+ * Open the store. Returns 0, or an exit status after one line on stderr. wait_ms limits each wait,
+ * in ms; 0 stands for --wait. Until store_wait_anew(), all waits together are a little shorter than
+ * --wait, so that a verb with little other work ends within that time.
  */
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
 
-/* Open the store for writing, and its index, and call fn. Returns fn's exit status, or that of a
+/* Open the store for writing, and its index, and call fn. Returns the exit status of fn or of a
  * failure. */
 int store_with_index(const struct args *args, int (*fn)(const struct args *args, annal_index *));
 
-/* As store_open(), but returns the message in err instead of printing it. */
+/* As store_open(), but return the message in err instead of printing it. */
 int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
               annal_store **out_store, annal_error *err);
 
 /*
- * Start --wait again for a verb that keeps running while there is work, or limit each wait to
- * wait_ms.
+ * store_wait_anew() allows the time of --wait once more, for a verb that runs as long as there is
+ * work; store_wait_each() limits each wait alone to the store's wait_ms.
  */
 void store_wait_anew(const struct args *args, annal_store *store);
 void store_wait_each(annal_store *store);
 
 /*
- * Limit all further waits to --wait counted from begun_us (monotonic), including time spent
- * working. For operations that may fail.
+ * Limit all further waits so that the verb ends within --wait, counted from begun_us (monotonic),
+ * including its working time. For operations that may fail.
  */
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us);
 
-/* Return whether a store seems to exist at the path that would be opened. */
+/* Return whether a store seems to exist at the path that store_open() would open. */
 bool store_is_there(const struct args *args);
 
-/* Close the store; the exit status is unchanged unless closing failed. Accepts NULL. */
+/* Close the store; NULL is accepted. Returns exit_status, or another one if closing failed or the
+ * store reported damage. */
 int store_close(annal_store *store, int exit_status);
 
-/* Return the free bytes of its disk beyond the bytes that it keeps free; UINT64_MAX: unknown. */
+/* Return how many bytes may still be written to the disk of the store, beyond those that the store
+ * keeps free; UINT64_MAX if that is unknown. */
 uint64_t store_free_bytes(const annal_store *store);
 
-/* Return the path that would be opened; the caller frees it with annal__free(). NULL: no home
- * directory. */
+/* Return the path that store_open() would open; the caller frees it with annal__free(). NULL if
+ * there is no home directory. */
 char *store_path(const struct args *args);
 
 #endif

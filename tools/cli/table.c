@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print tables: the same cells as an aligned table, as JSON lines, or as CSV.
+ * Prints tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *
  * JSON lines and CSV are printed row by row. An aligned table holds back its first ROWS_HELD rows,
- * takes its widths from them, and then prints row by row as well. Each of its cells is one line.
+ * computes the widths of its columns from them, and then prints row by row as well. Each of its
+ * cells is one line.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
@@ -23,16 +24,17 @@ struct table {
     enum out_format format;
     const struct column *columns;
     int count;
-    int at;            /* cells in the row being built */
-    struct buf row;    /* JSON lines and CSV: the row being built */
-    struct buf *cells; /* aligned: the row being built */
-    char **held;       /* aligned: rows held back, count cells each */
+    int at;            /* number of cells in the current row */
+    struct buf row;    /* JSON lines and CSV: text of the current row */
+    struct buf *cells; /* aligned: cells of the current row */
+    char **held;       /* aligned: cells of the rows that are held back, count for each row */
     int rows;
-    int *widths; /* 0: the column is not shown */
-    bool begun;  /* the heading is printed */
-    bool cut;    /* flexible columns are made to fit */
-    int limit;   /* width of a flexible column off a terminal; 0: aligned so far, and never cut */
-    bool unfold; /* unfolded if it is too wide; after the start: it is unfolded */
+    int *widths; /* width of each column; 0: the column is not shown */
+    bool begun;  /* whether the heading was printed */
+    bool cut;    /* whether flexible columns are cut */
+    int limit;   /* width of a flexible column if stdout is not a terminal; 0: no cell is cut */
+    /* whether table_unfold() was called; after the heading: whether rows are unfolded */
+    bool unfold;
 };
 
 struct table *table_new(enum out_format format, const struct column *columns, int count)
@@ -70,7 +72,8 @@ void table_unfold(struct table *table)
 
 /* ---- Width on a terminal ---- */
 
-/* Print the end of a text of `own` columns that is too wide, because paths differ at their end. */
+/* Print the end of a text that is wider than width, because paths differ at their end. own is the
+ * width of the text. */
 static void print_end(const char *text, int own, int width, bool last)
 {
     while (own > width - 1) {
@@ -96,7 +99,7 @@ static void print_begin(const char *text, int width, bool last)
     printf("\u2026%*s", last ? 0 : width - used - 1, "");
 }
 
-/* Print text in width columns; a longer text is cut with an ellipsis if that is allowed. */
+/* Print text in `width` columns; if cut is set, cut a longer text with an ellipsis. */
 static void print_cell(const char *text, int width, const struct column *column, bool cut,
                        bool last)
 {
@@ -146,8 +149,7 @@ static void add_csv(struct table *table, annal_slice text)
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
 
-/* Running out of memory here shortens a cell; out_finish() does not report it, because the text was
- * only for display. */
+/* Add a cell. If memory runs out, the cell is shorter; out_finish() does not report that. */
 static void add(struct table *table, annal_slice text, enum cell_kind kind)
 {
     struct buf *row = &table->row;
@@ -283,7 +285,7 @@ static int least_of(const struct column *column)
     return column->least > 0 ? column->least : FLEXIBLE_LEAST;
 }
 
-/* Leave out a column, and give its room to columns that were cut. */
+/* Leave a column out, and set the other columns back to their uncut widths, in whole. */
 static void leave_out(struct table *table, int column, const int *whole)
 {
     table->widths[column] = 0;
@@ -293,9 +295,9 @@ static void leave_out(struct table *table, int column, const int *whole)
 }
 
 /*
- * Cut flexible columns, the widest first, until a row fits the terminal. If they reach their
- * preferred minimum, leave out spare columns; then cut them down to the absolute minimum. whole:
- * their widths uncut.
+ * Cut flexible columns, the widest first, until a row fits the terminal. When they have reached
+ * their `least` width, leave out spare columns; after that, cut down to the absolute minimum.
+ * whole: the uncut widths.
  */
 static void fit(struct table *table, int columns, const int *whole)
 {
@@ -324,7 +326,8 @@ static void fit(struct table *table, int columns, const int *whole)
     }
 }
 
-/* Compute the widths of the columns from their titles and cells, up to the limit off a terminal. */
+/* Compute the widths of the columns from their titles and cells; without a terminal, at most the
+ * limit. Returns the width of a row. */
 static int measure(struct table *table, int columns)
 {
     int total = -GAP;
@@ -345,7 +348,8 @@ static int measure(struct table *table, int columns)
     return total;
 }
 
-/* Print a line for each column, its text in lines of the remaining width. */
+/* Print a row as a line for each column. A text that is longer than the line continues on further
+ * lines. */
 static void print_unfolded(struct table *table, char **cells)
 {
     int columns = out_columns(), widest = 0;

@@ -19,14 +19,14 @@
 
 /* ---- The partial file ---- */
 
-/* State for the signal handler, which cannot use anything else. */
+/* path of the partial file for the signal handler, which can use nothing else; or NULL */
 static char *volatile unfinished_now;
 
 static void on_signal(int number)
 {
     if (unfinished_now != NULL)
         (void)unlink(unfinished_now);
-    raise(number); /* the handler was set for one signal: now the signal ends the process */
+    raise(number); /* the handler was removed, so the signal ends the process now */
 }
 
 static void catch_signals(void)
@@ -50,7 +50,8 @@ static mode_t mode_of(const char *path)
     return 0666 & ~mask;
 }
 
-/* Resolve path: absolute and without symbolic links, as far as it exists. */
+/* Make a path absolute and free of symbolic links, as far as it exists. Returns NULL on failure;
+ * the caller frees the result. */
 static char *resolve(const char *path)
 {
     char *found = realpath(path, NULL);
@@ -106,7 +107,7 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     return EXIT_DONE;
 }
 
-/* Use a file that the caller has open: rule 6. */
+/* Write directly to a file that the caller has open (rule 6). */
 static int keep_path(struct aside *aside, const char *path)
 {
     aside->path = strdup(path);

@@ -54,7 +54,7 @@ bool terminal_open(struct terminal *terminal)
     return true;
 }
 
-/* Apply the default action of a signal, now. */
+/* Raise a signal with its default action, now. */
 static void let_happen(int signal)
 {
     sigset_t one;
@@ -76,7 +76,8 @@ void terminal_close(struct terminal *terminal)
     (void)sigprocmask(SIG_SETMASK, &terminal->before, NULL);
 }
 
-/* Stop, as Ctrl-Z asks, with the terminal in the state that the shell wants. */
+/* Restore the terminal and stop the process, as Ctrl-Z demands; when it continues, set the terminal
+ * up again. */
 static void stop(const struct terminal *terminal)
 {
     sigset_t watched;
@@ -160,12 +161,12 @@ enum key terminal_key(struct terminal *terminal, int timeout_ms)
         return read_signal(terminal);
     ssize_t got = read(STDIN_FILENO, terminal->keys, sizeof terminal->keys);
     if (got <= 0)
-        return KEY_QUIT; /* the terminal is gone */
+        return KEY_QUIT; /* the terminal was closed */
     terminal->count = (size_t)got;
     return take_key(terminal);
 }
 
-/* Read the next byte; 0: a signal that ends the process, or no terminal. */
+/* Return the next byte of input; 0 if a signal ends the process or the terminal was closed. */
 static unsigned char read_byte(struct terminal *terminal)
 {
     struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -199,7 +200,7 @@ bool terminal_line(struct terminal *terminal, const char *prompt, char *text, si
         if (c == '\r' || c == '\n' || c == 27 || c == 0) {
             out_control(stdout, CLEAR_LINE);
             if (c == 27 && terminal->count >= 2 && terminal->keys[0] == '[')
-                drop_keys(terminal, 2); /* the rest of an arrow */
+                drop_keys(terminal, 2); /* the remaining bytes of an arrow key */
             return c == '\r' || c == '\n';
         }
         if (c == 127 || c == 8) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read the keys of a terminal, one at a time, and restore the terminal afterwards.
+ * Reads the keys of a terminal, one at a time, and restores the terminal afterwards.
  *
- * (1) Keys are read without Enter and are not echoed; signals of the keyboard stay signals. Signals
- *     that end or stop a process are blocked and read from a descriptor: no code runs in a handler.
- * (2) However it ends (q, the end, or a signal), the terminal is restored: a signal that ends the
- *     process is KEY_SIGNAL, and terminal_close() then raises it.
- * (3) A stop (Ctrl-Z) restores the terminal before, and takes it over again afterwards.
+ * (1) Keys are read without Enter and are not echoed; the signals of the keyboard, such as Ctrl-C,
+ *     still work. Signals that end or stop a process are blocked and read from a descriptor, so no
+ *     code runs in a handler.
+ * (2) The terminal is restored however its use ends: by q, at the end of the text, or by a signal.
+ *     A signal that ends the process is read as KEY_SIGNAL, and terminal_close() raises it after
+ *     restoring.
+ * (3) Before a stop (Ctrl-Z) the terminal is restored, and after it set up again.
  */
 #ifndef TOOLS_CLI_TERMINAL_H
 #define TOOLS_CLI_TERMINAL_H
@@ -17,7 +19,7 @@
 #include <termios.h>
 
 enum key {
-    KEY_NONE = 0, /* time is over, or a key without a meaning */
+    KEY_NONE = 0, /* the time is over, or the key has no meaning */
     KEY_SPACE,
     KEY_NEXT, /* right, down, Enter */
     KEY_BACK, /* left, up, p */
@@ -37,31 +39,31 @@ enum key {
 
 struct terminal {
     bool open;
-    int signals; /* descriptor of signalfd(2) */
-    int signal;  /* number of the signal, after KEY_SIGNAL */
+    int signals; /* descriptor of signalfd(2) for the blocked signals */
+    int signal;  /* number of the signal that ends the process, or 0 */
     sigset_t before;
     struct termios was;
-    unsigned char keys[32]; /* read, but not processed yet */
+    unsigned char keys[32]; /* bytes that were read but not handled yet */
     size_t count;
 };
 
-/* Open the terminal. False, and nothing changed, if standard input and output are not both
- * terminals. */
+/* Set up the terminal. Returns false, and changes nothing, if standard input and output are not
+ * both terminals. */
 bool terminal_open(struct terminal *terminal);
 
 /*
- * Read the next key, for at most timeout_ms. With a terminal that is not open it only waits, and
- * returns KEY_QUIT if the reader of standard output is gone.
+ * Return the next key, or KEY_NONE after timeout_ms. If the terminal is not open, only wait, and
+ * return KEY_QUIT if the reader of standard output is gone.
  */
 enum key terminal_key(struct terminal *terminal, int timeout_ms);
 
 /*
- * Ask for a line on the last line of the screen. False: Escape or a signal ended it; terminal_key()
- * returns it next.
+ * Read a line, with a prompt, on the last line of the screen. Returns false if Escape or a signal
+ * ended it; terminal_key() returns the signal next.
  */
 bool terminal_line(struct terminal *terminal, const char *prompt, char *text, size_t room);
 
-/* Restore the terminal. Does not return after KEY_SIGNAL. */
+/* Restore the terminal. After KEY_SIGNAL this raises the signal, which ends the process. */
 void terminal_close(struct terminal *terminal);
 
 #endif

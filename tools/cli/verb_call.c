@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run one verb: open the store, append an event, print rows. */
+/* Runs one verb of two words: opens the store, appends an event, prints rows. */
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 struct verb_member {
-    char *to; /* NULL: unused */
+    char *to; /* name of the member of the event's data; NULL if unused */
     struct buf json;
 };
 
@@ -90,13 +90,15 @@ int verb_set_session(struct verb_call *call, const char *format, ...)
     return 0;
 }
 
-/* Find what follows prefix in a path: "id" for "run.id" and prefix "run."; NULL: another prefix. */
+/* Return the part of a path after prefix, such as "id" for "run.id" and the prefix "run."; NULL if
+ * the path has another prefix. */
 static const char *below(const char *to, const char *prefix, size_t len)
 {
     return strncmp(to, prefix, len) == 0 ? to + len : NULL;
 }
 
-/* Append the members below a prefix as an object; members below the same name become one object. */
+/* Append the members whose path begins with prefix as an object. Members with the same next part of
+ * the path form one object inside. */
 static annal_status write_object(const struct verb_call *call, const char *prefix, size_t len,
                                  struct buf *out)
 {
@@ -147,15 +149,15 @@ static int read_fields(struct verb_call *call)
     return exit_status;
 }
 
-/* Check that the pack is enabled: without it a verb would write events that no guard checks, and
+/* Check that the pack is enabled: otherwise the verb would append events that no guard checks, and
  * read tables that do not exist. */
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
     annal_status status = pack == NULL ? ANNAL_OK : annal__packs_have(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
-                            pack);
+        return fail_storage("pack %s is not enabled in this store: run 'annal pack enable %s'",
+                            pack, pack);
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -241,7 +243,7 @@ int verb_close(struct verb_call *call, int exit_status)
 
 /* ---- The sentence ---- */
 
-/* Print a value for people: text without its quotes, everything else unchanged. */
+/* Print a JSON value for people: a string without its quotation marks, other values unchanged. */
 static void print_scalar(annal_slice raw)
 {
     struct buf scratch = {0};
@@ -252,7 +254,7 @@ static void print_scalar(annal_slice raw)
     annal__buf_done(&scratch);
 }
 
-/* Print the items of an array side by side. */
+/* Print a JSON value for people; the items of an array with commas between them. */
 static void print_value(annal_slice raw)
 {
     struct json_walk walk;
@@ -333,7 +335,8 @@ int verb_append(const struct args *args)
 
 /* ---- Rows ---- */
 
-/* Decode a string, whose bytes stay in json. */
+/* Decode the JSON string in json. *out points into json, whose text may be replaced. Returns 0 or
+ * an exit status. */
 static int unquote(struct buf *json, annal_slice *out)
 {
     struct buf text = {0};
@@ -359,7 +362,7 @@ static annal_value number_value(const char *text)
     return (annal_value){.kind = ANNAL_VALUE_REAL, .real = strtod(text, NULL)};
 }
 
-/* Pass a field as a parameter of SQL; text keeps its bytes in json. */
+/* Read a field as a parameter of SQL; a text points into json. Returns 0 or an exit status. */
 static int read_param(const struct args *args, const struct field *field, struct buf *json,
                       annal_value *out)
 {
@@ -382,7 +385,7 @@ static int read_param(const struct args *args, const struct field *field, struct
 
 enum { PARAMS_MAX = 16 };
 
-/* Find the highest number after a question mark. */
+/* Return the number of parameters, which is the highest number after a question mark. */
 static size_t count_params(const char *sql)
 {
     size_t count = 0;

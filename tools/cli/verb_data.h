@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by verbs.c and verb_call.c: fields, as JSON. */
+/* What verbs.c and verb_call.c share: fields as JSON. */
 #ifndef TOOLS_CLI_VERB_DATA_H
 #define TOOLS_CLI_VERB_DATA_H
 
@@ -7,8 +7,8 @@
 
 enum { NAME_BYTES = 64 };
 
-/* Append what a field adds to data: the given value, or else its preset; or nothing. 0 or an exit
- * status. */
+/* Set json to what a field adds to an event's data: the given value, or else the preset; or
+ * nothing. Returns 0 or an exit status. */
 int verb_field_json(const struct args *args, const struct field *field, struct buf *json);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turn words of the command line into members of data. */
+/* Converts words of the command line to members of an event's data. */
 #include "tools/cli/verbs.h"
 
 #include "journal/base/alloc.h"
@@ -114,7 +114,8 @@ static bool is_json(annal_slice text)
     return annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* Append a JSON value on one line: line breaks between its parts become spaces as well. */
+/* Append a JSON value on one line: line breaks between its parts become spaces. The value is text,
+ * a file "@NAME", or standard input "-". Returns 0 or an exit status. */
 static int add_json(const char *name, const char *text, struct buf *json)
 {
     bool is_file = text[0] == '@' || strcmp(text, "-") == 0;
@@ -198,6 +199,6 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
     case FIELD_TIME:
         return add_time(name, text, json);
     default:
-        return 0; /* never in data */
+        return 0; /* this kind of field is never in data */
     }
 }

@@ -42,37 +42,40 @@
 
 struct noun {
     const char *name;
-    const char *summary;         /* one line, no full stop */
-    const char *pack;            /* pack that must be enabled in the store; NULL: none */
-    bool of_user;                /* the pack is a file in the store */
-    const struct command *verbs; /* {0} ends them */
-    const char *usual;           /* verb that is meant if none is given; NULL: none */
+    const char *summary;         /* one line without a full stop */
+    const char *pack;            /* pack that must be enabled in the store; NULL for none */
+    bool of_user;                /* whether the pack is a file in the store */
+    const struct command *verbs; /* verbs of the noun; {0} ends them */
+    /* name of the verb that is meant if none is given; NULL for none */
+    const char *usual;
 };
 
-/* The options that every verb with an event accepts; a NULL name ends them. */
+/* The options of every verb that appends an event; a NULL name ends them. */
 extern const struct option verb_common[];
 
 /* ---- Nouns: nouns.c ---- */
 
-/* Set the directory of users' packs; NULL: the default store. The text must stay valid. */
+/* Set the store in which users' packs are looked up; NULL for the default store. The text must
+ * remain valid. */
 void nouns_look_in(const char *store);
 
-/* Every noun, in the order of help; NULL ends them. */
+/* Return noun number i in the order of help; NULL after the last one. */
 const struct noun *noun_at(size_t i);
 
-/* Find a noun by name; NULL if unknown. The second searches only nouns that every store has. */
+/* Find a noun by name; NULL if it is unknown. noun_find_built_in() finds only nouns that exist in
+ * every store. */
 const struct noun *noun_find(const char *name);
 const struct noun *noun_find_built_in(const char *name);
 
-/* Return whether the noun's pack is enabled in the store; without a store, only nouns without a
- * pack are available. */
+/* Return whether the noun can be used: it belongs to no pack, or its pack is enabled in the
+ * store. */
 bool noun_is_on(const struct noun *noun);
 
 const struct command *noun_verb(const struct noun *noun, const char *name);
 
-/* The code of a verb that a pack declares. */
+/* The functions of a verb that a pack declares. */
 struct verb_code {
-    const char *noun, *verb; /* NULL ends a table */
+    const char *noun, *verb; /* names of the noun and the verb; a NULL noun ends a table */
     int (*prepare)(struct verb_call *call);
     int (*finish)(struct verb_call *call);
     int (*run)(const struct args *args);
@@ -80,15 +83,16 @@ struct verb_code {
 
 extern const struct verb_code agentweaver_code[], lionagi_code[], prose_code[], team_code[];
 
-/* Every such table; NULL ends it. In commands.c. */
+/* All tables of such functions; NULL ends them. Defined in commands.c. */
 extern const struct verb_code *const verb_codes[];
 
 /* ---- The command line of a verb ---- */
 
-/* Append a file, or standard input if path is "-", to out; 0 or an exit status. */
+/* Append a file to out; path "-" is standard input. Returns 0 or an exit status. */
 int verb_read_file(const char *path, struct buf *out);
 
-/* Build a session id from a template, "team_{TEAM}", "_state"; 0 or an exit status. */
+/* Write a session id from a template such as "team_{TEAM}" or "_state" to out; {NAME} is replaced
+ * by that operand or option. Returns 0 or an exit status. */
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size);
 
 /* ---- A running verb ---- */
@@ -100,63 +104,67 @@ struct verb_call {
     annal_store *store;
     annal_index *index;
     const annal_decider *decider;
-    uint32_t wait_ms; /* longest wait for other processes */
+    uint32_t wait_ms; /* longest wait for other processes, in ms */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const char *type;
-    struct verb_member *members; /* members of data, in the order of the append */
+    struct verb_member *members; /* members of the event's data, in their order there */
     size_t member_count;
 
     /* Set by verb_post(): */
     uint64_t seq;
-    annal_slice data; /* as appended, with the members that packs filled in */
+    annal_slice data; /* data of the appended event, with the members that packs added */
 };
 
 /*
- * Open store and index of a verb, and check that its noun's pack is enabled; session, type and
- * members are set from the command line and the table. 0 or an exit status; call verb_close() in
- * either case. A prepare function receives a call in this state, and may change it.
+ * Open the store and the index for a verb, and check that the pack of its noun is enabled. Sets
+ * session, type and members from the command line and the verb's table; prepare() may change them.
+ * Returns 0 or an exit status; call verb_close() in either case.
  */
 int verb_open(struct verb_call *call, const struct args *args);
 
-/* Check that a further pack is enabled (NULL: no check). 0, or an exit status after one line. */
+/* Check that another pack is enabled; NULL: no check. Returns 0, or an exit status after one line
+ * on stderr. */
 int verb_need_pack(const struct verb_call *call, const char *pack);
 
-/* Set a member of data to a JSON value, or to a string; it replaces an earlier value. "run.id" is a
- * member of the object "run". 0 or an exit status. */
+/* Set a member of the event's data to a JSON value, or to a string; an earlier value is replaced.
+ * "run.id" is a member of the object "run". Returns 0 or an exit status. */
 int verb_set(struct verb_call *call, const char *to, annal_slice json);
 int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
 
-/* Return the member's current value as JSON, or an empty slice. Valid until the member is set
- * again. */
+/* Return the current value of a member as JSON; empty if it is not set. Valid until the member is
+ * set again. */
 annal_slice verb_member(const struct verb_call *call, const char *to);
 
-/* Set another session than the template's. 0 or an exit status. */
+/* Set the session of the event, instead of the one from the template. Returns 0 or an exit
+ * status. */
 int verb_set_session(struct verb_call *call, const char *format, ...) ANNAL_PRINTF(2, 3);
 
-/* Append the event: call->type, call->session and data. 0 or an exit status. */
+/* Append the event with call->type and the members to call->session. Returns 0 or an exit
+ * status. */
 int verb_post(struct verb_call *call);
 
-/* As verb_post(), but returns the error instead of printing it. */
+/* As verb_post(), but return the error instead of printing it. */
 annal_status verb_try(struct verb_call *call, annal_error *err);
 
-/* Append several events of the caller, all or none, to call->session. */
+/* Append several drafts of the caller, all or none, to call->session. */
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
                           annal_error *err);
 
-/* Print what was appended: for people the sentence said, in which {id} is replaced by that member
- * of data, {TEAM} by that operand or option, {seq} and {session_id} by the event's own. */
+/* Print what was appended. For people, print the sentence `said`: {id} is replaced by that member
+ * of data, {TEAM} by that operand or option, {seq} and {session_id} by those of the event. */
 void verb_print(const struct verb_call *call);
 
-/* Close what verb_open() opened; the exit status is unchanged unless closing failed. */
+/* Close what verb_open() opened. Returns exit_status, or another one if closing failed. */
 int verb_close(struct verb_call *call, int exit_status);
 
 /* ---- Functions for struct command's run ---- */
 
-/* Call verb_open(), prepare, verb_post(), finish or verb_print(), and verb_close(). */
+/* Append one event: call verb_open(), prepare(), verb_post(), then finish() or verb_print(), and
+ * verb_close(). */
 int verb_append(const struct args *args);
 
-/* Print the rows of the verb's SELECT; ?1, ?2, … are its fields in the order of the table, as text,
- * numbers and 1 or NULL; a list is a JSON array. */
+/* Print the rows of the verb's SELECT. Its parameters ?1, ?2, … are the fields in the order of the
+ * table: texts, numbers, 1 or NULL for a flag; a list is a JSON array. */
 int verb_select(const struct args *args);
 
 #endif

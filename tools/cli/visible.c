@@ -6,7 +6,8 @@
 
 enum { SHOWN_BYTES = 8 };
 
-/* Count the bytes of the first character; 0: its rest is missing; -1: it is invalid. */
+/* Return the number of bytes of the first character; 0 if the text ends within it; -1 if its bytes
+ * are invalid. */
 static int decode(const unsigned char *at, size_t len, unsigned *out_code)
 {
     unsigned char c = at[0];
@@ -18,8 +19,8 @@ static int decode(const unsigned char *at, size_t len, unsigned *out_code)
         if (i == len)
             return 0;
         /*
-         * The second byte alone shows an overlong form, a surrogate, or a value beyond the last
-         * character.
+         * The range of the second byte excludes overlong forms, surrogates, and values beyond the
+         * last character.
          */
         unsigned least = i > 1 ? 0x80 : c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
         unsigned most = i > 1 ? 0xbf : c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
@@ -39,7 +40,8 @@ static bool is_harmless(unsigned code)
            (code < 0x2066 || code > 0x2069);
 }
 
-/* Append as many of these bytes as need no context: *out_len of them. */
+/* Convert the beginning of these bytes: plain bytes, or one character. *out_len is the number of
+ * bytes converted; 0 if the character is incomplete. */
 static annal_status add_next(struct buf *out, const unsigned char *at, size_t len, size_t *out_len)
 {
     char shown[SHOWN_BYTES];
@@ -65,7 +67,7 @@ annal_status visible_add(struct visible *visible, struct buf *out, annal_slice p
 {
     annal_status status = ANNAL_OK;
     size_t used = 0, len = 0;
-    /* First complete the held character with bytes of the piece. */
+    /* First complete the incomplete character with bytes of the piece. */
     while (status == ANNAL_OK && visible->held_len > 0 && used < piece.len) {
         visible->held[visible->held_len++] = (unsigned char)piece.ptr[used++];
         status = add_next(out, visible->held, visible->held_len, &len);

@@ -30,7 +30,7 @@ struct append {
     const annal_decider *decider;
     annal_format format;
     struct buf input;
-    size_t searched; /* bytes searched for a line break without success */
+    size_t searched; /* number of bytes at the start of input that contain no line break */
     struct buf answers;
 };
 
@@ -60,7 +60,8 @@ static int fail_line(struct append *append, annal_error *err)
     return fail_error(err);
 }
 
-/* Open the store, or create it, at the first good line: bad input creates nothing. */
+/* Open the store, or create it, when the first valid line was read, so that invalid input creates
+ * nothing. */
 static int open_writer(struct append *append, const annal_draft *first)
 {
     struct appender *appender = &append->appender;
@@ -95,7 +96,7 @@ static int open_writer(struct append *append, const annal_draft *first)
     return 0;
 }
 
-/* Sync what was appended, then acknowledge it. */
+/* Sync the appended events, then print their answers. Return the exit status. */
 static int acknowledge(struct append *append)
 {
     annal_error err = {0};
@@ -104,13 +105,13 @@ static int acknowledge(struct append *append)
     if (appender_acknowledge(&append->appender, &append->answers, &err) < 0) {
         (void)fail_error(&err);
         exit_status = EXIT_STORAGE;
-        /* The sync reported the loss already, and this command is the only writer here: do not let
-         * the close report it again. */
+        /* The sync above reported the loss already, and only this command writes the session: call
+         * annal_sync() here, so that store_close() does not report the loss again. */
         if (annal_sync(append->appender.store, NULL) < 0)
             exit_status = EXIT_STORAGE;
     }
     out_slice(annal__buf_slice(&append->answers));
-    (void)out_flush(); /* main() checks at the end whether the output is still read */
+    (void)out_flush(); /* main() checks at the end whether the output could be written */
     return exit_status;
 }
 
@@ -131,7 +132,8 @@ static int append_line(struct append *append, annal_slice line)
     return appender_is_full(appender) ? acknowledge(append) : 0;
 }
 
-/* Take the complete lines of the input, and at its end also a line without a line break. */
+/* Append the complete lines of the input; if at_end, also the rest, which ends without a line
+ * break. Return the exit status. */
 static int append_lines(struct append *append, bool at_end)
 {
     size_t used = 0;

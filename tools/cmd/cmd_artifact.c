@@ -69,7 +69,8 @@ static int put_file(struct verb_call *call)
     return exit_status;
 }
 
-/* The hold stops sweeps until the event refers to the stored content. */
+/* Store a file and append its event. Until the event refers to the content, the hold prevents a
+ * sweep from removing it. */
 static int put(const struct args *args)
 {
     struct verb_call call;
@@ -104,7 +105,8 @@ static int get(const struct args *args)
     annal_slice session = annal_slice_of(args_get(args, "SESSION"));
     annal_slice sha256 = annal_slice_of(args_get(args, "SHA256"));
     int exit_status = store_open(args, OPEN_READ, 0, &store);
-    /* Check the hash before the first byte is printed: printed bytes cannot be taken back. */
+    /* The first call checks the hash and prints nothing, because printed bytes cannot be
+     * withdrawn. */
     if (exit_status == 0 &&
         (annal_artifact_read(store, session, sha256, NULL, NULL, NULL, &err) < 0 ||
          annal_artifact_read(store, session, sha256, print_piece, NULL, NULL, &err) < 0))
@@ -148,7 +150,7 @@ static int ls(const struct args *args)
     if (exit_status == 0) {
         table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
         if (table == NULL)
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("list the artifacts: out of memory");
         else if (annal_artifact_each(store, session, list_one, table, &err) < 0)
             exit_status = fail_error(&err);
         table_free(table);
@@ -173,12 +175,12 @@ static int sweep(const struct args *args)
     char removed[HUMAN_BYTES], bytes[HUMAN_BYTES];
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
     if (table == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("sweep the artifacts: out of memory");
     options.fn = print_swept;
     options.arg = table;
     options.older_than_us = fields_age(args, "older-than");
     if (args_has(args, "older-than") && options.older_than_us == 0)
-        options.older_than_us = -1; /* of any age */
+        options.older_than_us = -1; /* -1: artifacts of any age */
     int exit_status = store_open(args, options.dry_run ? OPEN_READ : OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_artifact_sweep(store, &options, &result, &err) < 0)
         exit_status = fail_error(&err);

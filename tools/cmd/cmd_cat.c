@@ -11,13 +11,13 @@
 
 #include <inttypes.h>
 
-/* The events to print, and how to print them. */
+/* the events to print, and their layout */
 struct range {
     bool for_people;
     uint64_t from_seq;
     bool has_last;
-    uint64_t last;       /* number of last events to print */
-    bool leaves_records; /* omit import.record */
+    uint64_t last;       /* number of events to print from the end of the session, if has_last */
+    bool leaves_records; /* whether to omit import.record */
 };
 
 static annal_status open_cursor(annal_store *store, annal_slice session, const struct range *range,
@@ -29,7 +29,7 @@ static annal_status open_cursor(annal_store *store, annal_slice session, const s
     return status;
 }
 
-/* Print an event as a line for people; data that is too long is printed as its size. */
+/* Print an event as a line for people. If data is too long to be read, print its size instead. */
 static annal_status print_line(annal_cursor *cursor, annal_slice session, annal_event *event,
                                uint64_t data_bytes, struct event_lines *lines, annal_error *err)
 {

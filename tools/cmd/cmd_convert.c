@@ -17,7 +17,7 @@ static const struct field fields[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, "
 struct convert {
     const struct args *args;
     annal_store *store;
-    annal_index *index; /* NULL: not opened yet */
+    annal_index *index; /* NULL until a session was converted */
     annal_format format;
     struct progress progress;
     const char *session;
@@ -48,7 +48,8 @@ static void print_result(const struct convert *convert, const annal_convert_resu
                human_bytes(after, result->bytes_after));
 }
 
-/* Discard what was derived from the old journal. The next query rebuilds it. */
+/* Drop the snapshots of a converted session and index its new journal. If that fails, the next
+ * query does it. */
 static void forget(struct convert *convert, annal_slice session)
 {
     annal_error err = {0};

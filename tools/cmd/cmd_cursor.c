@@ -37,7 +37,7 @@ static int list(const struct args *args)
     if (exit_status == 0) {
         struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, list_columns, 4);
         if (table == NULL)
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("list the cursors: out of memory");
         else if (annal_tail_cursors(store, list_one, table, &err) < 0)
             exit_status = fail_error(&err);
         table_free(table);
@@ -65,7 +65,7 @@ static int show_one(void *arg, const annal_tail_position *position)
     table_text(show->table, position->session);
     table_number(show->table, position->seq);
     if (annal_session_info_get(show->store, position->session, &info, NULL) < 0)
-        table_null(show->table); /* deleted */
+        table_null(show->table); /* the session was deleted */
     else
         table_number(show->table,
                      info.last_seq > position->seq ? info.last_seq - position->seq : 0);
@@ -82,7 +82,7 @@ static int show(const struct args *args)
     if (exit_status == 0) {
         show.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, show_columns, 3);
         if (show.table == NULL)
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("print the cursor: out of memory");
         else if (annal_tail_cursor_show(show.store, name, show_one, &show, &err) < 0)
             exit_status = fail_error(&err);
         table_free(show.table);

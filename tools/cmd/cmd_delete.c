@@ -17,8 +17,8 @@ static const struct field fields[] = {
     OPERAND("SESSION", FIELD_IDS, NULL, "the sessions"),
     FLAG("yes", NULL, "delete without asking, even on a terminal"), FIELDS_END};
 
-/* Ask only on a terminal. Elsewhere there is no one to answer, and the command line counts as a
- * yes. */
+/* Return whether the user wants the deletion. Ask only on a terminal; elsewhere nobody can answer,
+ * and the command line counts as a yes. */
 static bool is_wanted(const struct args *args)
 {
     char answer[16];
@@ -35,7 +35,8 @@ static bool is_wanted(const struct args *args)
 static void print_deleted(bool json, const annal_session_info *info)
 {
     char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
-    uint64_t count = info->last_seq - info->fork_seq; /* its own events; the shared ones remain */
+    /* events of the session itself; a fork's shared events remain */
+    uint64_t count = info->last_seq - info->fork_seq;
     if (json)
         printf("{\"session_id\":\"%s\",\"deleted\":true,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"file\":\"%s\"}\n",
@@ -45,8 +46,8 @@ static void print_deleted(bool json, const annal_session_info *info)
                count == 1 ? "" : "s", human_bytes(bytes, info->bytes));
 }
 
-/* Report a deleted session, as an annal_delete_fn. The caller reports a session that is not
- * deleted. */
+/* Print a deleted session, and report the parts of it that remain. The caller reports a session
+ * that is not deleted. */
 static void tell(void *arg, const annal_delete_note *note)
 {
     const bool *json = arg;
@@ -67,7 +68,7 @@ static int delete_all(const struct args *args, annal_store *store)
     annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
     if (deleted == NULL)
-        return fail_storage("delete: out of memory");
+        return fail_storage("delete sessions: out of memory");
     for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
         annal_error err = {0};
         annal_slice session = annal_slice_of(args->operands[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print what changed in a session's state between two moments: as rows for people, as one JSON
- * object a row, or as a JSON patch.
+ * Prints the changes of a session's state between two moments: as rows for people, as one JSON
+ * object per row, or as a JSON patch.
  */
 #include "index/sys/pack.h"
 #include "tools/cli/catch_up.h"
@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60 /* shown of a value, for people */, COMPARE_ROWS = 50 };
+enum { SHOWN_BYTES = 60 /* maximum bytes of a value printed for people */, COMPARE_ROWS = 50 };
 
 struct diff {
     const struct args *args;
@@ -26,11 +26,11 @@ struct diff {
     annal_moment moments[2];
     annal_store *store;
     annal_index *index;
-    annal_pack *pack; /* the pack of --pack; NULL: core */
+    annal_pack *pack; /* pack of --pack; NULL: the tables of core */
     annal_state *states[2];
     annal_replay_info infos[2];
     uint64_t counts[ANNAL_ROW_DELETED + 1];
-    annal_error err; /* failure of writing the changes */
+    annal_error err; /* set if a change cannot be written */
 };
 
 /* ---- For people ---- */
@@ -38,7 +38,7 @@ struct diff {
 static void print_text(annal_slice text)
 {
     size_t len = text.len;
-    if (len > SHOWN_BYTES) /* do not cut inside a character */
+    if (len > SHOWN_BYTES) /* do not cut inside a UTF-8 character */
         for (len = SHOWN_BYTES; len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80;)
             len--;
     fputc('"', stdout);
@@ -64,7 +64,7 @@ static bool is_empty(const annal_value *value)
            (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0);
 }
 
-/* "~ turns id="s:t1"", in the colour of its kind. */
+/* Print for example ~ turns id="s:t1", in the colour for inserted, updated or deleted. */
 static void print_heading(const annal_change *change)
 {
     static const char marks[] = {
@@ -206,7 +206,8 @@ static int find_pack(struct diff *diff)
                                                                        : EXIT_DONE;
 }
 
-/* Catch up only the session: the other operands are moments. */
+/* Open the index, and catch up with the first operand, the session. The other operands are
+ * moments. */
 static int open_index(struct diff *diff)
 {
     struct session_list list = {0};
@@ -219,7 +220,7 @@ static int open_index(struct diff *diff)
     return exit_status;
 }
 
-/* Compare two sessions: SESSION and A are their ids. */
+/* Compare two sessions, whose ids are the operands SESSION and A. */
 static int compare_sessions(const struct args *given)
 {
     static const struct field sessions[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, ""),
@@ -238,7 +239,7 @@ static int compare_sessions(const struct args *given)
         exit_status = sessions_collect(store, args, &list);
     if (exit_status == 0 &&
         annal__buf_printf(&ids, "[\"%s\",\"%s\"]", args->operands[0], args->operands[1]) < 0)
-        exit_status = fail_storage("diff: out of memory");
+        exit_status = fail_storage("compare the sessions: out of memory");
     scope.sessions = annal__buf_slice(&ids);
     if (exit_status == 0)
         exit_status = catch_up_open(store, &list, &index);

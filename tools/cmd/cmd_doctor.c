@@ -40,13 +40,13 @@ struct doctor {
     const struct args *args;
     annal_store *store;
     uint64_t warnings;
-    bool living; /* a process is writing the store */
+    bool living; /* whether a process is writing the store */
     uint64_t sessions, bytes, damaged, torn, cursors;
-    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)]; /* ids of damaged sessions */
+    /* ids of the first damaged sessions */
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
 };
 
-/* Print one line: what was checked and what was found. If advice is not NULL, the line is a
- * warning. */
+/* Print one line: the check and its result. With advice the line is a warning; NULL: no advice. */
 static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
                  ...) ANNAL_PRINTF(4, 5);
 
@@ -86,7 +86,7 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
 
 /* ---- The directory ---- */
 
-/* Read the version from locks/version; a store without this file has version 1. */
+/* Return the version in locks/version. A store without this file has version 1. */
 static int store_version(const char *store)
 {
     struct buf path = {0};
@@ -113,7 +113,8 @@ static void check_place(struct doctor *doctor)
         tell(doctor, "store", "run the command as the user who owns it", "%s cannot be read", path);
         return;
     }
-    bool shared = (info.st_mode & S_IWGRP) != 0; /* set on purpose */
+    /* a user gave the group write permission on purpose */
+    bool shared = (info.st_mode & S_IWGRP) != 0;
     tell(doctor, "store",
          !shared && (info.st_mode & 077) != 0 ? "chmod 700 keeps other users out"
          : shared && (info.st_mode & 07) != 0 ? "chmod o-rwx keeps users outside its group out"
@@ -177,7 +178,7 @@ static int check_log(void *arg, const annal__log_info *log)
 
 /* ---- Journals ---- */
 
-/* For a fork, whether its ancestors have the history that it was created from. */
+/* Check whether the ancestors of a fork still contain the history that it shares. */
 static void check_lineage(struct doctor *doctor, const annal_session_info *info)
 {
     annal_error why = {0};
@@ -196,7 +197,7 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     annal_status status = annal_session_info_get(doctor->store, session, &info, NULL);
     bool corrupt = status == ANNAL_ERR_CORRUPT;
     if (annal__may_be_stray(status) &&
-        annal__stray_is(doctor->store, session)) /* check_stray() names it */
+        annal__stray_is(doctor->store, session)) /* check_stray() reports this file */
         return 0;
     doctor->sessions++;
     doctor->bytes += journal_bytes;
@@ -281,7 +282,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Only where the packs that record processes are enabled. */
+/* Report the running sessions, if the packs that record processes are enabled. */
 static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     struct run_counts counts;
@@ -308,7 +309,7 @@ static annal_status check_findings(struct doctor *doctor, annal_index *index, an
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)] = "";
     struct session_findings findings = {0};
     annal_status status = annal_index_catch_up(index, (annal_slice){0}, NULL, NULL);
-    if (status < 0) /* the counts are incomplete */
+    if (status < 0) /* count the findings that are indexed already */
         status = ANNAL_OK;
     status = session_findings_ask(index, (annal_slice){0}, true, &findings, err);
     for (size_t i = 0; i < findings.count && i < NAMED_SESSIONS; i++)
@@ -361,8 +362,8 @@ static int tell_snapshot(void *arg, annal_slice session, const annal_snapshot_in
     return 0;
 }
 
-/* This is not a warning: the answers are the same without them, and the next process that appends
- * takes them. */
+/* An overdue snapshot is not a warning: answers are the same without it, and the next process that
+ * appends takes it. */
 static annal_status check_snapshots(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
@@ -399,7 +400,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     annal_status status = ANNAL_OK;
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
-    if (status == ANNAL_OK) /* before it is used: who uses a damaged one rebuilds it */
+    if (status == ANNAL_OK) /* check before the first use, which would rebuild a damaged index */
         status = annal__maintain_prove(index, NULL, 0, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
@@ -439,7 +440,8 @@ static bool is_temporary(const char *name)
            strstr(name, ".tmp-") != NULL;
 }
 
-/* Count the files of a directory: all, or those that look temporary and are old. */
+/* Count the files of a directory: all, or only files with temporary names that are older than
+ * LEFTOVER_SECONDS. */
 static struct leftovers count_files(const struct doctor *doctor, const char *directory, bool all)
 {
     struct leftovers found = {0};
@@ -573,7 +575,7 @@ static int check_disk(struct doctor *doctor)
 
 /* ---- The logs of agents ---- */
 
-/* Name the watch of a store into which logs were imported. */
+/* Report whether a process watches the logs of agents, if logs were imported into the store. */
 static void check_watch(struct doctor *doctor)
 {
     struct watcher watcher;

@@ -21,7 +21,7 @@ static const struct format {
                {"bundle", NULL},
                {"html", NULL}};
 
-/* A bundle contains all its sessions at once. */
+/* Return whether the format writes all sessions into one file at once. */
 static bool is_bundle(const struct format *format)
 {
     return format == &formats[3];
@@ -32,7 +32,7 @@ static bool is_html(const struct format *format)
     return format == &formats[4];
 }
 
-/* Find the last event to export: the last sound event, or --at. */
+/* Find the last event to export: --at, or the last sound event. Return the exit status. */
 static int find_end(const struct args *args, struct export *export, annal_session_info *info)
 {
     annal_error err = {0};

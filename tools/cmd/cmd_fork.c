@@ -7,8 +7,7 @@
 
 #include <inttypes.h>
 
-/* Index the new session now, so that the next query finds it. If that fails, the next query does
- * it. */
+/* Index the new session now. If that fails, the next query indexes it. */
 static void tell_index(annal_store *store, annal_slice child)
 {
     annal_index *index = NULL;

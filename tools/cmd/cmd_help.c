@@ -14,7 +14,7 @@ static void print_option(const struct option *option)
     printf("  %-22s %s\n", left, option->help);
 }
 
-/* Print "one of a, b, c" below the help of an option, in lines that fit. */
+/* Print "one of a, b, c" below the help of an option, in lines of at most 80 columns. */
 static void print_choices(const char *choices)
 {
     int column = 0;
@@ -33,7 +33,7 @@ static void print_choices(const char *choices)
         printf("\n");
 }
 
-/* Print "TEAM [TEXT]", and the required options: "--from NAME". */
+/* Print the operands and the required options, for example TEAM [TEXT] --from NAME. */
 static void print_fields(const struct field *field)
 {
     for (; field != NULL && field->kind != FIELD_END; field++) {
@@ -137,7 +137,8 @@ void help_print_all(void)
            "'annal help VERB' explains a verb.\n");
 }
 
-/* Find what the operands name. 0 or an exit status. */
+/* Find the noun and the verb that the operands name; NULL if not named. Return 0 or an exit
+ * status. */
 static int find(const struct args *args, const struct noun **out_noun,
                 const struct command **out_verb)
 {

@@ -29,19 +29,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An importer has a few pages of SQL. */
+/* maximum size of an importer's file */
 #define SQL_BYTES_MAX ((size_t)16 << 20)
 
 struct work {
     const struct args *args;
     annal_store *store;
     struct log_places places;
-    bool copies;            /* copy each log as it is, too */
-    bool finds;             /* whether to search the places of agents, also those of later agents */
-    bool watches;           /* as the watcher of the store */
-    bool follows;           /* until Ctrl-C */
-    const char *kind_asked; /* NULL: the kinds of the places */
-    annal_import_option *options; /* --map */
+    bool copies; /* whether to copy each log into the store as well */
+    /* whether to search the places of agents, and to continue searching with --follow */
+    bool finds;
+    bool watches;                 /* whether this process is the watcher of the store */
+    bool follows;                 /* whether to import new lines until Ctrl-C */
+    const char *kind_asked;       /* NULL: the kinds of the places */
+    annal_import_option *options; /* the options NAME=VALUE of --map */
     annal_limits limits;
     size_t option_count;
     struct unchanged *unchanged;
@@ -70,7 +71,8 @@ static int read_importer(const char *path, struct buf *sql, struct importer *out
     sql->limit = SQL_BYTES_MAX;
     while (exit_status == EXIT_DONE && !feof(file)) {
         if (annal__buf_reserve(sql, 65536) < 0)
-            exit_status = fail_refused("importer '%s': larger than %zu bytes", path, SQL_BYTES_MAX);
+            exit_status =
+                fail_refused("importer '%s' is larger than %zu bytes", path, SQL_BYTES_MAX);
         else
             sql->len += fread(sql->ptr + sql->len, 1, 65536, file);
         if (ferror(file))
@@ -93,8 +95,8 @@ static int fail_kind(const char *kind)
 }
 
 /*
- * Find the importer. KIND is a built-in importer, auto (each log is detected), or the path of a SQL
- * file: "mine.sql" has kind "mine".
+ * Find the importer KIND: a built-in importer, auto (the kind of each log is detected), or the path
+ * of a SQL file. "mine.sql" has the kind "mine". Return the exit status.
  */
 static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
                            struct importer *out_importer)
@@ -107,7 +109,7 @@ static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
     const char *slash = strrchr(kind, '/');
     const char *base = slash != NULL ? slash + 1 : kind;
     if (annal__buf_append(name, base, strlen(base) - 4) < 0)
-        return fail_storage("out of memory");
+        return fail_storage("find the importer: out of memory");
     out_importer->kind = annal__buf_cstr(name);
     return read_importer(kind, sql, out_importer);
 }
@@ -225,7 +227,8 @@ static void print_totals(const struct work *work)
 
 /* ---- The places of the agents ---- */
 
-/* Print a row for each place with logs. counts: number of logs of each place, in order. */
+/* Print a row for each place with logs. counts has the number of logs of each place, in the order
+ * of work->places. */
 static int print_places(struct work *work, const struct logs *logs, const size_t *counts, int found)
 {
     static const struct column columns[] = {
@@ -238,7 +241,7 @@ static int print_places(struct work *work, const struct logs *logs, const size_t
     size_t log = 0;
     struct table *table = table_new(work->args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (table == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("list the places of logs: out of memory");
     for (size_t i = 0; i < work->places.count; i++) {
         char shown[HUMAN_BYTES];
         struct stat st;
@@ -286,7 +289,8 @@ static void show_progress(void *arg, uint64_t bytes_done)
     progress_set(&work->progress, work->bytes + bytes_done, slash != NULL ? slash + 1 : work->path);
 }
 
-/* Leave out a file that has the name of a log of this kind, but other content. */
+/* Leave out a file whose name fits a log of this kind, but whose content does not: then out->kind
+ * is NULL. */
 static annal_status leave_other(struct work *work, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
@@ -303,7 +307,8 @@ static annal_status leave_other(struct work *work, const struct log *log, struct
     return status;
 }
 
-/* Find the importer for a log. A log of an unknown kind is left out, with a message. */
+/* Find the importer for a log. For a log of unknown kind, print a message and set out->kind to
+ * NULL. */
 static annal_status importer_of(struct work *work, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
@@ -322,7 +327,7 @@ static annal_status importer_of(struct work *work, const struct log *log, struct
     return status;
 }
 
-/* Keep the report of a damaged log until the table of all files is printed. */
+/* Keep a line about a log with unreadable lines, to print it after the table of all files. */
 static void note_unreadable(struct work *work, const struct import_report *report)
 {
     char lines[HUMAN_BYTES], first[HUMAN_BYTES];
@@ -358,7 +363,8 @@ static annal_status copy(struct work *work, const struct log *log, const char *k
     return status;
 }
 
-/* Decide what a failure ends: only this log, or all if the store failed. */
+/* Import one log and print its report. *out_end is set to true if the store failed or memory ran
+ * out, so that no other log can be imported. */
 static int import_log(struct work *work, const struct log *log, bool *out_end)
 {
     struct import_report report = {0};
@@ -421,7 +427,7 @@ static int begin_table(struct work *work)
     if (work->args->json || work->finds) /* people have seen the places in a table already */
         return EXIT_DONE;
     work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    return work->table == NULL ? fail_storage("out of memory") : EXIT_DONE;
+    return work->table == NULL ? fail_storage("import logs: out of memory") : EXIT_DONE;
 }
 
 static void end_table(struct work *work)
@@ -446,9 +452,9 @@ static bool is_of_agent(const char *path)
 }
 
 /*
- * Sort a conversation before its copies, because the first imported log gets the records.
- * Sub-agents, whose path or name shows the parent, follow it, and so does the larger log that
- * continues it.
+ * Order the logs for the import: the first imported log of a record gets the record, so a
+ * conversation precedes its copies. A sub-agent, whose path or name shows its parent, follows the
+ * parent. A larger log that continues a conversation follows the smaller log.
  */
 static int compare_logs(const void *left, const void *right)
 {
@@ -492,7 +498,8 @@ static int import_logs(struct work *work, const struct logs *logs)
 
 /* ---- Following ---- */
 
-/* For people the first pass is a table; later events appear in the totals. */
+/* Print the report of an imported log. For people, the first pass is a table, and later events are
+ * only counted. */
 static void print_taken(void *arg, const char *path, const char *kind,
                         const struct import_report *report)
 {
@@ -559,7 +566,7 @@ static int follow(struct work *work, int signals)
 
 /* ---- The command line ---- */
 
-/* Turn --map NAME=VALUE into the importer's options. */
+/* Turn the values NAME=VALUE of --map into options of the importer. Return the exit status. */
 static int read_map(struct work *work)
 {
     int at = 0;
@@ -570,13 +577,14 @@ static int read_map(struct work *work)
         annal_import_option *option =
             annal__array_add(&work->options, &work->option_count, sizeof *option);
         if (option == NULL)
-            return fail_storage("out of memory");
+            return fail_storage("read --map: out of memory");
         *option = (annal_import_option){{text, (size_t)(equal - text)}, annal_slice_of(equal + 1)};
     }
     return EXIT_DONE;
 }
 
-/* Find all logs at the places, in the order of the places. counts: number of each, or NULL. */
+/* Find the logs at all places, in the order of the places. If counts is not NULL, it gets the
+ * number of logs of each place. */
 static int find_all(const struct work *work, struct logs *logs, size_t *counts)
 {
     char *store = store_path(work->args);
@@ -600,9 +608,9 @@ static int find_all(const struct work *work, struct logs *logs, size_t *counts)
 }
 
 /*
- * Open the index: it takes snapshots of the imported sessions. It also indexes them, while the
- * import waits for the next chunk, and the rest afterwards, so that no query has to. A command that
- * follows leaves that to the next query.
+ * Import into the store, with the index open: it takes snapshots of the imported sessions. Without
+ * --follow it also indexes them, partly while the import waits for the next chunk, so that no query
+ * has to. With --follow the next query indexes them.
  */
 static int work_in_store(struct work *work, struct logs *logs, int signals)
 {
@@ -618,7 +626,7 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     else if (annal_index_open(work->store, &index_options, &index, &err) < 0)
         exit_status = fail_error(&err);
     else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("import logs: out of memory");
     else
         work->deleted =
             signals >= 0 || args_has(work->args, "again") ? NULL : deleted_open(work->store);
@@ -638,7 +646,8 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     return store_close(work->store, exit_status);
 }
 
-/* Import from work->places, into the store that is created if it is missing. */
+/* Import from work->places into the store; create the store if it is missing. Return the exit
+ * status. */
 static int import_places(struct work *work)
 {
     struct logs logs = {.ignores_others = work->finds};
@@ -659,7 +668,7 @@ static int import_places(struct work *work)
     if (works && work->follows)
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (work->follows)
-        find_logs_done(&logs); /* it searches itself */
+        find_logs_done(&logs); /* follow() searches the logs itself */
     if (works && exit_status == EXIT_DONE)
         exit_status = work_in_store(work, &logs, signals);
     exit_status = found > exit_status ? found : exit_status;
@@ -675,7 +684,7 @@ static int import_places(struct work *work)
     return exit_status;
 }
 
-/* Import the paths that the user names. */
+/* Import the logs at the paths that the user named. */
 static int import_paths(const struct args *args)
 {
     struct work work = {.args = args, .follows = args_has(args, "follow")};
@@ -689,7 +698,7 @@ static int import_paths(const struct args *args)
     work.kind_asked = importer.kind;
     for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
         if (!log_places_add(&work.places, &importer, args->operands[i]))
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("import logs: out of memory");
     if (exit_status == EXIT_DONE)
         exit_status = import_places(&work);
     annal__free(work.options);
@@ -703,7 +712,7 @@ int import_found(const struct args *args, bool watches)
     bool follows = watches || args_has(args, "follow");
     struct work work = {.args = args, .finds = true, .watches = watches, .follows = follows};
     if (!log_places_find(&work.places, args_has(args, "all-users")))
-        return fail_storage("out of memory");
+        return fail_storage("find the logs of agents: out of memory");
     return import_places(&work);
 }
 
@@ -755,7 +764,7 @@ static int detect(const struct args *args)
     exit_status = exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
     if (table == NULL)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("detect the kinds of logs: out of memory");
     for (size_t i = 0; i < logs.count && exit_status == EXIT_DONE; i++) {
         exit_status = print_detected(&detector, table, logs.all[i].path, &known);
         all_known = all_known && known;

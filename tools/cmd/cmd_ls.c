@@ -14,24 +14,27 @@
 
 #include <string.h>
 
-/* Health is not a column of the query: findings are looked up separately. */
+/* numbers of the columns; health is not a column of the query, because findings are read
+ * separately */
 enum {
-    AT_DEPTH = SESSION_COLUMN_COUNT, /* with --tree: printed as an indent */
-    AT_REFUSED,                      /* requests that failed */
-    AT_UNREADABLE,                   /* lines of its log */
-    AT_UNKNOWN,                      /* logs of a layout unknown to the importer */
+    AT_DEPTH = SESSION_COLUMN_COUNT, /* depth in the tree of --tree, printed as an indent */
+    AT_REFUSED,                      /* number of failed requests */
+    AT_UNREADABLE,                   /* number of unreadable lines of the log */
+    AT_UNKNOWN,                      /* number of logs whose layout the importer does not know */
     AT_PROJECT,
     AT_HOST,
     AT_PATH,
     LS_COLUMNS = SESSION_COLUMN_COUNT + 7,
-    AT_BEFORE = LS_COLUMNS, /* on a terminal: the ids before and after */
+    AT_BEFORE = LS_COLUMNS, /* on a terminal: the nearest ids before and after this id */
     AT_AFTER
 };
 
-/* The newest time cannot be right: the last activity is taken from the other events. */
+/* time_from of a session whose newest event has an implausible time; its activity is taken from
+ * other events */
 #define IMPLAUSIBLE "implausible"
 
-/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project, ?5 the limit. */
+/* Conditions of the query. ?1 is the status, ?2 the agent, ?3 the model, ?4 and ?7 the times, ?5
+ * the limit, ?8 the project. */
 #define ACTIVE     SESSION_ACTIVE("s")
 #define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
 #define OF_MODEL   SESSION_FITS("s.model", "?3")
@@ -39,8 +42,9 @@ enum {
 #define OF_PROJECT SESSION_OF_PROJECT("s", "?8")
 
 /*
- * Choose the sessions, and their place in the order, with the columns that this needs; find the
- * other columns for the chosen ones. The parameters of the format: sort key, its join, limit.
+ * Choose the sessions and number them in the order of the list, with only the columns that this
+ * needs; the next query adds the other columns. Format arguments: the sort key, the join for the
+ * key, the limit.
  */
 static const char chosen[] =
     "WITH chosen AS MATERIALIZED (SELECT s.id, " ACTIVE " AS active, row_number() OVER"
@@ -80,7 +84,7 @@ static const char listed[] =
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
 
-/* A session whose parent is not in the list begins a tree, and so does its own ancestor. */
+/* A session is the root of a tree if its parent is not in the list, or if it is its own parent. */
 static const char tree[] =
     ", below (id, depth, path) AS ("
     " SELECT session_id, 0, printf('%010d', place) FROM listed"
@@ -94,7 +98,7 @@ static const char tree[] =
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
 enum { SORT_PROJECT = 9 };
 
-/* The first sort key of each choice, and the join that it needs. */
+/* First sort key of each choice, and the join that the key needs. */
 static const struct {
     const char *key, *join;
 } orders[] = {
@@ -111,8 +115,8 @@ static const struct {
     {"j.project IS NULL, j.project,", "LEFT JOIN session_projects j ON j.session_id = s.id"},
 };
 
-/* Cut a session id on a terminal only, and on the left: names of the same kind differ at the
- * end. */
+/* Session ids are cut only on a terminal, and on the left, because ids of the same kind differ at
+ * the end. This is the minimum width in columns. */
 #define SESSION_LEAST 18
 
 static const struct column columns[LS_COLUMNS] = {
@@ -148,11 +152,11 @@ struct ls {
     struct table *table;
     struct column columns[LS_COLUMNS];
     struct cost_signs signs;
-    struct buf without_price; /* JSON array of sessions, without its end */
+    struct buf without_price; /* JSON array of sessions without the closing bracket */
     struct session_findings findings;
     int64_t now_us;
     bool terminal;
-    bool any; /* a session was printed */
+    bool any; /* whether a session was printed */
 };
 
 static void time_cell(struct ls *ls, const annal_value *value, const annal_value *from)
@@ -171,14 +175,15 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 
-/* Indent by two columns for each session above it, as far as the terminal has room. */
+/* Return the indent in columns: two for each session above this session, for at most 8 levels. */
 static int indent_of(const annal_row *row)
 {
     int64_t depth = row->values[AT_DEPTH].integer;
     return 2 * (int)(depth < 8 ? depth : 8);
 }
 
-/* Add the session to the list of sessions whose models the note below the table may mention. */
+/* Show the cost. If it lacks a price, add the session to the list for the note below the table,
+ * which names the models. */
 static void show_cost(struct ls *ls, const annal_row *row)
 {
     char text[COST_TEXT_BYTES];
@@ -192,7 +197,8 @@ static void show_cost(struct ls *ls, const annal_row *row)
     (void)!annal__json_quote(&ls->without_price, values[SESSION_ID].bytes);
 }
 
-/* Count the letters of an id that distinguish it from all others, except its sub-agents. */
+/* Return how many letters distinguish the id from the nearest ids before and after it, at least
+ * `least`. */
 static size_t letters_needed(const annal_row *row, size_t least)
 {
     annal_slice id = row->values[SESSION_ID].bytes;
@@ -207,8 +213,9 @@ static size_t letters_needed(const annal_row *row, size_t least)
 }
 
 /*
- * On a terminal, print only the first letters of a UUID. A sub-agent repeats the letters of the
- * session above it, "019e44d4….side-f4", but not when it is listed below that session: "….side-f4".
+ * On a terminal, print only the first letters of a UUID. The id of a sub-agent begins with the id
+ * of the session above it: print "019e44d4….side-f4", or "….side-f4" if it is listed below that
+ * session.
  */
 static void show_id(struct ls *ls, const annal_row *row)
 {
@@ -233,7 +240,7 @@ static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const
     return text;
 }
 
-/* Print the worst of: damage of the journal, unreadable lines, failed requests. */
+/* Print the worst of damage, an unknown log layout, unreadable lines and failed requests. */
 static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
 {
     char text[HUMAN_BYTES * 2];
@@ -287,7 +294,8 @@ static int print_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Show people the column of forks if there are any, and the column of hosts if two differ. */
+/* Hide the column of forks from people if the store has no forks, and the column of hosts if all
+ * sessions have the same host. */
 static int note_columns(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
@@ -318,7 +326,8 @@ static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)
     return 1;
 }
 
-/* The index may lag while another process rebuilds it. */
+/* Return whether the store has no sessions. Look at the journals, because the index may lag while
+ * another process rebuilds it. */
 static bool is_empty(annal_store *store)
 {
     return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;

@@ -45,7 +45,7 @@ static const char *state_name(const annal_pack_info *info)
 struct list {
     struct table *table;
     const char *store; /* path of the store */
-    bool failed;       /* whether one of the user's packs is wrong */
+    bool failed;       /* whether a pack of the user has a mistake */
 };
 
 static void add_text(struct table *table, const char *text)
@@ -56,7 +56,7 @@ static void add_text(struct table *table, const char *text)
         table_text(table, annal_slice_of(text));
 }
 
-/* Show people the path of a pack within the store. */
+/* Add the path; for people, without the path of the store if the file is in the store. */
 static void add_path(const struct list *list, const char *path)
 {
     size_t len = strlen(list->store);
@@ -87,7 +87,7 @@ static int add_row(void *arg, const annal_pack_info *info)
     table_row(table);
     list->failed = list->failed || info->error != NULL;
     if (info->error != NULL &&
-        info->source == NULL) /* mistakes in a file are reported when it is read */
+        info->source == NULL) /* mistakes in a file were reported when the file was read */
         say("pack %s: %s", info->name, info->error);
     return 0;
 }
@@ -107,7 +107,7 @@ static int list(const struct args *args)
     list.table =
         table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
     if (list.table == NULL)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("list the packs: out of memory");
     else if (annal_index_packs(index, add_row, &list, &err) < 0)
         exit_status = fail_error(&err);
     table_free(list.table);
@@ -121,7 +121,8 @@ done:
 
 /* ---- check ---- */
 
-/* Refuse nouns whose name is taken by annal itself: their verbs would never run. */
+/* Refuse nouns that annal itself uses, because their verbs would never run. Return the exit
+ * status. */
 static int check_nouns(const annal_pack *pack, const char *file)
 {
     int exit_status = 0;
@@ -159,7 +160,7 @@ static int check_file(const struct args *args, const char *path)
     return exit_status;
 }
 
-/* An enabled pack, found by its name. */
+/* an enabled pack, found by its name */
 struct found {
     const char *name;
     bool is_there;
@@ -168,7 +169,9 @@ struct found {
     uint32_t version;
     uint64_t findings;
     char error[512];
-    char *database; /* path without links; NULL: no database, or one for each session */
+    /* path without symbolic links, owned; NULL: the pack has no database, or one for each
+     * session */
+    char *database;
 };
 
 static int find(void *arg, const annal_pack_info *info)
@@ -203,7 +206,8 @@ struct keys {
     uint64_t count;
 };
 
-/* Check the keys in the database with this schema, if it contains the pack's tables. */
+/* Report foreign keys without a target, of the pack's tables in the database with the schema name
+ * of the row. */
 static int check_keys_in(void *arg, const annal_row *row)
 {
     struct keys *keys = arg;
@@ -227,7 +231,7 @@ static int check_keys_in(void *arg, const annal_row *row)
     return status < 0 ? fail_error(&err) : 0;
 }
 
-/* Count and report foreign keys of the pack's tables without a target. */
+/* Report and count foreign keys of the pack's tables without a target. Return the exit status. */
 static int check_keys(annal_index *index, const struct found *found, uint64_t *out_count)
 {
     struct keys keys = {.index = index, .pack = found->name};
@@ -317,7 +321,7 @@ static int show(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
-/* Count the events from which a pack's tables were built. */
+/* the number of events in a pack's tables, found by the name of the pack */
 struct made_from {
     const char *name;
     uint64_t events;

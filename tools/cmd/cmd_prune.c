@@ -30,18 +30,22 @@ struct prune {
     uint64_t keep_days;
     annal_prune_options options;
     uint64_t sessions, branches, progressions, messages, journals, kept;
-    uint64_t linked;    /* old sessions that messages of a team refer to */
-    uint64_t needed;    /* sessions whose journal stays because others need their messages */
-    uint64_t stayed;    /* sessions whose journal stays because of a fork or a failure */
+    /* number of old sessions that are kept because messages of a team refer to them */
+    uint64_t linked;
+    /* number of sessions whose journal stays because another session needs their messages */
+    uint64_t needed;
+    /* number of sessions whose journal stays because it is in use or a fork needs it */
+    uint64_t stayed;
     struct buf deleted; /* ids of the sessions whose journal was deleted, each followed by NUL */
-    uint64_t left;      /* sessions with a journal or artifacts that could not be deleted */
-    int failed;         /* exit status, if data of a session could not be deleted */
+    /* number of journals, snapshots and artifacts that could not be deleted now */
+    uint64_t left;
+    int failed; /* exit status of a failure to delete data of a session, or 0 */
 };
 
 /* ---- One session ---- */
 
-/* Note a deleted session, as an annal_delete_fn. delete_journal() reports a session that is not
- * deleted. */
+/* Count or report the parts of a deleted session that remain. delete_journal() reports a session
+ * that is not deleted. */
 static void tell_deleted(void *arg, const annal_delete_note *note)
 {
     struct prune *prune = arg;
@@ -56,7 +60,8 @@ static void tell_deleted(void *arg, const annal_delete_note *note)
     wipe_say_what_remains(note);
 }
 
-/* A session that cannot be deleted now stays; continue with the next sessions. */
+/* Delete a journal. A session that is in use or has a fork stays, which is not a failure. Return
+ * the exit status. */
 static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
@@ -129,9 +134,10 @@ static int note(void *arg, const annal_pruned *pruned)
     return delete_journal(prune, pruned->session);
 }
 
-/* ---- All of them ---- */
+/* ---- All sessions ---- */
 
-/* Record the operator's action in session _state, for the table admin_events. */
+/* Append the operator's action to session _state, for the table admin_events. Return the exit
+ * status. */
 static int record(struct prune *prune)
 {
     annal_error err = {0};
@@ -210,7 +216,7 @@ static void wipe(struct prune *prune)
         at += sessions[count].len + 1;
     }
     staging_remove_stale(prune->store);
-    /* as many as fit in the memory */
+    /* without memory the list is empty */
     annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
 }
@@ -222,7 +228,7 @@ static int prune_all(struct prune *prune)
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
     if (prune->deleted.len > 0)
         wipe(prune);
-    /* Report what was done before a failure, too. */
+    /* record also the sessions that were pruned before a failure */
     if (prune->sessions > 0 && !prune->options.dry_run) {
         int recorded = record(prune);
         exit_status = recorded > exit_status ? recorded : exit_status;
@@ -247,7 +253,7 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
-    /* Catch up first: tables that lag may not show that a session is still needed. */
+    /* Catch up first: in tables that lag, a session may seem not needed although it is. */
     if (exit_status == 0 && prune.options.delete_journals)
         catch_up_wholly(prune.index);
     if (exit_status == 0)

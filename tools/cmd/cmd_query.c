@@ -27,20 +27,20 @@ struct query {
     enum out_format format;
     struct parquet *parquet; /* NULL: the answer is printed */
     annal_filter filter;
-    annal_group_by group_by; /* 0: none */
+    annal_group_by group_by; /* 0: do not group */
     annal_slice *types;
     annal_slice *sessions;
     struct session_list list;
     annal_store *store;
     annal_index *index;
 
-    /* Totals of the answer. */
+    /* totals of the answer */
     annal_query *events;
     uint64_t count;
     bool damaged;
 };
 
-/* Parse A..B, A.., ..B, or A alone. */
+/* Read --seq into the filter: A..B, A.., ..B, or A alone. Return the exit status. */
 static int read_range(struct query *query)
 {
     const char *text = args_get(query->args, "seq");
@@ -57,7 +57,8 @@ static int read_range(struct query *query)
         good = (from[0] == '\0' || fields_parse_number(from, &query->filter.from_seq)) &&
                (to[0] == '\0' || fields_parse_number(to, &query->filter.to_seq));
     }
-    /* The user's 0 is a seq that no event has; for the library 0 means no limit. */
+    /* For the library, to_seq 0 means no limit. No event has seq 0, so a 0 from the user is
+     * refused. */
     if (good && to[0] != '\0' && query->filter.to_seq == 0)
         good = false;
     if (!good)
@@ -77,7 +78,7 @@ static int read_group_by(struct query *query)
     if (choice >= 0)
         query->group_by = (annal_group_by)(ANNAL_GROUP_TYPE + choice);
     if (choice >= 0 && !has_format && !args->json)
-        query->format = OUT_TABLE; /* a page for people */
+        query->format = OUT_TABLE; /* people read groups as a table */
     return 0;
 }
 
@@ -101,7 +102,8 @@ static int read_filter(struct query *query, const char **out_path)
     struct time_range range;
     int exit_status = fields_list(args, "type", &query->types, &filter->type_count);
     filter->types = query->types;
-    filter->timeout_ms = 1; /* the index is caught up; the rest is read from the journals */
+    /* catch up for at most 1 ms; events that are not indexed are read from the journals */
+    filter->timeout_ms = 1;
     fields_range(args, &range);
     filter->since_us = range.since_us;
     filter->until_us = range.until_us;
@@ -117,7 +119,7 @@ static int read_filter(struct query *query, const char **out_path)
     return exit_status == 0 ? read_range(query) : exit_status;
 }
 
-/* On a terminal, print only the newest of all events. */
+/* Without operands and options, print only the newest BARE_EVENTS events on a terminal. */
 static void limit_bare(struct query *query)
 {
     const struct args *args = query->args;
@@ -137,7 +139,7 @@ static int name_sessions(struct query *query)
         return exit_status;
     query->sessions = annal__zalloc(query->list.count * sizeof *query->sessions);
     if (query->sessions == NULL)
-        return fail_storage("query: out of memory");
+        return fail_storage("query the events: out of memory");
     for (size_t i = 0; i < query->list.count; i++)
         query->sessions[i] = annal_slice_of(query->list.names[i].id);
     query->filter.sessions = query->sessions;
@@ -150,7 +152,7 @@ static int fail_query(const struct query *query, const annal_error *err)
     return query->filter.where.len > 0 ? fields_fail_limited(err) : fail_error(err);
 }
 
-/* A count cannot show that damaged events are missing: report them, and exit with 1. */
+/* Report damaged events, which a count cannot show. Return EXIT_REFUSED if there are any. */
 static int say_damages(struct query *query)
 {
     annal_error err = {0};
@@ -201,7 +203,7 @@ static int print_groups(struct query *query)
     annal_lag lag;
     struct table *table = table_new(query->format, columns_by, 2);
     if (table == NULL)
-        return fail_storage("query: out of memory");
+        return fail_storage("query the events: out of memory");
     annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
                                              print_group, table, &lag, &err);
     table_free(table);
@@ -270,8 +272,8 @@ static void print_row(struct table *table, annal_slice session, const annal_even
     table_row(table);
 }
 
-/* An answer without an upper bound includes the last line of each session: check that it was the
- * last. */
+/* An answer without an upper bound includes the end of each session: check that no damage follows.
+ * Return the exit status. */
 static int check_ends(struct query *query)
 {
     int waits = 0;
@@ -286,7 +288,8 @@ static int check_ends(struct query *query)
     return exit_status;
 }
 
-/* Read the next sound event, and report the others. 0, ANNAL_END, or a failure. */
+/* Read the next sound event, and report the damaged events before it. Return 0, ANNAL_END, or a
+ * failure. */
 static annal_status next_event(struct query *query, annal_slice *session, annal_event *event,
                                annal_error *err)
 {
@@ -326,7 +329,7 @@ static int print_events(struct query *query)
     if (query->format != OUT_JSONL) {
         table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
         if (table == NULL)
-            return fail_storage("query: out of memory");
+            return fail_storage("query the events: out of memory");
         table_limit(table, CELL_COLUMNS_MAX);
     }
     while (out_wanted() && (status = next_event(query, &session, &event, &err)) == ANNAL_OK) {

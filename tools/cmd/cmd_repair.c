@@ -10,7 +10,7 @@
 struct repair {
     const struct args *args;
     annal_slice session;
-    annal_slice to; /* empty: a dry run */
+    annal_slice to; /* id of the new session; empty: only print the gaps */
     annal_format format;
     annal_store *store;
 };

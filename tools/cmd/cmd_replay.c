@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print the state of a session at a moment, or query it in SQL; or play the events up to that
- * moment.
+ * Prints the state of a session at a moment, queries the state in SQL, or plays the events up to
+ * the moment.
  */
 #include "index/sys/pack.h"
 #include "journal/base/buf.h"
@@ -30,16 +30,17 @@ struct replay {
     const struct args *args;
     annal_slice session;
     annal_moment at;
-    annal_moment from; /* start of --events */
+    annal_moment from; /* first moment of --events */
     struct player_options play;
-    enum out_format format; /* format of --sql */
+    enum out_format format; /* format of the answer to --sql */
     annal_store *store;
     annal_index *index;
-    annal_pack *pack;    /* pack of --pack; NULL: core */
+    annal_pack *pack;    /* pack of --pack; NULL: the tables of core */
     annal_limits limits; /* limits of --sql */
 };
 
-/* Choose how the events are played: --speed max without a terminal. */
+/* Choose the pace of --events. If nobody watches (no terminal, no --cast), the usual speed is max.
+ * Return the exit status. */
 static int read_pace(struct replay *replay)
 {
     const struct args *args = replay->args;
@@ -94,7 +95,8 @@ static int print_sql(struct replay *replay, annal_state *state)
     return status == ANNAL_END ? EXIT_DONE : (int)status;
 }
 
-/* Print the session's row, one column a line, and its turns, for people. */
+/* Print for people the session's row, one column per line, and its turns. Return the exit
+ * status. */
 static int print_text(annal_state *state)
 {
     static const char session[] = "SELECT * FROM sessions";
@@ -123,7 +125,7 @@ static int add_name(void *arg, const annal_row *row)
                : ANNAL_OK;
 }
 
-/* Print the tables of a pack, one after the other. */
+/* Print all tables of a pack. Return the exit status. */
 static int print_tables(annal_state *state)
 {
     static const char tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
@@ -162,8 +164,8 @@ static void say_damaged(const struct replay *replay, uint64_t places)
 }
 
 /*
- * Take the snapshots that are due, once the answer is printed: this process has just folded the
- * events. A failure to do so is ignored.
+ * After the answer, take the snapshots that are due if this process folded at least DUE_EVENTS
+ * events. A failure is ignored.
  */
 static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
 {
@@ -205,7 +207,7 @@ static int print_state(struct replay *replay)
     return exit_status == EXIT_DONE && info.damaged > 0 ? EXIT_REFUSED : exit_status;
 }
 
-/* The first event of a time follows the last earlier event. */
+/* Find the first event to play. For a time it is the event after the last earlier event. */
 static annal_status first_seq(struct replay *replay, uint64_t *out_seq, annal_error *err)
 {
     annal_moment before = replay->from;
@@ -240,7 +242,8 @@ static int find_pack(struct replay *replay)
                                                                            : EXIT_DONE;
 }
 
-/* A state is folded from the journal: only a time, which is looked up, needs the index. */
+/* Open the index. The state is folded from the journal, so the index is caught up only for --events
+ * and --verify, which look up rows in it. */
 static int open_index(struct replay *replay, const struct session_list *list)
 {
     annal_error err = {0};

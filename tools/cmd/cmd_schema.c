@@ -44,13 +44,13 @@ static int list_tables(struct schema *schema)
     annal_error err = {0};
     schema->table = table_new(schema->args->json ? OUT_JSONL : OUT_TABLE, columns, 3);
     if (schema->table == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("list the tables: out of memory");
     annal_status status = schema_list(schema->index, print_table, schema, &err);
     table_free(schema->table);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
-/* Print the columns of NAME, or DATABASE.NAME. */
+/* Print the columns of the table NAME or DATABASE.NAME. Return the exit status. */
 static int list_columns(struct schema *schema, const char *name)
 {
     const char *point = strchr(name, '.');

@@ -21,7 +21,7 @@
 
 enum { HITS = 20, CONTEXT_MAX = 1000 };
 
-/* Marks around a found word: for printing, and for programs. */
+/* The marks around a found word: control characters for printing, stars for programs. */
 #define MARK_BEGIN "\1"
 #define MARK_END   "\2"
 #define MARK_JSON  "**"
@@ -32,8 +32,9 @@ struct search {
     annal_index *index;
     annal_search_options options;
     annal_slice *words, *sessions, *types;
-    struct session_list of_agent; /* sessions of --agent and --model; `sessions` borrows from it */
-    /* session of the last hit, and its agent and title */
+    /* sessions of --agent, --model and --project; `sessions` refers to its names */
+    struct session_list of_agent;
+    /* session of the last hit, its agent and its title */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct buf agent, title;
     uint64_t context, hits;
@@ -80,7 +81,7 @@ static bool is_break(char c)
     return c == MARK_BEGIN[0] || c == MARK_END[0] || c == '\n';
 }
 
-/* Print the text of an event for a terminal: control characters are removed. */
+/* Print text of an event on a terminal, without control characters. */
 static void print_snippet(annal_slice text)
 {
     bool colours = out_colours(stdout);
@@ -112,7 +113,8 @@ static int note_session(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Print agent and title of the session of a hit, unless the hit before has the same. */
+/* Find the agent and the title of a hit's session. Return false if both are empty, or if the hit
+ * before is in the same session. */
 static bool learn_session(struct search *search, annal_slice session)
 {
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
@@ -121,7 +123,8 @@ static bool learn_session(struct search *search, annal_slice session)
     snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
     annal__buf_clear(&search->agent);
     annal__buf_clear(&search->title);
-    /* A session that is not in the tables yet has no agent and no title. */
+    /* ignore a failure: a session that is not in the tables yet is printed without agent and
+     * title */
     (void)!annal_sql(search->index,
                      ANNAL_SLICE("SELECT agent_id, title FROM sessions WHERE id = ?1"),
                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
@@ -129,7 +132,7 @@ static bool learn_session(struct search *search, annal_slice session)
     return search->agent.len > 0 || search->title.len > 0;
 }
 
-/* Print "    codex  Why is the tide late?", on one line. */
+/* Print agent and title on one line, for example codex Why is the tide late? */
 static void print_session(const struct search *search)
 {
     struct buf title = {0};
@@ -153,7 +156,8 @@ static int note_status(void *arg, const annal_row *row)
     return annal__buf_append_slice(arg, row->values[0].bytes) < 0;
 }
 
-/* Find out whether the turn of a hit was taken back: "abandoned", "rolled_back", or nothing. */
+/* Append the status of the hit's turn to out if the turn was taken back: abandoned or
+ * rolled_back. */
 static void find_taken_back(struct search *search, const annal_search_hit *hit, struct buf *out)
 {
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = hit->session},
@@ -220,7 +224,7 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
     fputs("}\n", stdout);
 }
 
-/* Print the hit with the events around it. */
+/* Print the events around a hit, and the hit. */
 static annal_status print_context(struct search *search, const annal_search_hit *hit,
                                   annal_error *err)
 {
@@ -285,7 +289,7 @@ static int take_count(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Append "; restricted by --role, --since". */
+/* Append the options that restrict the search, for example: ; restricted by --role, --since */
 static void put_filters(const struct args *args, struct buf *out)
 {
     static const char *const names[] = {"session", "agent", "model", "role",
@@ -297,7 +301,7 @@ static void put_filters(const struct args *args, struct buf *out)
                                      names[i]);
 }
 
-/* Print what was searched, and what else can be searched. */
+/* After a search without hits, say which sessions were searched, and how to search more. */
 static void say_nothing_found(struct search *search)
 {
     const annal_search_options *options = &search->options;
@@ -319,7 +323,7 @@ static void say_nothing_found(struct search *search)
     annal__buf_done(&more);
 }
 
-/* Split a phrase into words; they borrow from it. */
+/* Split the only operand into words, which point into it. Return whether it has several words. */
 static bool split_phrase(struct search *search)
 {
     const char *text = search->options.word_count == 1 ? search->words[0].ptr : "";
@@ -430,7 +434,8 @@ static int is_about_keeping(const struct args *args, bool *out)
     return 0;
 }
 
-/* Restrict the named sessions to sessions of the agent and the model. */
+/* Restrict the search to sessions of the agent, the model and the project. Return the exit
+ * status. */
 static int choose_sessions(struct search *search)
 {
     char project[PROJECT_BYTES];
@@ -448,7 +453,7 @@ static int choose_sessions(struct search *search)
         exit_status = sessions_match(search->index, &match, list);
     annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
     if (ids == NULL)
-        return fail_storage("search: out of memory");
+        return fail_storage("search the sessions: out of memory");
     for (size_t i = 0; i < list->count; i++)
         ids[i] = annal_slice_of(list->names[i].id);
     search->sessions = ids;

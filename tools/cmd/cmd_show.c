@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print the facts of one session, from its journal (header, end) and from the index (totals, turns,
- * types, snapshots, findings). As JSON it is one object.
+ * Prints the facts of a session, from its journal (header, end) and from the index (totals, turns,
+ * types, snapshots, findings). As JSON they are one object.
  */
 #include "index/sys/databases.h"
 #include "tools/cli/catch_up.h"
@@ -24,9 +24,9 @@ struct show {
     annal_index *index;
     annal_session_info info;
     struct table *table;
-    size_t columns;      /* columns of the table */
+    size_t columns;      /* number of columns of the table */
     const char *heading; /* heading of the table */
-    uint64_t items;      /* items printed of the current list */
+    uint64_t items;      /* number of printed items of the current list */
     struct cost_signs signs;
 };
 
@@ -109,7 +109,8 @@ static int json_part(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Print where its history is stored, and which sessions continue it. */
+/* Print the sessions that contain the session's history, and the forks of the session. Return the
+ * exit status. */
 static int json_lineage(struct show *show)
 {
     annal_error err = {0};
@@ -170,7 +171,7 @@ static int print_json(struct show *show)
 
 /* ---- For people ---- */
 
-/* For people the source of the cost is a separate line. */
+/* Print a member per line. For people, the cost and its source are one line. */
 static int print_session(void *arg, const annal_row *row)
 {
     static const char *const costs[] = {"total_cost_usd", "cost_microusd", "cost_usd",
@@ -194,7 +195,7 @@ static int print_session(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Print a list with its name above it, or nothing if the list is empty. */
+/* Print the heading before the first item, so that an empty list prints nothing. */
 static void heading(struct show *show, const char *text)
 {
     if (show->items++ > 0)
@@ -283,7 +284,7 @@ static int print_items(struct show *show, const char *name, const char *query,
     return exit_status;
 }
 
-/* The nearest ancestor first; the session's own part is left out. */
+/* Print an ancestor, the nearest first. The session's own part has no end and is left out. */
 static int print_part(void *arg, const annal_lineage_part *part)
 {
     char to[HUMAN_BYTES];
@@ -298,7 +299,7 @@ static int print_lineage(const struct show *show)
 {
     annal_error err = {0};
     annal_status status = annal_session_lineage(show->store, show->session, print_part, NULL, &err);
-    if (status == ANNAL_ERR_CORRUPT) { /* print the rest anyway */
+    if (status == ANNAL_ERR_CORRUPT) { /* print the other facts of the session anyway */
         say("%s", err.message);
         return EXIT_REFUSED;
     }
@@ -318,7 +319,7 @@ static void print_journal(const annal_session_info *info)
                human_bytes(text, info->bytes - info->end_offset), info->session);
 }
 
-/* Few logs record the cost of a turn: show the column only if this log does. */
+/* Print the turns. The column of costs is shown only if a turn of the session has a cost. */
 static int print_turns(struct show *show)
 {
     static const char costs[] =
@@ -393,7 +394,7 @@ static int show_session(struct show *show)
     if (exit_status == 0 && args_has(show->args, "recovery"))
         exit_status = recovery_print(show->args, show->index, show->session);
     else if (exit_status == 0) {
-        int findings = say_findings(show); /* this also updates the packs */
+        int findings = say_findings(show); /* say_findings() also catches up the packs */
         exit_status = show->args->json ? print_json(show) : print_text(show);
         if (exit_status == 0)
             exit_status = findings;

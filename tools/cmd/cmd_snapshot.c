@@ -59,7 +59,7 @@ static int list(const struct args *args)
         table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns,
                           (int)(sizeof columns / sizeof *columns));
         if (table == NULL)
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("list the snapshots: out of memory");
         else if (annal_snapshot_each(index, annal_slice_of(session == NULL ? "" : session),
                                      list_one, table, &err) < 0)
             exit_status = fail_error(&err);
@@ -92,7 +92,7 @@ static int take(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    /* The state is folded from the journal: the index need only be writable, not caught up. */
+    /* The state is folded from the journal, so the index is opened but not caught up. */
     if (exit_status == 0 &&
         (annal_index_open(store, NULL, &index, &err) < 0 ||
          annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0))

@@ -34,7 +34,8 @@ static int64_t mtime_ns(const struct stat *st)
     return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 }
 
-/* Compare the log with its copy. */
+/* Compare the log with its copy by size and mtime. Return a word for the column STATE: kept,
+ * changed, old, deleted or unknown. */
 static const char *state_of(const struct copy *copy, annal_slice path)
 {
     char name[4096];
@@ -112,7 +113,7 @@ static int list(const struct args *args, bool all)
         return exit_status;
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 9);
     if (listing.table == NULL)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("list the copies of logs: out of memory");
     else if (copies_each(store, annal_slice_of(session), all, list_one, say_fault, &listing, &err) <
              0)
         exit_status = fail_error(&err);
@@ -150,7 +151,8 @@ struct choice {
     struct buf info;
 };
 
-/* Prefer the log that is named after the session, then the log that was copied last. */
+/* Choose the copy of a log whose file name contains the session id, then the log that was copied
+ * last. */
 static int choose(void *arg, const struct copy *copy)
 {
     struct choice *choice = arg;
@@ -222,7 +224,7 @@ static bool make_parents(char *path)
     return true;
 }
 
-/* Refuse to replace a file that differs from the copy. */
+/* Refuse to replace a file that differs from the copy in size or mtime. Return the exit status. */
 static int refuse_other(const struct args *args, const struct copy *copy, const char *path)
 {
     struct stat st;
@@ -238,7 +240,9 @@ static int refuse_other(const struct args *args, const struct copy *copy, const 
     return EXIT_DONE;
 }
 
-/* Write the log beside its place, and give it its name when it is whole and durable. */
+/* Write the log under a temporary name in the same directory, sync it, and rename it. *out_earlier
+ * is set to true if the end of the copy is damaged and an earlier state was restored. Return the
+ * exit status. */
 static int write_log(annal_store *store, const struct copy *copy, char *path,
                      char sha256[SHA256_TEXT_BYTES], bool *out_earlier)
 {
@@ -254,7 +258,7 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
     if (writing.sha256 == NULL ||
         annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
         annal__buf_cstr(&beside) == NULL)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("restore a log: out of memory");
     else if (!make_parents(path) ||
              (writing.fd =
                   open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
@@ -281,7 +285,8 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
     return exit_status;
 }
 
-/* The command that resumes the session in its agent, "-- resume: claude --resume"; empty: none. */
+/* Append the command that continues the session in its agent, from the line "-- resume:" of the
+ * importer, for example claude --resume. Append nothing if the importer names no command. */
 static void find_resume(const struct copy *copy, annal_slice session, struct buf *out)
 {
     struct importer importer;
@@ -333,7 +338,9 @@ static void print_restored(const struct args *args, const struct choice *choice,
     annal__buf_done(&resume);
 }
 
-/* Where the log stood. Its name is a hash of its path, so a path that is not UTF-8 shows here. */
+/* Find the path to write to: --to, or the former path of the log. The name of a copy contains a
+ * hash of this path; a different hash means that the path has bytes that are not UTF-8, which info
+ * cannot store. */
 static int find_place(const struct args *args, const struct choice *choice, struct buf *path)
 {
     char name[SOURCES_LOG_DIGITS + 1];
@@ -343,7 +350,7 @@ static int find_place(const struct args *args, const struct choice *choice, stru
     annal_status status = annal__buf_append_slice(path, place);
     annal__buf_done(&text);
     if (status < 0 || annal__buf_cstr(path) == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("restore a log: out of memory");
     snprintf(name, sizeof name, "%016" PRIx64, annal__hash(path->ptr, path->len, 0));
     if (to == NULL && strcmp(name, choice->log) != 0)
         return fail_refused("source restore: the name of the log, '%s', has bytes that are not "

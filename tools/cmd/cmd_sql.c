@@ -50,7 +50,8 @@ static int write_answer(const struct args *args, const annal_limits *limits,
     return exit_status;
 }
 
-/* Run what users of SQLite's shell type: .tables, .schema, .schema TABLE. */
+/* Run the commands of SQLite's shell that users may try: .tables, .schema, .schema TABLE. Return
+ * the exit status. */
 static int run_dot(const struct args *args)
 {
     static const char schema[] = ".schema ";

@@ -25,7 +25,7 @@ struct stats {
     annal_index *index;
     uint64_t sessions, events, indexed, journal_bytes, lag_bytes, lag_sessions;
     uint64_t index_bytes, log_bytes, findings;
-    bool has_index; /* sessions.db exists */
+    bool has_index; /* whether sessions.db exists */
     struct table *lags;
 };
 
@@ -48,7 +48,7 @@ static uint64_t file_bytes(const char *directory, const char *name)
     return bytes;
 }
 
-/* Sum the size of the commit logs on the disk. */
+/* Return the sum of the bytes that the commit logs take on the disk. */
 static uint64_t commit_bytes(const char *store)
 {
     struct buf path = {0};
@@ -74,7 +74,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     stats->journal_bytes += lag->journal_bytes;
     stats->lag_sessions += behind ? 1 : 0;
     stats->lag_bytes += behind ? lag->journal_bytes - lag->indexed_bytes : 0;
-    /* Show people the sessions that lag, up to a limit; programs get all. */
+    /* People see at most LAGS_SHOWN sessions, only sessions that lag; programs get all. */
     if (!stats->args->json && (!behind || stats->lag_sessions > LAGS_SHOWN))
         return 0;
     table_text(stats->lags, lag->session);
@@ -208,7 +208,7 @@ static int print_databases(struct stats *stats)
         status = annal__maintain_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
-    if (status >= 0 && stats->has_index) /* asking would create the index */
+    if (status >= 0 && stats->has_index) /* annal_index_packs() would create a missing index */
         status = annal_index_packs(stats->index, print_pack, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
@@ -250,7 +250,7 @@ static int note_index(void *arg, const annal__database_info *info)
     return 0;
 }
 
-/* Without an index, count what the journals themselves say; counting creates no index. */
+/* Count a journal of a store without an index, because opening the index would create it. */
 static int add_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct stats *stats = arg;
@@ -275,7 +275,7 @@ static int collect(struct stats *stats)
     stats->lags = table_new(stats->args->json ? OUT_JSONL : OUT_TABLE, lag_columns,
                             sizeof lag_columns / sizeof lag_columns[0]);
     if (stats->lags == NULL)
-        return fail_storage("count: out of memory");
+        return fail_storage("count the contents of the store: out of memory");
     annal_status status = annal__maintain_databases(stats->index, note_index, stats, &err);
     if (status >= 0 && !stats->has_index)
         status = annal_store_sessions(stats->store, add_journal, stats, &err);

@@ -16,16 +16,16 @@
 #include <string.h>
 
 enum {
-    LOOK_MS = 500,  /* interval to notice that the reader is gone */
-    LAST_USUAL = 10 /* on a terminal, as tail(1) */
+    LOOK_MS = 500,  /* interval in ms of the check whether the reader of the output is gone */
+    LAST_USUAL = 10 /* number of events on a terminal, as in tail(1) */
 };
 
-#define COMMIT_US 1000000 /* interval between commits of a cursor */
+#define COMMIT_US 1000000 /* interval between commits of the cursor, in us */
 
 struct tailing {
     const struct args *args;
     annal_store *store;
-    struct session_list list; /* without --follow: the sessions, to check their ends */
+    struct session_list list; /* without --follow: the sessions whose ends are checked */
     annal_slice *sessions;
     annal_slice *types;
     annal_tail_options options;
@@ -35,7 +35,8 @@ struct tailing {
     struct event_lines lines;
 };
 
-/* The reader has what was printed: now the cursor may move. */
+/* Move the cursor after the printed events, if the output could be written: always if now is true,
+ * else once per COMMIT_US. */
 static int commit(struct tailing *tailing, bool now)
 {
     annal_error err = {0};
@@ -46,14 +47,16 @@ static int commit(struct tailing *tailing, bool now)
     return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* Report a session that cannot be read, and continue with the others. */
+/* Return whether a failure concerns only the current session of several, so that the others can be
+ * read. */
 static bool is_of_one(const struct tailing *tailing, annal_status status)
 {
     return tailing->options.session_count != 1 && annal_tail_session(tailing->tail).len > 0 &&
            (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_UNSUPPORTED);
 }
 
-/* Read the next event or damage; ANNAL_END when it is time to stop. */
+/* Read the next event or damage. ANNAL_END: all was read, the reader of the output is gone, or
+ * *out_failed is set. */
 static annal_status next(struct tailing *tailing, annal_event *out_event, int *out_failed,
                          annal_error *err)
 {
@@ -69,7 +72,8 @@ static annal_status next(struct tailing *tailing, annal_event *out_event, int *o
     return status;
 }
 
-/* Print an object in the place of damaged events, for programs that ignore messages. */
+/* With --json, print an object in the place of damaged events, for programs that ignore
+ * messages. */
 static void print_damage(const struct tailing *tailing, annal_slice session,
                          const annal_damage *damage)
 {
@@ -83,7 +87,8 @@ static void print_damage(const struct tailing *tailing, annal_slice session,
     fputs("}}\n", stdout);
 }
 
-/* Print the existing events; with --follow continue until the reader is gone. */
+/* Print the existing events; with --follow continue until the reader of the output is gone. Return
+ * the exit status. */
 static int print_events(struct tailing *tailing)
 {
     annal_error err = {0};
@@ -153,7 +158,8 @@ static int read_options(struct tailing *tailing)
     return exit_status == 0 ? read_begin(tailing) : exit_status;
 }
 
-/* With --follow a tail waits for a session that does not exist; without it, refuse. */
+/* Read the operands. Without --follow, refuse a session that does not exist; with --follow, the
+ * tail waits for it. */
 static int list_sessions(struct tailing *tailing)
 {
     annal_tail_options *options = &tailing->options;
@@ -186,7 +192,7 @@ static int check_ends(struct tailing *tailing, int exit_status)
     return exit_status;
 }
 
-/* Tail a stream, not a store. */
+/* Tail a stream of NATS, not a store. Return the exit status. */
 static int run_stream(const struct args *args)
 {
 #ifdef ANNAL_SHIP_NATS

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verify: threads read the journals, one session each at a time, and the results are printed in the
- * order of the sessions.
+ * annal verify: threads read the journals, one session each at a time, and the results are printed
+ * in the order of the sessions.
  *
- * (1) A journal is read once: its events are compared with the index as they are read. (--replay
- *     folds it once more; and if the index changed in between, that session is compared again.)
- * (2) The text of a session's findings is kept until that session's turn, up to TEXT_BYTES_MAX; a
- *     session with more waits for its turn and then prints directly. At most WINDOW sessions are
- *     ahead of the turn. So memory is bounded however many findings there are.
- * (3) stdout and the progress bar are touched under `lock` only.
+ * (1) A journal is read once, and its events are compared with the index in the same pass. With
+ *     --replay it is folded once more. If the index changed during the pass, the session is
+ *     compared again.
+ * (2) The findings of a session are kept as text until all sessions before it are printed, up to
+ *     TEXT_BYTES_MAX; a session with more text waits for its turn and then prints directly. At most
+ *     WINDOW sessions are read before their turn. So the memory is limited however many findings
+ *     are printed.
+ * (3) stdout and the progress bar are used only under `lock`.
  */
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
@@ -53,28 +55,29 @@ struct outcome {
 struct verify {
     const struct args *args;
     annal_store *store;
-    annal_index *index; /* NULL: no index exists yet */
-    annal_index *packs; /* always open: packs work without an index */
+    annal_index *index; /* NULL if sessions.db does not exist */
+    annal_index *packs; /* always open, because packs work without sessions.db */
     annal__proved *proved;
     struct session_list list;
     unsigned jobs;
     _Atomic uint64_t bytes_done;
 
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* signals changes of turn or running */
-    /* Guarded by lock. */
+    pthread_cond_t moved; /* signalled when turn or running changes */
+    /* guarded by lock */
     struct progress progress;
-    size_t next; /* session to start next */
-    size_t turn; /* session whose result is printed now */
+    size_t next; /* number of the next session to read */
+    size_t turn; /* number of the session whose result is printed next */
     unsigned running;
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
     uint64_t artifacts, sources;
-    uint64_t logs, groups, unreleased, unreleased_bytes; /* groups and bytes in the commit logs */
+    /* number of groups, and groups and bytes that are not checkpointed, in the commit logs */
+    uint64_t logs, groups, unreleased, unreleased_bytes;
     int exit_status;
 };
 
-/* One thread, and its current session. */
+/* a thread and its current session */
 struct worker {
     struct verify *verify;
     pthread_t thread;
@@ -82,16 +85,18 @@ struct worker {
     struct outcome *outcome;
     struct index_check check;
     uint64_t findings;
-    bool compare_only;   /* the findings of the journal are reported already */
-    bool damaged;        /* the journal has damage */
-    bool damage_pending; /* since the last event */
-    annal_finding event; /* current finding, while its artifact is looked up */
-    annal_error unseen;  /* why something could not be examined; status 0: no failure */
+    /* whether to report only differences from the index: the journal's findings are reported
+     * already */
+    bool compare_only;
+    bool damaged;        /* whether the journal is damaged */
+    bool damage_pending; /* whether damage was found after the last event */
+    annal_finding event; /* position of the event whose artifacts are checked */
+    annal_error unseen;  /* why part of the session could not be examined; status 0: no failure */
 };
 
 /* ---- Printing ---- */
 
-/* Print findings, with the lock held, when it is the session's turn. */
+/* Print the findings of the session whose turn it is. The caller holds lock. */
 static void print_text(struct verify *verify, struct outcome *outcome)
 {
     if (outcome->text.len == 0)
@@ -101,7 +106,8 @@ static void print_text(struct verify *verify, struct outcome *outcome)
     annal__buf_clear(&outcome->text);
 }
 
-/* Keep or print the text: rule (2). */
+/* Wait until it is the session's turn, and print its text: rule (2) at the top, memory is
+ * limited. */
 static void wait_for_turn(struct worker *worker)
 {
     struct verify *verify = worker->verify;
@@ -112,7 +118,7 @@ static void wait_for_turn(struct worker *worker)
     pthread_mutex_unlock(&verify->lock);
 }
 
-/* Print everything that is ready, in order. */
+/* Print the results that are ready, in the order of the sessions. The caller holds lock. */
 static void pass_turn(struct verify *verify)
 {
     while (verify->outcomes[verify->turn % WINDOW].done) {
@@ -167,7 +173,7 @@ static void found_in_journal(void *arg, const annal_finding *finding)
         put_finding(worker, finding);
 }
 
-/* Report a missing artifact, as an annal__artifact_missing_fn. */
+/* Report an artifact that an event refers to, but that is missing. */
 static int found_missing(void *arg, annal_slice path)
 {
     struct worker *worker = arg;
@@ -203,8 +209,8 @@ static void pass_event(void *arg, const annal_event *event, bool after_damage)
     atomic_fetch_add_explicit(&worker->verify->bytes_done, event->length, memory_order_relaxed);
 }
 
-/* This is no finding: a power cut may take events of level os, which were never acknowledged as
- * durable. */
+/* Print a remark, not a finding: a power cut may take events of level os, which were never
+ * acknowledged as durable. */
 static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
 {
     struct buf *text = &worker->outcome->text;
@@ -221,7 +227,8 @@ static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
                                 ANNAL_FMT(session), seq);
 }
 
-/* A stale snapshot is never used: it is no damage. The next snapshot removes it. */
+/* Report a problem of a snapshot. A stale snapshot is not damage: it is never used, and the next
+ * snapshot removes it. */
 static int found_in_snapshot(void *arg, annal_slice session, const annal_snapshot_info *info,
                              const char *problem)
 {
@@ -239,7 +246,8 @@ static void found_in_replay(void *arg, const annal_replay_finding *finding)
                    .session = finding->session, .seq = finding->seq, .what = finding->what});
 }
 
-/* Verify the journal, and the index with it. */
+/* Verify the journal and compare it with the index. Compare again while the index changes in the
+ * meantime. */
 static annal_status verify_events(struct worker *worker, annal_slice session,
                                   annal_verify_result *out_result, annal_error *err)
 {
@@ -295,7 +303,7 @@ static void verify_session(struct worker *worker)
                                 ANNAL_FMT(session), ANNAL_FMT(session));
     if (status == ANNAL_OK)
         status = verify_snapshots(worker, session, &err);
-    /* A session that was deleted in the meantime no longer counts. */
+    /* a session that was deleted in the meantime does not count */
     if (status == ANNAL_ERR_NOTFOUND && verify->args->operand_count == 0)
         status = ANNAL_OK;
     pthread_mutex_lock(&verify->lock);
@@ -310,7 +318,7 @@ static void verify_session(struct worker *worker)
     pthread_mutex_unlock(&verify->lock);
 }
 
-/* ---- All of them ---- */
+/* ---- All sessions ---- */
 
 static bool take_session(struct worker *worker)
 {
@@ -380,7 +388,8 @@ static int verify_sessions(struct verify *verify)
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
     }
-    if (started < verify->jobs) { /* the running threads take its sessions */
+    /* no thread was started: the running threads read the remaining sessions */
+    if (started < verify->jobs) {
         pthread_mutex_lock(&verify->lock);
         verify->running--;
         pthread_mutex_unlock(&verify->lock);
@@ -402,7 +411,7 @@ static int found_log(void *arg, const annal__log_info *log)
     struct verify *verify = arg;
     char what[120];
     snprintf(what, sizeof what, "%s", log->what == NULL ? "" : log->what);
-    /* Opening the store redid everything that could be redone. */
+    /* When the store was opened, all groups that can be redone were redone. */
     if (log->what == NULL && !log->living && log->unreleased > 0 &&
         !annal__session_list_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
@@ -453,7 +462,8 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
     return 0;
 }
 
-/* Check databases before they are used: a damaged one is rebuilt on use. */
+/* Check the databases before their first use, which would rebuild a damaged database. Return the
+ * exit status. */
 static int verify_databases(struct verify *verify)
 {
     annal_error err = {0};
@@ -509,7 +519,8 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
     return status;
 }
 
-/* Leave out the core pack: its other findings are the damage of the journals. */
+/* Report findings about the core pack itself; its other findings repeat the damage of the
+ * journals. */
 static int found_in_core(void *arg, const annal_index_finding *finding)
 {
     char what[800];
@@ -520,7 +531,8 @@ static int found_in_core(void *arg, const annal_index_finding *finding)
     return found_in_pack(arg, &(annal_pack_finding){.pack = "core", .what = what, .count = 1});
 }
 
-/* Compare the packs' tables with a second filling of them. */
+/* Compare the tables of the packs with tables that are filled again from the journals. Return the
+ * exit status. */
 static int verify_packs(struct verify *verify)
 {
     annal_error err = {0};
@@ -593,7 +605,7 @@ static int found_stray(void *arg, annal_slice name, const char *what)
     struct verify *verify = arg;
     for (size_t i = 0; i < verify->list.count; i++)
         if (annal__slice_is(name, verify->list.names[i].id))
-            return 0; /* one of two journals of a session: reported with the session */
+            return 0; /* the session has two journals, which is reported with the session */
     verify->findings++;
     if (verify->args->json) {
         printf("{\"name\":");
@@ -681,7 +693,8 @@ static int verify_sources(struct verify *verify)
 
 /* ---- The command ---- */
 
-/* A missing index is no finding, and verify does not create one. */
+/* Open the index if sessions.db exists. A missing index is not a finding, and verify does not
+ * create it. */
 static int open_index(struct verify *verify)
 {
     annal_error err = {0};

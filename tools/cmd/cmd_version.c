@@ -11,7 +11,8 @@
 
 #define EXE_BYTES_MAX 4096
 
-/* Find the extension beside this program, in an installed tree (any prefix) or in a build tree. */
+/* Print the path of the extension. It is next to this program, in an installed tree (any prefix) or
+ * a build tree. Return the exit status. */
 static int print_extension(void)
 {
     static const char *const places[] = {"/../" ANNAL_LIBDIR "/annal", "/.."};

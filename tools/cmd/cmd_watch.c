@@ -14,7 +14,8 @@ static int install(const struct args *args)
         exit_status = store_close(store, EXIT_DONE);
     char *path = store_path(args);
     if (exit_status == EXIT_DONE)
-        exit_status = path != NULL ? watch_unit_install(path) : fail_storage("out of memory");
+        exit_status = path != NULL ? watch_unit_install(path)
+                                   : fail_storage("install the unit of annal watch: out of memory");
     annal__free(path);
     return exit_status;
 }

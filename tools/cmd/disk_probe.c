@@ -17,11 +17,11 @@
 enum { BLOCK_BYTES = 4096, FILE_BLOCKS = 256, ROUNDS_MAX = 20000, ROUNDS_MIN = 3 };
 
 /*
- * No rotating disk can be faster than this, and a cache that loses data without power must not
- * acknowledge a sync.
+ * Minimum time of a sync to a rotating disk, in us: about half a turn. A faster sync was
+ * acknowledged by a cache, which may lose the data without power.
  */
 static const double turning_us = 2000;
-/* A sync that costs this little more than a write did not leave the memory. */
+/* A sync that takes less than this many us more than a write did not reach the disk. */
 static const double nothing_us = 8;
 
 /* ---- The device ---- */
@@ -45,7 +45,7 @@ const char *disk_probe_filesystem(uint64_t type)
     return NULL;
 }
 
-/* Read the first line of a file of the kernel, or "". */
+/* Read the first line of a file of the kernel; "" if it cannot be read. */
 static void read_line(const char *path, char *out, size_t room)
 {
     FILE *file = fopen(path, "re");
@@ -58,7 +58,8 @@ static void read_line(const char *path, char *out, size_t room)
     fclose(file);
 }
 
-/* A partition has the queue of its disk. */
+/* Find the properties of the device. A partition has no directory queue; its disk, the directory
+ * above, has it. */
 static void look_at_device(dev_t id, struct disk_probe *probe)
 {
     char link[64], path[PATH_MAX], file[PATH_MAX + 40], turns[8];
@@ -100,7 +101,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* Open a file whose name is removed at once. -1 with errno. */
+/* Open a new file and unlink it. Return the descriptor, or -1 with errno. */
 static int open_nameless(const char *directory, int flags)
 {
     char path[PATH_MAX];

@@ -5,8 +5,8 @@
 #include "tools/cli/command.h"
 
 /*
- * Import the logs of the agents on this machine from their usual places. watches: keep importing,
- * as the watcher of the store (watcher.h). An exit status.
+ * Import the logs of the agents on this machine from their usual places. If watches is true,
+ * continue to import as the watcher of the store (watcher.h). Return the exit status.
  */
 int import_found(const struct args *args, bool watches);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that SQL can query, as 'annal schema' lists them. */
+/* Lists the tables that SQL can query, for annal schema. */
 #ifndef TOOLS_CMD_SCHEMA_H
 #define TOOLS_CMD_SCHEMA_H
 
 #include "tools/cli/args.h"
 
-/* List the columns of a table, NAME or DATABASE.NAME; NULL: list all tables. An exit status. */
+/* List the columns of a table, NAME or DATABASE.NAME; NULL: list all tables. Return the exit
+ * status. */
 int schema_print(const struct args *args, const char *table);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal doctor --transition-stale: its options and its messages. */
+/* annal doctor --transition-stale: the options and the messages. */
 #include "tools/cmd/stale.h"
 
 #include "index/sys/pack.h"
@@ -17,10 +17,10 @@ struct stale {
     const struct args *args;
     bool dry_run;
     uint64_t ended;
-    int exit_status; /* exit status of the first failure */
+    int exit_status; /* highest exit status of a failure */
 };
 
-/* ANNAL_ERR_NOTFOUND: the packs are not both enabled. */
+/* Check that the packs lionagi and teams are enabled. ANNAL_ERR_NOTFOUND: at least one is not. */
 static annal_status check_packs(annal_index *index, annal_error *err)
 {
     annal_status status = annal__packs_have(index, "lionagi", err);
@@ -39,7 +39,7 @@ static int keep_counts(void *arg, const annal_row *row)
 
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err)
 {
-    /* Sessions that have ended are skipped: checking them walks through directories. */
+    /* Count only running sessions, because checking a session reads directories. */
     static const char sql[] = "SELECT count(*),"
                               " count(*) FILTER (WHERE effective_health = 'unresponsive'),"
                               " count(*) FILTER (WHERE effective_health = 'stale'),"
@@ -96,7 +96,7 @@ static int transition(const struct args *args, struct verb_call *call)
         .silence_s = fields_amount(args, "stale-hours", 6.0) * 3600,
         .dry_run = stale.dry_run,
         .actor = ANNAL_SLICE("annal doctor"),
-        /* wait for a session that a process is writing: that session is not dead */
+        /* a session that a process is writing is not dead: wait at most 1 s for it */
         .wait_ms = 1000,
     };
     annal_status status = check_packs(call->index, &err);

@@ -9,12 +9,13 @@
 
 int stale_transition(const struct args *args);
 
-/* The number of running sessions, and how many of them have which health. */
+/* number of running sessions, and of running sessions with each health */
 struct run_counts {
     uint64_t running, unresponsive, stale, orphaned;
 };
 
-/* Count the sessions. ANNAL_ERR_NOTFOUND: the packs that record processes are not both enabled. */
+/* Count the running sessions. ANNAL_ERR_NOTFOUND: not all packs that record processes are
+ * enabled. */
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err);
 
 #endif

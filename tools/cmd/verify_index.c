@@ -17,7 +17,9 @@ struct index_row {
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    size_t type_bytes, time_bytes; /* values that do not fit are longer than any valid value */
+    /* number of bytes of the value; a value above TEXT_BYTES is cut, because no valid value is as
+     * long */
+    size_t type_bytes, time_bytes;
     char type[TEXT_BYTES];
     char time[TEXT_BYTES];
 };
@@ -60,7 +62,7 @@ static int take_row(void *arg, const annal_row *from)
     return check->row_count == PAGE_ROWS ? ANNAL_END : 0;
 }
 
-/* Read the next row, or NULL. */
+/* Return the next row, or NULL at the end or after a failure (check->status). */
 static const struct index_row *peek_row(struct index_check *check)
 {
     if (check->row_next == check->row_count && !check->rows_end && check->status == ANNAL_OK) {
@@ -95,8 +97,8 @@ static bool is_row_of(const struct index_row *row, const annal_event *event)
            is_text(row->time, row->time_bytes, annal_slice_of(time));
 }
 
-/* Report the rows before seq: they have no event. If something is damaged, the damage is the
- * reason. */
+/* Report the rows before seq, because the journal has no events for them. After damage they are not
+ * reported: the damage is the reason. */
 static void pass_rows(struct index_check *check, uint64_t seq, bool after_damage)
 {
     const struct index_row *row;
@@ -166,8 +168,7 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     return status;
 }
 
-/* Compare the parent of a fork with the header of its journal, which exists before its first
- * event. */
+/* Begin the fold of a fork with the header of its journal, which exists before the first event. */
 static annal_status begin_fork(struct index_check *check, annal_error *err)
 {
     annal_session_info info;
@@ -228,7 +229,8 @@ static annal_status view_anew(struct index_check *check, annal_error *err)
     return status;
 }
 
-/* Find how far the session is indexed, and whether that position still exists in its journal. */
+/* Find the last indexed event of the session, and whether its position still exists in the
+ * journal. */
 static annal_status find_place(struct index_check *check, annal_error *err)
 {
     annal_position at;
@@ -288,7 +290,8 @@ static void tell(const struct index_check *check, annal_finding_fn fn, void *arg
     }
 }
 
-/* Findings count only if a view that is opened now agrees with the view that was compared. */
+/* Decide whether the findings count: a view that is opened now must have the same position as the
+ * compared view. Return ANNAL_END to verify again, at most TRIES times. */
 static annal_status settle(struct index_check *check, annal_status status, annal_error *err)
 {
     annal_position now;

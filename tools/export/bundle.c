@@ -32,7 +32,8 @@ struct bundle_artifact *bundle_add_artifact(struct bundle *bundle)
     return annal__array_add(&bundle->artifacts, &bundle->artifact_count, sizeof *bundle->artifacts);
 }
 
-/* A fork's seq is higher than the seqs of its ancestors. */
+/* Compare sessions so that ancestors precede their forks: the fork_seq of a fork is higher than
+ * those of its ancestors. */
 static int compare_sessions(const void *a, const void *b)
 {
     const struct bundle_session *one = a, *other = b;
@@ -180,14 +181,15 @@ annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out,
                       : ANNAL_OK;
 }
 
-/* ---- Reading it ---- */
+/* ---- Reading the manifest ---- */
 
 static annal_status refuse(const char *what, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the manifest of the bundle: %s", what);
 }
 
-/* Read the text of a member, which has no escapes; false: it is not text, or too long. */
+/* Read a member that is a string without escapes. Returns false if it is not such a string, or if
+ * it is too long for out. */
 static bool text_of(annal_slice object, const char *name, char *out, size_t room)
 {
     annal_slice raw = annal__json_member(object, name);
@@ -283,7 +285,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp((*one)->session, (*other)->session);
 }
 
-/* Compare the sessions of a bundle by id. */
+/* The sessions of a bundle, sorted by id. */
 struct by_id {
     const struct bundle_session **list;
     size_t count;
@@ -299,7 +301,8 @@ static const struct bundle_session *find_session(const struct by_id *by_id, cons
     return found == NULL ? NULL : *found;
 }
 
-/* Check that each session is listed once, sorted, with forks after their ancestors. */
+/* Check that the list has each session once, that it is sorted, and that forks follow their
+ * parents. */
 static annal_status check_sessions(const struct bundle *bundle, const struct by_id *by_id,
                                    uint64_t *room, annal_error *err)
 {
@@ -339,7 +342,8 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
 
 static annal_status check_lists(const struct bundle *bundle, annal_error *err)
 {
-    uint64_t room = UINT64_MAX / 4; /* so that the sum of all files does not overflow */
+    /* bytes that the files may have together, so that their sum does not overflow */
+    uint64_t room = UINT64_MAX / 4;
     struct by_id by_id = {.count = bundle->session_count};
     by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
     if (by_id.list == NULL)

@@ -2,18 +2,19 @@
 /*
  * A bundle: sessions in one file that another store imports and proves to be the same.
  *
- * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json. The manifest lists
- *     the other files in their order: the journals, then the artifacts of their sessions, byte for
- *     byte as in a store.
+ * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, which lists the
+ *     other files in their order: the journals, then the artifacts of their sessions, byte for byte
+ *     as in a store.
  * (2) A fork is preceded by its ancestors.
- * (3) The manifest has one spelling: a reader writes it again, and must get the same bytes. It
- *     contains the length and SHA-256 of each file, and the last event of each session with its
+ * (3) There is one way to write a manifest: a reader writes it again, and must get the same bytes.
+ *     It contains the length and SHA-256 of each file, and the last event of each session with its
  *     hash.
  * (4) For a journal that is being written, the bundle contains all events that were durable when
- *     the export began, and only whole events. A damaged journal is refused.
+ *     the export began, and only complete events. A damaged journal is refused.
  * (5) An import checks in this order: the seal, the manifest, the names and sizes of files, their
- *     SHA-256, the chain of each journal, the content of each artifact, and the sessions of the
- *     store. Then it moves the files into the store: artifacts first, each journal by one rename.
+ *     SHA-256, the chain of hashes of each journal, the content of each artifact, and the sessions
+ *     of the store. Then it moves the files into the store: artifacts first, each journal by one
+ *     rename.
  */
 #ifndef TOOLS_EXPORT_BUNDLE_H
 #define TOOLS_EXPORT_BUNDLE_H
@@ -36,67 +37,70 @@ struct bundle_session {
     annal_format format;
     uint64_t bytes;
     char sha256[SHA256_TEXT_BYTES];
-    char file[33];                             /* id of the journal */
-    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "" if it is not a fork */
+    char file[33]; /* id of the journal */
+    /* id of the parent session; "" if it is not a fork */
+    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
     uint64_t last_seq;
     uint64_t h;
-    bool is_whole;    /* during an import: all its ancestors were in the bundle */
-    size_t ancestors; /* number of ancestors, including those in the store */
+    bool is_whole;    /* during an import: whether the bundle contained all its ancestors */
+    size_t ancestors; /* during an import: number of its ancestors, including those in the store */
 };
 
 struct bundle_artifact {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char name[SHA256_TEXT_BYTES]; /* SHA-256 of the content */
-    uint64_t bytes;               /* length of its file, and the SHA-256 of the file */
+    /* length of the artifact's file in the bundle, and the SHA-256 of that file */
+    uint64_t bytes;
     char sha256[SHA256_TEXT_BYTES];
 };
 
 struct bundle {
-    struct bundle_session *sessions; /* by fork_seq, then by id */
+    struct bundle_session *sessions; /* sorted by fork_seq, then by id */
     size_t session_count;
-    struct bundle_artifact *artifacts; /* by session, then by name */
+    struct bundle_artifact *artifacts; /* sorted by session, then by name */
     size_t artifact_count;
 };
 
-/* Create an empty bundle. NULL: no memory. */
+/* Add an empty session or artifact to a bundle. Returns NULL if memory ran out. */
 struct bundle_session *bundle_add_session(struct bundle *bundle);
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
 void bundle_sort(struct bundle *bundle);
 void bundle_done(struct bundle *bundle);
 
-/* Sum the bytes of all files. */
+/* Return the sum of the sizes of all files, in bytes. */
 uint64_t bundle_bytes(const struct bundle *bundle);
 
-/* Write the paths of a file, in a bundle and in a store. */
+/* Write the path of a file to path; it is the same in a bundle and in a store. */
 void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
 
 annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err);
 
-/* Read a manifest by rule (3). ANNAL_ERR_CORRUPT, ANNAL_ERR_UNSUPPORTED. */
+/* Read a manifest, and check that it is written in the only way (rule 3). ANNAL_ERR_CORRUPT: it is
+ * invalid; ANNAL_ERR_UNSUPPORTED: a newer annal wrote it. */
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err);
 
-/* Compute the SHA-256 of the first bytes of an open file; name is for messages. ANNAL_ERR_CORRUPT:
- * the file is shorter. */
+/* Compute the SHA-256 of the first `bytes` bytes of an open file, and write it to text; name is for
+ * messages. ANNAL_ERR_CORRUPT: the file is shorter. */
 annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
                               char text[SHA256_TEXT_BYTES], annal_error *err);
 
-/* Do the same for a file below a directory; no link is followed. */
+/* As bundle_hash_file(), for a file below a directory; links are not followed. */
 annal_status bundle_hash_below(const struct below *below, const char *path, uint64_t bytes,
                                char text[SHA256_TEXT_BYTES], annal_error *err);
 
-/* ---- The verbs; 0 or an exit status, after one line on stderr ---- */
+/* ---- The verbs: each returns 0, or an exit status after one line on stderr ---- */
 
 /* Write a bundle of the sessions in the list to stdout. */
 int bundle_export(annal_store *store, const struct session_list *list);
 
-/* Run annal import bundle FILE. name: name of the bundle, for messages. only: the session that was
- * requested from a server; the bundle may contain only this session and its ancestors. NULL: any
- * sessions. */
+/* Run annal import bundle FILE. name: name of the bundle in messages. only: id of the session that
+ * was requested from a server; the bundle may contain only this session and its ancestors. NULL:
+ * any sessions. */
 int bundle_import(const struct args *args, const char *file, const char *name, const char *only);
 
-/* Remove the files of interrupted imports. */
+/* Remove the files that interrupted imports have left in the store. */
 void staging_remove_stale(const annal_store *store);
 
 #endif

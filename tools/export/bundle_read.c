@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run annal import bundle FILE, by rule (5) of bundle.h. */
+/* Runs annal import bundle FILE (bundle.h, rule 5). */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/seam.h"
@@ -21,7 +21,7 @@ enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
 
 struct taking {
     const struct args *args;
-    const char *file, *name, *only; /* as in bundle_import() */
+    const char *file, *name, *only; /* the parameters of bundle_import() */
     struct staging staging;
     struct tar_reader *tar;
     struct progress progress;
@@ -34,7 +34,7 @@ static annal_status refuse(struct taking *taking, const char *what)
     return annal__fail(taking->err, ANNAL_ERR_CORRUPT, "bundle '%s': %s", taking->name, what);
 }
 
-/* ---- Reading it ---- */
+/* ---- Reading the bundle ---- */
 
 static annal_status read_manifest(struct taking *taking)
 {
@@ -63,8 +63,9 @@ static annal_status read_manifest(struct taking *taking)
     return status;
 }
 
-/* Check the sessions from the last one back: each is the requested session, or the parent of the
- * session after it in its line. Parents precede their forks. */
+/* Check that the bundle contains only the requested session and its ancestors. Parents precede
+ * their forks, so the last session must be the requested one, and each session before it the parent
+ * of the next one. */
 static annal_status check_only(struct taking *taking)
 {
     const struct bundle *bundle = &taking->staging.bundle;
@@ -83,8 +84,8 @@ static annal_status check_only(struct taking *taking)
                : refuse(taking, "it does not contain the session, or lacks an ancestor");
 }
 
-/* Journals have hashes, and artifacts are compressed: a bundle whose files are much larger than
- * itself was built to fill a disk. */
+/* Refuse a bundle whose files are much larger than the bundle itself: it was built to fill a disk.
+ * Hashes of journals do not compress, and artifacts are compressed already. */
 static annal_status check_ratio(struct taking *taking)
 {
     static const uint64_t always = (uint64_t)64 << 20;
@@ -132,7 +133,8 @@ static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, str
     return status == ANNAL_OK && bytes > 0 ? refuse(taking, "a file was cut") : status;
 }
 
-/* Read the next file, which must be this file. */
+/* Read the next file of the archive, which must be `within`, of this length and SHA-256, into the
+ * staging directory. */
 static annal_status lay_down(struct taking *taking, const char *within, uint64_t bytes,
                              const char *expected)
 {
@@ -184,7 +186,8 @@ static annal_status lay_all_down(struct taking *taking)
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "it has more files than its manifest");
-    /* Each file is synced before it is moved: the disk is faster if all are written at once. */
+    /* Each file is synced before it is moved. Syncing the file system once before that is faster
+     * than syncing many files one by one. */
     if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
         syncfs(taking->staging.stage_lock) < 0)
         status = annal__fail_errno(taking->err, "cannot sync %s", taking->staging.stage.ptr);
@@ -219,7 +222,8 @@ static void print_proof(const struct taking *taking)
     fputc('\n', stdout);
 }
 
-/* Open the store, or create it, only for a bundle that is sealed and has a manifest. */
+/* Check the seal and the manifest; then open or create the store, and import the files. Returns an
+ * exit status. */
 static int take(struct taking *taking)
 {
     annal_status status = tar_reader_open(taking->file, taking->name, &taking->tar, taking->err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run annal export --format bundle. */
+/* Runs annal export --format bundle. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
@@ -24,18 +24,18 @@ enum { PIECE_BYTES = 128 << 10 };
 struct bundling {
     annal_store *store;
     annal__proved *proved;
-    void *names; /* ids of the sessions in the bundle, for tsearch(3) */
+    void *names; /* ids of the sessions in the bundle; root of tsearch(3) */
     struct bundle bundle;
     struct tar_writer *tar;
     struct progress progress;
     uint64_t bytes_done;
-    struct below below; /* directory of the store */
+    struct below below; /* directory of the store, open */
     annal_error *err;
 };
 
 static annal_status fail_memory(annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
+    return annal__fail(err, ANNAL_ERR_NOMEM, "export a bundle: out of memory");
 }
 
 /* ---- Its content ---- */
@@ -45,7 +45,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Add a session to the bundle. *out_is_new: it was not in the bundle before. */
+/* Add a session to the bundle. *out_is_new: whether the bundle did not contain it before. */
 static annal_status add_name(struct bundling *bundling, const char *name, bool *out_is_new)
 {
     char *kept = annal__strndup(name, strlen(name));
@@ -62,7 +62,8 @@ static annal_status add_name(struct bundling *bundling, const char *name, bool *
                                                               : fail_memory(bundling->err);
 }
 
-/* Add the ancestors of a fork, up to the first ancestor in the bundle: rule (2). */
+/* Add a session and its ancestors, up to the first ancestor that the bundle already contains (rule
+ * 2). */
 static annal_status add_lineage(struct bundling *bundling, const char *name)
 {
     annal_session_info info;
@@ -79,7 +80,7 @@ static annal_status add_lineage(struct bundling *bundling, const char *name)
     return status;
 }
 
-/* Find the end of the journal: rule (4). */
+/* Refuse a damaged journal (rule 4). */
 static annal_status refuse_damage(struct bundling *bundling, const struct bundle_session *session)
 {
     annal_verify_result result;
@@ -116,7 +117,7 @@ static annal_status describe(struct bundling *bundling, struct bundle_session *s
                              bundling->err);
 }
 
-/* Add an artifact, as an annal_artifact_fn. */
+/* Add an artifact to the bundle; an annal_artifact_fn. */
 static int add_artifact(void *arg, const annal_artifact_info *info)
 {
     struct bundling *bundling = arg;
@@ -149,7 +150,7 @@ static annal_status collect(struct bundling *bundling, const struct session_list
     return status;
 }
 
-/* ---- Writing it ---- */
+/* ---- Writing the bundle ---- */
 
 static annal_status put_bytes(struct bundling *bundling, int fd, const char *path, uint64_t bytes,
                               struct sha256 *sha256)
@@ -171,7 +172,8 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
     return status;
 }
 
-/* The file may have been replaced since its size was read: then its bytes are different. */
+/* Write one file. Fails if its bytes are not those of which `before` is the SHA-256: the file was
+ * replaced in the meantime. */
 static annal_status put_file(struct bundling *bundling, const char *within, uint64_t bytes,
                              const char *before)
 {
@@ -252,6 +254,6 @@ int bundle_export(annal_store *store, const struct session_list *list)
     tdestroy(bundling.names, annal__free);
     annal__below_close(&bundling.below);
     if (!out_wanted() && err.os_errno == EPIPE)
-        return 0; /* the reader is gone */
+        return 0; /* the reader of stdout is gone */
     return status < 0 ? fail_error(&err) : 0;
 }

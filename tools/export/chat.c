@@ -34,7 +34,8 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
     return tokens;
 }
 
-/* Subtract what is owed from one kind of tokens: rule (2). A result below zero becomes owed. */
+/* Subtract what is owed from one kind of tokens (rule 2). The result is not negative; the rest
+ * remains owed. */
 static void pay(int64_t *tokens, int64_t *owed)
 {
     int64_t left = *tokens - *owed;
@@ -64,7 +65,8 @@ static bool is_string(annal_slice raw)
     return raw.len > 0 && raw.ptr[0] == '"';
 }
 
-/* Hidden thoughts may have a summary; the conventions require a content in any case. */
+/* Return the text of the first summary of a hidden thought, as a raw string; an empty string if it
+ * has none, because the conventions require a content for each thought. */
 static annal_slice first_summary(annal_slice block)
 {
     struct json_walk walk;
@@ -75,7 +77,7 @@ static annal_slice first_summary(annal_slice block)
     return is_string(item) ? item : ANNAL_SLICE("\"\"");
 }
 
-/* Append one block of a message as a part of the conventions. */
+/* Append one block of a message in the form of the conventions. */
 static annal_status append_part(struct buf *out, annal_slice block)
 {
     annal_slice type = {0}, text = block;
@@ -99,7 +101,8 @@ static annal_status append_part(struct buf *out, annal_slice block)
         if (rest[0] == '\0')
             block = (annal_slice){0};
     } else if (type.len > 0) {
-        return annal__buf_append_slice(out, block); /* the block contains its type */
+        /* the block contains its type, so it is copied */
+        return annal__buf_append_slice(out, block);
     } else {
         status = append_text(out, "{\"type\":\"other\",\"value\":");
     }
@@ -125,7 +128,8 @@ static annal_status append_parts(struct buf *out, annal_slice content)
     return status < 0 ? status : append_text(out, "]");
 }
 
-/* Append a message: rule (3). finish NULL: it is not an answer. */
+/* Append a message, unless the request would become too long (rule 3). finish is NULL if the
+ * message is not an answer. */
 static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
                                    annal_slice content, const char *finish)
 {
@@ -149,7 +153,8 @@ static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
 
 /* ---- Answers ---- */
 
-/* Find why an answer ended, in the words of the conventions, which require it for each answer. */
+/* Return why an answer ended, as a word of the conventions, which require a reason for each
+ * answer. */
 static const char *finish_of(annal_slice stop_reason)
 {
     static const struct {
@@ -206,7 +211,8 @@ static annal_status set_name(struct buf *name, annal_slice raw)
     return annal__buf_append_slice(name, raw);
 }
 
-/* Make the answer of an event the current answer. */
+/* Begin an answer with this event, unless one has begun, and set the members that are not set
+ * yet. */
 static annal_status begin(struct chats *chats, const annal_event *event, uint64_t turn_seq,
                           annal_error *err)
 {
@@ -231,7 +237,7 @@ static annal_status begin(struct chats *chats, const annal_event *event, uint64_
     return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory") : ANNAL_OK;
 }
 
-/* Return whether an event names another answer than the current answer. */
+/* Return whether an event belongs to another answer than the current one, by its message_id. */
 static bool is_another(const struct chat *now, const annal_event *event)
 {
     annal_slice id = event_member(event, "message_id");

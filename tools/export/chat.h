@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to a model, reconstructed from messages and from agent.turn.usage: a span for each
- * answer, with the messages before it, the answer, and the tokens.
+ * Reconstructs the requests to a model from messages and from agent.turn.usage, for one span per
+ * answer: the messages before the answer, the answer, and its tokens.
  *
- * (1) An answer is the assistant's messages with one message_id, and the usage that names it.
- *     Without message_ids it ends with its usage, or with the next question. A cost without tokens
- *     belongs to the current answer, or to the next answer with tokens.
- * (2) The tokens of all spans add up to the tokens of the session. A usage that takes back counted
- *     tokens is subtracted from the current answer, as long as that has some, then from the answers
- *     that follow; the rest at the end (chat_overdraft) is subtracted from the first answers.
- * (3) At most CHAT_CONTENT_BYTES of a request are kept, in whole messages; if there were more, the
- *     span has annal.content_cut.
+ * (1) An answer consists of the assistant's messages with the same message_id, and the usage with
+ *     the same message_id. Without message_ids the answer ends with its usage, or with the next
+ *     question. A cost without tokens belongs to the current answer, or to the next answer with
+ *     tokens.
+ * (2) The tokens of all spans add up to the tokens of the session. A usage with negative tokens is
+ *     subtracted from the current answer, as long as that has tokens left, then from the answers
+ *     that follow. The rest at the end (find_overdraft() in otlp.c) is subtracted from the first
+ *     answers.
+ * (3) At most CHAT_CONTENT_BYTES of a request are kept, as complete messages; if there were more,
+ *     the span has annal.content_cut.
  */
 #ifndef TOOLS_EXPORT_CHAT_H
 #define TOOLS_EXPORT_CHAT_H
@@ -26,34 +28,34 @@ struct chat_tokens {
 };
 
 struct chat {
-    bool begun; /* the answer has content */
-    bool used;  /* whether its tokens are known */
+    bool begun; /* whether the answer has begun */
+    bool used;  /* whether the tokens of the answer are known */
     uint64_t seq;
     uint64_t turn_seq;
     int64_t start_us, end_us;
     struct chat_tokens tokens;
-    struct buf model, id;     /* raw strings */
-    struct buf input, output; /* messages with their commas */
-    const char *finish;       /* why the last message of output ended, or NULL */
+    struct buf model, id;     /* raw JSON strings */
+    struct buf input, output; /* messages as JSON, with commas between them */
+    const char *finish;       /* reason why the last message of output ended, or NULL */
     bool cut;
 };
 
-/* Print the span of a complete answer. */
+/* Receive a complete answer. Return ANNAL_OK to continue. */
 typedef annal_status (*chat_fn)(void *arg, const struct chat *chat, annal_error *err);
 
 struct chats {
-    chat_fn fn; /* NULL: only count */
+    chat_fn fn; /* NULL: answers are only counted */
     void *arg;
     struct chat now;
-    struct chat_tokens owed; /* still to be subtracted from later spans; a cost may be added */
-    int64_t asked_us;        /* time of the last question to the model */
-    struct buf asked;        /* messages without an answer yet */
+    struct chat_tokens owed; /* tokens to subtract from later answers; a negative cost is added */
+    int64_t asked_us; /* time of the last question to the model, in us; 0 without a question */
+    struct buf asked; /* messages that the model has not answered yet */
     bool asked_cut;
 };
 
 /*
- * Add each event in its order; used is the result of event_spending_add(). turn_seq: the turn of
- * the event.
+ * Add the events of a session, in their order. used is the result of event_spending_add(); turn_seq
+ * is the seq of the event that began the turn.
  */
 annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
                         uint64_t turn_seq, annal_error *err);

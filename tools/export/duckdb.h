@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DuckDB's library, loaded on demand: the part of its C API that annal uses.
+ * The part of the C API of DuckDB's library that annal uses; the library is loaded on demand.
  *
- * The names and types follow the public documentation (duckdb.org/docs/stable/clients/c/api); annal
- * is not linked with the library. Tested with DuckDB 1.2, 1.4 and 1.5.
+ * Names and types follow the public documentation (duckdb.org/docs/stable/clients/c/api); annal is
+ * not linked with the library. Tested with DuckDB 1.2, 1.4 and 1.5.
  */
 #ifndef TOOLS_EXPORT_DUCKDB_H
 #define TOOLS_EXPORT_DUCKDB_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef uint64_t idx_t;
-typedef int duckdb_state; /* 0: success */
+typedef int duckdb_state; /* 0 means success */
 typedef struct duckdb_database_of *duckdb_database;
 typedef struct duckdb_connection_of *duckdb_connection;
 typedef struct duckdb_config_of *duckdb_config;
@@ -23,7 +23,7 @@ typedef struct duckdb_function_info_of *duckdb_function_info;
 typedef struct duckdb_data_chunk_of *duckdb_data_chunk;
 typedef struct duckdb_vector_of *duckdb_vector;
 
-/* Five unused members, then the members of the library itself. */
+/* Five members that annal does not use, then the library's own. */
 typedef struct duckdb_result {
     idx_t unused_counts[3];
     void *unused_columns;
@@ -93,9 +93,9 @@ extern struct duckdb duckdb; /* valid after duckdb_load() */
 
 /*
  * Load the library: the file in $ANNAL_DUCKDB, else libduckdb.so as the system's loader finds it.
- * The current directory and those above it are never searched, because loading a library runs its
- * code, and others may choose what is in a directory. It stays loaded until the process ends. 0, or
- * an exit status after one sentence.
+ * The current directory and those above it are not searched, because loading a library runs its
+ * code, and others may choose what is in a directory. The library stays loaded until the process
+ * ends. Returns 0, or an exit status after one line on stderr.
  */
 int duckdb_load(void);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Export: a session as text on stdout.
+ * Exports a session as text on stdout.
  *
- * A session is read as one history, with the shared events of a fork. The last event is fixed when
- * the export begins, even if more events are appended. Memory is bounded by the largest event.
+ * A session is read with its complete history, including the events that a fork shares with its
+ * ancestors. The last event is chosen when the export begins, even if more events are appended.
+ * Memory is bounded by the largest event.
  */
 #ifndef TOOLS_EXPORT_EXPORT_H
 #define TOOLS_EXPORT_EXPORT_H
@@ -17,15 +18,16 @@ struct export
 {
     annal_store *store;
     annal_slice session;
-    uint64_t last_seq; /* the last event that is exported */
+    uint64_t last_seq; /* seq of the last event to export */
     bool many;         /* whether several sessions are exported */
-    bool full;         /* nothing is cut */
-    bool damaged;      /* set if something was skipped and reported */
+    bool full;         /* whether nothing is cut */
+    bool damaged;      /* set to true if something unreadable was skipped and reported */
     struct progress *progress;
-    uint64_t *bytes_done; /* bytes of all sessions; counted in the last pass over each session */
+    /* number of bytes exported of all sessions; only the last pass over a session counts */
+    uint64_t *bytes_done;
 };
 
-/* Export a session. 0 or an exit status, after one line on stderr. */
+/* Export a session in one format. Returns 0, or an exit status after one line on stderr. */
 int jsonl_export(struct export *export);
 int markdown_export(struct export *export);
 int otlp_export(struct export *export);
@@ -36,9 +38,9 @@ struct export_reader {
     struct export *export;
     annal_cursor *cursor;
     struct buf data;
-    bool counts;       /* counts for the progress */
-    bool says_damage;  /* reports damage on stderr */
-    uint64_t next_seq; /* expected seq */
+    bool counts;       /* whether reading adds to bytes_done and shows progress */
+    bool says_damage;  /* whether damage is reported on stderr */
+    uint64_t next_seq; /* seq that the next event must have */
 };
 
 annal_status export_reader_open(struct export_reader *reader, struct export *export, bool last_pass,
@@ -46,13 +48,15 @@ annal_status export_reader_open(struct export_reader *reader, struct export *exp
 void export_reader_close(struct export_reader *reader);
 
 /*
- * Read the next event with all of its data, which is valid until the next call. ANNAL_DAMAGE:
- * something was skipped; annal_cursor_damage() describes it. ANNAL_END: no more events.
+ * Read the next event with its complete data, which is valid until the next call. ANNAL_DAMAGE:
+ * something unreadable was skipped; annal_cursor_damage() describes it. ANNAL_END: there are no
+ * more events.
  */
 annal_status export_reader_next(struct export_reader *reader, annal_event *out_event,
                                 annal_error *err);
 
-/* Do the same, but data may be left out: event_print_data() prints it in pieces. */
+/* As export_reader_next(), but data that is not in memory is not read; event_print_data() prints it
+ * in pieces. */
 annal_status export_reader_next_head(struct export_reader *reader, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err);
 

@@ -20,7 +20,8 @@ void export_reader_close(struct export_reader *reader)
     annal__buf_done(&reader->data);
 }
 
-/* Report unreadable bytes once, and change the exit status at the end. */
+/* Note that the session is damaged, which changes the exit status, and report the damage in the
+ * last pass. */
 static void meet_damage(struct export_reader *reader)
 {
     annal_damage damage = annal_cursor_damage(reader->cursor);

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-/* An append counts this many bytes for each envelope (docs/limits.md). */
+/* Number of bytes that an append counts for each event in addition to its data (docs/limits.md). */
 enum { ENVELOPE_BYTES = 512 };
 
 struct piece {
-    struct buf bytes; /* data of all drafts, one after the other */
+    struct buf bytes; /* bytes of the data and texts of all drafts */
     annal_draft *drafts;
     size_t count;
-    size_t counted; /* as an append counts it */
+    size_t counted; /* size in bytes, as an append counts it */
 };
 
 static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *err)
@@ -23,7 +23,8 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
-    slice->ptr = (const char *)at; /* an offset until all are copied */
+    /* an offset in bytes, which may still move; place() converts it to a pointer */
+    slice->ptr = (const char *)at;
     return ANNAL_OK;
 }
 
@@ -101,7 +102,7 @@ annal_status extend_append(annal_cursor *cursor, annal_writer *writer, uint64_t 
             status = add(&piece, &event, err);
     }
     if (status == ANNAL_DAMAGE)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "copy events: one is damaged");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "copy events: an event is damaged");
     if (status == ANNAL_END)
         status = append(&piece, writer, &after_seq, err);
     annal__buf_done(&piece.bytes);

@@ -26,11 +26,11 @@ struct html {
     annal_index *index;
     struct session_findings findings;
     annal_slice before, after; /* parts of the template before and after the data */
-    struct buf ids; /* ids of the sessions, each with its NUL; the requested session first */
-    size_t at;      /* next session in ids */
+    struct buf ids; /* ids of the sessions, each with a NUL; the requested session is the first */
+    size_t at;      /* offset in ids of the session that is written next */
     enum { BEFORE, HEAD, EVENTS, AFTER } next;
-    annal_query *query; /* query of its events, or NULL */
-    struct buf text;    /* text whose < is not escaped yet */
+    annal_query *query; /* query of the events of the current session, or NULL */
+    struct buf text;    /* text in which < is not escaped yet */
     uint64_t left_out;
 };
 
@@ -109,7 +109,7 @@ void html_close(struct html *html)
     annal__free(html);
 }
 
-/* Append the text in a form that a script element may contain, and empty it. */
+/* Append html->text in a form that may be inside a script element, and empty it. */
 static annal_status flush(struct html *html, struct buf *out)
 {
     annal_slice rest = annal__buf_slice(&html->text);
@@ -132,7 +132,7 @@ static annal_slice current(const struct html *html)
     return annal_slice_of(html->ids.ptr + html->at);
 }
 
-/* Move to the next session; false after the last, and then the first is next. */
+/* Move to the next session. Returns false after the last one, and moves to the first. */
 static bool next_session(struct html *html)
 {
     html->at += strlen(html->ids.ptr + html->at) + 1;
@@ -219,7 +219,7 @@ static annal_status add_event(struct html *html, const annal_event *event)
     return status < 0 ? status : annal__buf_append(&html->text, "}\n", 2);
 }
 
-/* Append a block of events; ANNAL_END after the last event of the session. */
+/* Add a block of events to html->text. ANNAL_END after the last event of the session. */
 static annal_status collect(struct html *html, uint64_t *out_from, uint64_t *out_to,
                             annal_error *err)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines as 'annal append' and 'annal import jsonl' read them. data keeps its bytes, except halves
- * of surrogate pairs without --raw.
+ * Prints lines in the form that 'annal append' and 'annal import jsonl' read. data keeps its bytes,
+ * except for halves of surrogate pairs without --raw.
  */
 #include "tools/cli/out.h"
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"
 
-/* None of these can contain a character that JSON escapes: the journal refuses them. */
+/* Print a member whose text needs no escapes: the journal refuses characters that JSON escapes in
+ * all texts but data. */
 static void print_member(const char *name, annal_slice text)
 {
     if (text.len > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print a transcript for people: the facts of the session, then who said what, turn by turn, the
- * arguments and results of tools, failures, and what never ended.
+ * Prints a transcript in Markdown: the facts of the session, then, turn by turn, who said what, the
+ * arguments and results of tools, failures, and calls and turns that did not end.
  */
 #include "journal/base/json_walk.h"
 #include "tools/export/page.h"
@@ -21,9 +21,9 @@ struct transcript {
     const struct summary *summary;
     struct known_calls calls;
     struct spending spending;
-    struct tally turn; /* since the start of the turn */
-    uint64_t left_out; /* events of other types */
-    bool folded;       /* the current turn was taken back */
+    struct tally turn; /* usage since the turn began */
+    uint64_t left_out; /* number of events that are not shown because of their type */
+    bool folded;       /* whether the current turn was undone, and is printed in a folded section */
 };
 
 /* ---- The head ---- */
@@ -86,8 +86,7 @@ static int put_title_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Find the title: from an event, else the title of annal ls, which may be the user's first
- * message. */
+/* Print the title: from an event, else as in annal ls, where it may be the user's first message. */
 static void put_title(const struct export *export, const struct summary *summary)
 {
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = export->session};
@@ -162,7 +161,7 @@ static void put_part(annal_slice part)
         fputs(", not shown*\n\n", stdout);
     } else {
         fputs("**Other**: ", stdout);
-        page_code(part, LINE_CHARS); /* a form that only its producer knows */
+        page_code(part, LINE_CHARS); /* a form that only its program knows */
         fputs("\n\n", stdout);
     }
     if (thought)
@@ -237,7 +236,7 @@ static void put_cut(const struct transcript *transcript, const annal_event *even
                ANNAL_FMT(transcript->export->session), event->seq, event->seq);
 }
 
-/* Print a result: text, or an array of blocks, or a value of the tool's own. */
+/* Print a result: a text, an array of blocks, or a value in the form of the tool. */
 static void put_output(const struct transcript *transcript, const annal_event *event,
                        annal_slice output)
 {
@@ -315,9 +314,10 @@ static void put_turn_ends(const struct transcript *transcript, const annal_event
     fputs("\n\n", stdout);
 }
 
-/* ---- All others ---- */
+/* ---- Other events ---- */
 
-/* Further types that matter to a reader of the conversation, and the members that are shown. */
+/* Other types of events that matter to a reader of the conversation, the name under which they are
+ * printed, and the member that is printed, or another one if that is missing. */
 static const struct told {
     const char *type;
     const char *name;
@@ -400,7 +400,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
         transcript->turn = (struct tally){0};
         break;
     case FACT_USAGE:
-        break; /* shown when the turn ends, and at the head */
+        break; /* printed when the turn ends, and in the head */
     case FACT_OTHER:
         put_other(transcript, event);
     }

@@ -14,7 +14,7 @@ static uint64_t id_of(enum open_kind kind, annal_slice id, uint64_t seq)
                       : annal__hash(&seq, sizeof seq, (uint64_t)kind + 16);
 }
 
-/* Find the entry of an id, or the free entry for it. */
+/* Return the place of the entry with this id, or the free place for it. */
 static uint32_t place_of(const struct open_set *set, uint64_t id)
 {
     uint32_t mask = set->capacity - 1, at = (uint32_t)id & mask;
@@ -59,7 +59,8 @@ bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
     return true;
 }
 
-/* Move later entries up, so that each is still found from the hash of its id. */
+/* Remove the entry in a place. Entries after it are moved, so that each can still be found from the
+ * hash of its id. */
 static void forget(struct open_set *set, uint32_t hole)
 {
     uint32_t mask = set->capacity - 1;
@@ -74,7 +75,7 @@ static void forget(struct open_set *set, uint32_t hole)
     set->count--;
 }
 
-/* Find the newest entry of a kind; capacity if none exists. */
+/* Return the place of the newest entry of a kind; capacity if there is none. */
 static uint32_t newest_of(const struct open_set *set, enum open_kind kind)
 {
     uint32_t newest = set->capacity;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Print spans with the names of OpenTelemetry's semantic conventions for generative AI, a line of
- * OTLP JSON for each session:
+ * Prints spans of OpenTelemetry, with the names of its semantic conventions for generative AI, as
+ * one line of OTLP JSON for each session.
  *
- * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
- *     below it is a span for each turn, and below that the spans chat (chat.h) and execute_tool.
- * (2) A span is printed when it has ended, a turn at the end of the session: its time covers its
- *     children, even those after its end. What has not ended at the end of the session ends with
- *     its last event: with status ERROR and annal.incomplete, which the root then has too. A turn
- *     that ends in an answer and waits for no call has ended with the answer, whatever the log
- *     says. An event without a time has the time of the event before it.
+ * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last. The
+ *     root has a span for each turn, and a turn has spans chat (chat.h) and execute_tool.
+ * (2) A span is printed when it has ended, a turn at the end of the session, because its time
+ *     covers its children, even those after its end. A span that has not ended at the end of the
+ *     session ends with the last event, with status ERROR and annal.incomplete; the root then has
+ *     them too. A turn counts as ended if its last event is an answer and no call is open, even
+ *     without an event that ends it. An event without a time has the time of the event before it.
  * (3) A second call with the same id ends the first. A result may precede its call; a result
  *     without a call is a span without an operation, printed at the end.
  */
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-/* The version of the conventions with these names. */
+/* The version of the conventions whose names are used. */
 #define SCHEMA_URL "https://opentelemetry.io/schemas/1.38.0"
 
 struct trace {
@@ -35,11 +35,11 @@ struct trace {
     struct open_set open;
     struct turn_list turns;
     struct chats chats;
-    int64_t now_us; /* time of the newest event that has a time; 0: none has */
-    /* reads the event again that began a call or a turn; NULL: not needed yet */
+    int64_t now_us; /* time of the newest event that has a time, in us; 0 if none has */
+    /* cursor that reads the event again that began a call or a turn; NULL until it is needed */
     annal_cursor *back;
     struct buf back_data;
-    bool any; /* a span was printed */
+    bool any; /* whether a span was printed */
 };
 
 static annal_status fail_memory(annal_error *err)
@@ -64,8 +64,8 @@ static annal_status begin(struct trace *trace, struct span *span, const char *wh
     return ANNAL_OK;
 }
 
-/* Name a provider, which the conventions require in each span; a log without a provider still names
- * a model. */
+/* Return the provider of a model as the conventions call it, because they require one in each span,
+ * and some logs name only a model. */
 static annal_slice provider_of(annal_slice model)
 {
     static const struct {
@@ -185,7 +185,7 @@ static void put_result(struct span *span, const annal_event *result)
         span_raw(span, "error.type", error_type(result));
 }
 
-/* Print a call. result NULL: it has no result. */
+/* Print the span of a call. result is NULL if it has none. */
 static annal_status put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
                              const annal_event *result, annal_error *err)
 {
@@ -215,7 +215,7 @@ static annal_status put_tool(struct trace *trace, const annal_event *call, uint6
     return ANNAL_OK;
 }
 
-/* Print the call of that entry, whose result is the current event, or NULL. */
+/* Print the span of a call that began earlier. result is the current event, or NULL. */
 static annal_status put_call_back(struct trace *trace, const struct open_entry *call,
                                   const annal_event *result, annal_error *err)
 {
@@ -408,7 +408,7 @@ static annal_status put_chat(void *arg, const struct chat *chat, annal_error *er
     return status < 0 ? fail_memory(err) : ANNAL_OK;
 }
 
-/* Print a request that the model did not answer. */
+/* Print the span of a request that the model did not answer. */
 static annal_status put_failure(struct trace *trace, const annal_event *event, annal_error *err)
 {
     annal_slice error = event_member(event, "error");
@@ -430,7 +430,8 @@ static annal_status put_failure(struct trace *trace, const annal_event *event, a
 
 /* ---- A session ---- */
 
-/* Give an event without a time the first microsecond of 1970, or no time. */
+/* Return the time of an event, or of the newest event before it if the event has no time, which
+ * importers write as 1. */
 static int64_t time_of(struct trace *trace, const annal_event *event)
 {
     if (event->ts_us > 1)
@@ -483,7 +484,7 @@ static annal_status put_open(struct trace *trace, annal_error *err)
     return status;
 }
 
-/* Pass all events to fn; only the last pass counts for the progress. */
+/* Pass all events to fn. Only the last pass over a session counts for the progress. */
 static annal_status pass(struct trace *trace, bool last_pass,
                          annal_status (*fn)(struct trace *, const annal_event *, annal_error *),
                          annal_error *err)
@@ -506,7 +507,7 @@ static annal_status count(struct trace *trace, const annal_event *event, annal_e
     return chats_take(&trace->chats, event, &used, 0, err);
 }
 
-/* Subtract the rest from the first answers: rule (2) of chat.h. */
+/* Find the tokens that must be subtracted from the first answers (chat.h, rule 2). */
 static annal_status find_overdraft(struct trace *trace, annal_error *err)
 {
     annal_status status = pass(trace, false, count, err);

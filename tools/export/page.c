@@ -29,8 +29,8 @@ static void put_times(char c, size_t times)
         fputc(c, stdout);
 }
 
-/* Print no control characters: CommonMark, HTML and editors change or drop them. Without memory the
- * line is empty. */
+/* Replace control characters by visible ones, because CommonMark, HTML and editors change or drop
+ * them. If memory runs out, the line is empty. */
 static void make_visible(struct buf *line)
 {
     struct buf shown = {0};
@@ -52,9 +52,8 @@ static bool is_alphanumeric(annal_slice line, size_t at)
 }
 
 /*
- * Return whether a character has a meaning in the middle of a line, where page_inline() always is.
- * An underscore inside a word has none, nor a '#' that does not end a heading, nor a point or a
- * colon that is not part of an address.
+ * Return whether a character must be escaped within a line. An underscore inside a word need not,
+ * nor a '#' that does not end a heading, nor a point or a colon that is not part of an address.
  */
 static bool must_escape(annal_slice line, size_t at)
 {
@@ -88,7 +87,8 @@ void page_inline(annal_slice raw, size_t chars)
     annal__buf_done(&line);
 }
 
-/* Write a space at each end: a code span loses one at each end if it has both. */
+/* Print a code span. If the text begins or ends with a backtick or a space, it gets a space at each
+ * end, which CommonMark removes. */
 static void put_span(annal_slice text)
 {
     size_t ticks = longest_run(text, '`') + 1;
@@ -111,7 +111,7 @@ void page_code(annal_slice raw, size_t chars)
 
 /* ---- Lines of a value ---- */
 
-/* Read the next line, without its break; false: no more lines. */
+/* Read the next line of a value, without its line break. Returns false after the last line. */
 static bool next_line(struct letters *letters, struct buf *line)
 {
     annal__buf_clear(line);
@@ -151,7 +151,7 @@ static size_t fence_for(struct letters letters)
     }
 }
 
-/* Cut the text after a whole character. */
+/* Cut a line that is too long after a complete character. Returns whether it was cut. */
 static bool cut_line(struct buf *line)
 {
     size_t len = PAGE_LINE_BYTES;
@@ -211,7 +211,8 @@ void page_members(annal_slice raw)
         (void)page_fence(raw, 0);
         return;
     }
-    /* A run in a name or value cannot be longer than the longest run in the whole text. */
+    /* Every run in a name or value is also a run in the whole text, so this fence is long
+     * enough. */
     size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
     put_times('`', ticks);
     fputs("text\n", stdout);
@@ -231,7 +232,8 @@ static size_t run_at(annal_slice line, size_t at)
     return len;
 }
 
-/* Find a run of exactly this many backticks, not too far after at; line.len: none. */
+/* Return where the next run of exactly `ticks` backticks begins, at most SPAN_BYTES_MAX bytes after
+ * at; line.len if there is none. */
 static size_t closing_run(annal_slice line, size_t at, size_t ticks)
 {
     size_t end = line.len - at > SPAN_BYTES_MAX ? at + SPAN_BYTES_MAX : line.len;
@@ -244,7 +246,8 @@ static size_t closing_run(annal_slice line, size_t at, size_t ticks)
     return line.len;
 }
 
-/* Only these make a line a heading (itself or the line above) or a rule. */
+/* Return whether a line has only characters that could make it a rule, or the line before it a
+ * heading. */
 static bool is_underline(annal_slice line)
 {
     size_t at = 0;
@@ -253,8 +256,8 @@ static bool is_underline(annal_slice line)
     return at == line.len && at > 0;
 }
 
-/* Return whether '#' at this position may begin a heading: only spaces and list marks precede
- * it. */
+/* Return whether a '#' at this position may begin a heading, because only spaces and list marks
+ * precede it. */
 static bool begins_heading(annal_slice line, size_t at)
 {
     while (at > 0 && strchr(" -+*.)>#0123456789\\", line.ptr[at - 1]) != NULL)
@@ -262,7 +265,8 @@ static bool begins_heading(annal_slice line, size_t at)
     return at == 0;
 }
 
-/* Find the text of a heading, "## Review", without its marks; empty: it is not a heading. */
+/* Return the text of a heading such as "## Review", without its marks; empty if the line is not a
+ * heading. */
 static annal_slice heading_of(annal_slice line)
 {
     size_t at = 0, end = line.len;
@@ -315,7 +319,8 @@ static void put_prose_line(annal_slice line)
     }
 }
 
-/* Find the length and indent of a line that begins or ends a fence; 0: it is not one. */
+/* Return the length of the fence with which a line begins, and its indentation; 0 if the line does
+ * not begin with a fence. */
 static size_t fence_of(annal_slice line, size_t *out_indent)
 {
     size_t at = 0;
@@ -337,7 +342,7 @@ static bool is_blank(annal_slice text)
     return true;
 }
 
-/* Find the name in a fence's info text: "c", "python". */
+/* Print the name of the language after a fence, such as "c" or "python". */
 static void put_language(annal_slice info)
 {
     size_t at = 0, len = 0;
@@ -353,7 +358,7 @@ static void put_language(annal_slice info)
     out_slice((annal_slice){info.ptr + at, len});
 }
 
-/* Find the content of a fence, up to its end line or the end of the text. */
+/* Print the lines of a fence, up to its end line or the end of the text, in a new fence. */
 static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
                        size_t indent, size_t ticks)
 {
@@ -385,11 +390,13 @@ void page_quote(annal_slice raw)
 {
     struct letters letters = excerpt_letters_of(raw);
     struct buf line = {0};
-    size_t ticks = fence_for(letters); /* for all its fences, so that the text is searched once */
+    /* long enough for every fence in the text, so that the text is searched once */
+    size_t ticks = fence_for(letters);
     while (next_line(&letters, &line)) {
         annal_slice text = annal__buf_slice(&line);
         size_t indent, run = fence_of(text, &indent);
-        /* No backtick may follow a fence of backticks on its line: otherwise it is a code span. */
+        /* A line with a backtick after its fence of backticks is not a fence, but has a code
+         * span. */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
             put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);

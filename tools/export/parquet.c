@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* DuckDB requests a chunk at a time: 2,048 rows, or fewer if they are long. */
+/* DuckDB requests a chunk at a time: 2,048 rows, or fewer if they have CHUNK_BYTES. */
 enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
 #define ROW_GROUP_BYTES "32MB"
-#define MEMORY_LIMIT    "1GB" /* a row of many values of 64 MiB is refused */
+#define MEMORY_LIMIT    "1GB" /* a row of several values of 64 MiB may need more, and is refused */
 
 struct parquet {
     duckdb_database database;
@@ -30,16 +30,16 @@ struct parquet {
     size_t count;
     parquet_next_fn next;
     void *arg;
-    struct buf text; /* text form of a value that is not text */
+    struct buf text; /* a value that is not text, converted to text */
     size_t chunk_bytes;
     int exit_status;
     bool is_full;
-    bool is_read; /* the rows are read from files */
+    bool is_read; /* whether rows are read from Parquet files */
 };
 
 /* ---- The command line ---- */
 
-enum { PARQUET_CHOICE = 3 }; /* of PARQUET_FORMATS */
+enum { PARQUET_CHOICE = 3 }; /* index of "parquet" in PARQUET_FORMATS */
 
 int parquet_args(const struct args *args, enum out_format *out_format, const char **out_path)
 {
@@ -59,7 +59,7 @@ int parquet_args(const struct args *args, enum out_format *out_format, const cha
 
 static int open_database(struct parquet *parquet)
 {
-    /* Configure DuckDB: it downloads nothing, and writes only the file. One thread keeps the
+    /* DuckDB must download nothing, and write only this file. With one thread rows keep their
      * order. */
     static const char *const settings[][2] = {{"threads", "1"},
                                               {"memory_limit", MEMORY_LIMIT},
@@ -85,7 +85,7 @@ static int open_database(struct parquet *parquet)
 
 int parquet_open(const char *path, struct parquet **out)
 {
-    int fd = -1; /* DuckDB opens the file itself */
+    int fd = -1; /* not written to, because DuckDB opens the file itself */
     struct parquet *parquet = annal__zalloc(sizeof *parquet);
     if (parquet == NULL)
         return fail_storage("write '%s': out of memory", path);
@@ -98,7 +98,7 @@ int parquet_open(const char *path, struct parquet **out)
     if (exit_status != 0)
         goto done;
     *out = parquet;
-    parquet = NULL; /* now the caller's */
+    parquet = NULL; /* from here on the caller owns parquet */
 
 done:
     if (fd >= 0)
@@ -147,7 +147,7 @@ static void one_thread(duckdb_init_info info)
 
 /* ---- Values ---- */
 
-/* Write a value that is not text, in a column of text or of bytes. */
+/* Convert a value that is not text to text, for a column of text or of bytes. */
 static annal_status write_text(struct buf *text, const annal_value *value)
 {
     char number[REAL_BYTES];
@@ -179,7 +179,7 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
         annal__json_text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
-    /* Refuse text that is not UTF-8: DuckDB would write NULL. */
+    /* Refuse text that is not UTF-8, because DuckDB would write NULL. */
     if (is_text && !annal__json_is_utf8(bytes))
         return fail_refused("write '%s': a value of the column '%s' is not UTF-8",
                             parquet->aside.path, parquet->columns[column].name);
@@ -212,7 +212,7 @@ static int put_value(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     return put_bytes(parquet, column, row, vector, value);
 }
 
-/* Give DuckDB the next rows; no rows mean the end. */
+/* Give DuckDB the next rows; a chunk without rows means the end. */
 static void give_rows(duckdb_function_info info, duckdb_data_chunk output)
 {
     struct parquet *parquet = duckdb.function_get_extra_info(info);
@@ -247,7 +247,9 @@ static int register_rows(struct parquet *parquet)
     duckdb.table_function_set_function(function, give_rows);
     bool good = duckdb.register_table_function(parquet->connection, function) == 0;
     duckdb.destroy_table_function(&function);
-    return good ? 0 : fail_storage("DuckDB %s takes no table function", duckdb.library_version());
+    return good ? 0
+                : fail_storage("DuckDB %s refuses to register a table function",
+                               duckdb.library_version());
 }
 
 static annal_status add_quoted(struct buf *sql, const char *path)
@@ -281,9 +283,9 @@ static int run(struct parquet *parquet, struct buf *sql)
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
         why = why != NULL ? why : "no reason";
-        /* DuckDB has no error number for a full disk */
+        /* DuckDB reports a full disk only in its message */
         parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL;
-        int len = (int)strcspn(why, "\n"); /* only the first line: the rest is advice */
+        int len = (int)strcspn(why, "\n"); /* the first line; the others are advice */
         exit_status = parquet->is_read
                           ? fail_storage("read a Parquet file: DuckDB: %.*s", len, why)
                           : fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path, len, why);
@@ -315,7 +317,8 @@ static annal_status write_files(struct buf *out, const char *const *paths, size_
     return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-/* Compare the number of rows, and the sum of their hashes, which does not depend on their order. */
+/* Check that the file has the same rows, by their number and by the sum of their hashes, which does
+ * not depend on the order. */
 static int prove_merge(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0}, made = {0};

@@ -14,16 +14,16 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* The kinds of values in a column. */
+/* The kinds of values that occur in a column. */
 struct seen {
     bool integer, real, text, blob;
-    bool wide; /* an integer that a real cannot represent */
-    bool raw;  /* text that is not UTF-8 */
+    bool wide; /* whether there is an integer that a real cannot represent */
+    bool raw;  /* whether there is text that is not UTF-8 */
 };
 
 /*
- * In the file, a value is its kind, then 8 bytes: the value, or the length of the bytes that
- * follow.
+ * Rows in a file. A value is written as its kind, then 8 bytes: the number, or the length of the
+ * bytes that follow.
  */
 struct parquet_rows {
     FILE *file;
@@ -36,7 +36,7 @@ struct parquet_rows {
     /* State while the rows are read. */
     uint64_t given;
     annal_value *values;
-    struct buf *bytes; /* for each column */
+    struct buf *bytes; /* bytes of the current row, for each column */
 };
 
 static int fail_io(const char *what)
@@ -52,7 +52,7 @@ static int open_unnamed(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    char *name = NULL; /* for file systems without nameless files */
+    char *name = NULL; /* the file system has no unnamed files: create a file and unlink it */
     if (asprintf(&name, "%s/.annal-rows-XXXXXX", directory) < 0)
         return -1;
     fd = mkostemp(name, O_CLOEXEC);
@@ -99,7 +99,7 @@ void parquet_rows_free(struct parquet_rows *rows)
     annal__free(rows);
 }
 
-/* ---- Names: DuckDB ignores case, and accepts none twice ---- */
+/* ---- Names: DuckDB does not distinguish case, and refuses a name twice ---- */
 
 static bool is_taken(const struct parquet_rows *rows, size_t count, const char *name)
 {
@@ -109,7 +109,8 @@ static bool is_taken(const struct parquet_rows *rows, size_t count, const char *
     return false;
 }
 
-/* Name column i: "x", or "x_1" if an "x" precedes it. NULL: no memory. */
+/* Return the name of column i: "x", or "x_1" if an earlier column is named "x". NULL if memory ran
+ * out. */
 static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
 {
     char *name = NULL;
@@ -155,7 +156,7 @@ static bool fits_real(int64_t integer)
     return integer > INT64_MIN && integer < INT64_MAX - 1024 && (int64_t)(double)integer == integer;
 }
 
-/* Return whether a text is UTF-8 once its half surrogate pairs are replaced. */
+/* Return whether a text is UTF-8 after half surrogate pairs in it are replaced. */
 static bool is_readable(annal_slice text)
 {
     struct buf copy = {0};

@@ -107,7 +107,7 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     if (annal__buf_printf(&staging->stage, "%s/" STAGE "%016" PRIx64,
                           annal_store_path(staging->store), name) < 0 ||
         annal__buf_cstr(&staging->stage) == NULL)
-        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
         return annal__fail_errno(staging->err, "cannot create %s", staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
@@ -132,7 +132,7 @@ annal_status staging_check_space(struct staging *staging, uint64_t bytes)
                              annal_store_path(staging->store));
 }
 
-/* ---- Proving it ---- */
+/* ---- Proving the files ---- */
 
 static int count_missing(void *arg, annal_slice path)
 {
@@ -142,7 +142,7 @@ static int count_missing(void *arg, annal_slice path)
     return 0;
 }
 
-/* Note a finding, as an annal__verified_fn. */
+/* Count the artifacts that an event refers to and that the bundle lacks; an annal__verified_fn. */
 static void look_for_artifacts(void *arg, const annal_event *event, bool after_damage)
 {
     struct staging *staging = arg;
@@ -162,7 +162,7 @@ static annal_status sort_by_id(struct staging *staging)
     const struct bundle *bundle = &staging->bundle;
     staging->by_id = annal__zalloc((bundle->session_count + 1) * sizeof *staging->by_id);
     if (staging->by_id == NULL)
-        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     for (size_t i = 0; i < bundle->session_count; i++)
         staging->by_id[i] = &bundle->sessions[i];
     if (bundle->session_count > 0)
@@ -170,8 +170,8 @@ static annal_status sort_by_id(struct staging *staging)
     return ANNAL_OK;
 }
 
-/* Prove the fork point in the parent session, if that is in the bundle. Its own fork point is
- * earlier. */
+/* Return the parent session of a fork if the bundle contains it, else NULL. The parent's own fork
+ * point must be earlier, so that there are no cycles. */
 static const struct bundle_session *parent_of(const struct staging *staging,
                                               const struct bundle_session *fork)
 {
@@ -183,7 +183,7 @@ static const struct bundle_session *parent_of(const struct staging *staging,
     return found != NULL && (*found)->fork_seq < fork->fork_seq ? *found : NULL;
 }
 
-/* The parent is in the store, and not in the bundle. */
+/* Check that the store has the fork point of a fork whose parent is not in the bundle. */
 static annal_status prove_fork_point(struct staging *staging, const annal_session_info *fork)
 {
     annal_cursor *cursor = NULL;
@@ -202,7 +202,7 @@ static annal_status prove_fork_point(struct staging *staging, const annal_sessio
                                  staging->from, fork->session, fork->fork_session);
 }
 
-/* Count an ancestor, as an annal_lineage_fn. */
+/* Count an ancestor; an annal_lineage_fn. */
 static int count_part(void *arg, const annal_lineage_part *part)
 {
     (void)part;
@@ -210,7 +210,7 @@ static int count_part(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Allow as many ancestors as annal_session_fork() does. */
+/* Refuse a session with more ancestors than annal_session_fork() allows. */
 static annal_status check_depth(struct staging *staging, struct bundle_session *session,
                                 const struct bundle_session *parent)
 {
@@ -228,7 +228,8 @@ static annal_status check_depth(struct staging *staging, struct bundle_session *
                              session->session, ANNAL_ANCESTORS_MAX);
 }
 
-/* A fork whose ancestors are missing in the bundle is reported as damaged: ignore that finding. */
+/* Prove the journal of a session. If it is a fork whose ancestors are not in the bundle, the
+ * finding about that is ignored. */
 static annal_status prove_session(struct staging *staging, struct bundle_session *session,
                                   annal__proved *proved)
 {
@@ -255,7 +256,8 @@ static annal_status prove_session(struct staging *staging, struct bundle_session
     return session->is_whole || parent != NULL ? ANNAL_OK : prove_fork_point(staging, &info);
 }
 
-/* Count the bytes, as an annal_artifact_sink: a few bytes may unpack to terabytes. */
+/* Count unpacked bytes, and fail if they are too many, because a few bytes may unpack to terabytes;
+ * an annal_artifact_sink. */
 static int spend(void *arg, annal_slice piece)
 {
     struct staging *staging = arg;
@@ -288,7 +290,7 @@ static annal_status prove_all(struct staging *staging)
     if (status >= 0)
         status = sort_by_id(staging);
     for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
-        /* parents precede their forks */
+        /* parents are proved before their forks */
         status = prove_session(staging, &bundle->sessions[i], proved);
     annal__lineage_proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
@@ -298,8 +300,8 @@ static annal_status prove_all(struct staging *staging)
 
 /* ---- The sessions of the store ---- */
 
-/* Return whether the journal in the store begins with the same bytes as the journal in the
- * bundle. */
+/* Find out whether the journal in the store begins with the same `bytes` bytes as the journal in
+ * the bundle. */
 static annal_status is_same(struct staging *staging, const struct bundle_session *session,
                             uint64_t bytes, bool *out_same)
 {
@@ -350,7 +352,7 @@ static annal_status compare_all(struct staging *staging)
     staging->standings =
         annal__zalloc((staging->bundle.session_count + 1) * sizeof *staging->standings);
     if (status == ANNAL_OK && staging->standings == NULL)
-        status = annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: out of memory");
+        status = annal__fail(staging->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     for (size_t i = 0; i < staging->bundle.session_count && status == ANNAL_OK; i++)
         status = compare_session(staging, &staging->bundle.sessions[i], &staging->standings[i]);
     return status;
@@ -358,7 +360,8 @@ static annal_status compare_all(struct staging *staging)
 
 /* ---- Moving the files ---- */
 
-/* If another process, such as another import, was first, compare with the store again. */
+/* Move a session into the store, or extend the store's session. If another process, such as another
+ * import, was first, compare with the store again. */
 static annal_status move_session(struct staging *staging, const struct bundle_session *session,
                                  enum standing *standing)
 {
@@ -400,7 +403,7 @@ static annal_status move_in(struct staging *staging)
     return status;
 }
 
-/* Prove the import: read the sessions of the store again. */
+/* Prove that the store now has the sessions, by reading them again. */
 static annal_status prove_here(struct staging *staging)
 {
     annal_status status = annal__unapplied_settle(staging->store, staging->err);

@@ -1,59 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Import sessions through a staging directory: rule (5) of bundle.h from the chain of each journal
- * on.
+ * Imports sessions through a staging directory (bundle.h, rule 5, from the chain of hashes on).
  *
- * The files are written as a separate store, STORE/.importing-<16 hex>, where the library proves
- * them as in any store; then they are moved. A directory of that name without a lock was left by an
- * interrupted process: the next import of a bundle, or deletion, removes it.
+ * The files are written as a store of their own, STORE/.importing-<16 hex>, in which the library
+ * proves them as in any store; then they are moved. A directory of that name that no process has
+ * locked was left by an interrupted process: the next import of a bundle, or deletion, removes it.
  */
 #ifndef TOOLS_EXPORT_STAGING_H
 #define TOOLS_EXPORT_STAGING_H
 
 #include "tools/export/bundle.h"
 
-/* Limits of the unpacked artifacts of a bundle: 1 GiB, and 100 times the size of its file. */
+/* Limit of the unpacked artifacts of a bundle: 1 GiB plus 100 times the size of the bundle. */
 enum { UNPACK_GIB = 1, UNPACK_RATIO = 100 };
 
-/* The state of a session in the store. */
+/* What the store has of a session in the bundle: nothing, the same events, or only the first
+ * ones. */
 enum standing { STANDS_NOT, STANDS_SAME, STANDS_SHORTER };
 
 struct staging {
     annal_store *store;
-    const char *from;     /* source, for messages */
-    struct bundle bundle; /* the sessions to import, and the names of their files below stage */
+    const char *from;     /* name of the source in messages */
+    struct bundle bundle; /* sessions to import, whose files are below stage */
     annal_error *err;
 
-    struct buf stage; /* path of the directory */
-    int stage_lock;   /* -1: the directory does not exist */
+    struct buf stage; /* path of the staging directory */
+    int stage_lock;   /* descriptor of that directory, which is locked; -1 if it does not exist */
     annal_store *staged;
     enum standing *standings;
     const struct bundle_session **by_id; /* sessions of the bundle, sorted by id */
-    uint64_t unpack_max;                 /* limit of the unpacked artifacts together */
-    uint64_t missing;                    /* artifacts of events that are missing in the bundle */
+    /* number of bytes that the artifacts may still unpack to */
+    uint64_t unpack_max;
+    /* number of references in events to artifacts that the bundle lacks */
+    uint64_t missing;
     uint64_t added, extended, events;
 };
 
-/* Create the directory. Its name is random, unless key determines it: then it may contain the files
- * of an interrupted caller. ANNAL_ERR_BUSY: another process is using it. */
+/* Create and lock the staging directory. Its name is random if key is 0. Another key determines the
+ * name; the directory may then contain the files of an interrupted caller with the same key.
+ * ANNAL_ERR_BUSY: another process is using it. */
 annal_status staging_begin(struct staging *staging, uint64_t key);
 
-/* Return the directory, which stays the same if another process replaces its name. */
+/* Return the directory for functions of below.h. It stays the same even if another process replaces
+ * its name. */
 struct below staging_below(const struct staging *staging);
 
-/* Check that the disk has room for this many bytes more, beyond what the store keeps free. */
+/* Check that this many bytes more fit on the disk, beyond what the store keeps free. */
 annal_status staging_check_space(struct staging *staging, uint64_t bytes);
 
-/* Open a file below stage (annal__below_open_file()), or with O_CREAT create it and its
- * directories. No link is followed. */
+/* Open a file below the staging directory as annal__below_open_file() does; with O_CREAT, also
+ * create it and its directories. Links are not followed. */
 annal_status staging_open_file(struct staging *staging, const char *within, int flags, int *out_fd);
 
-/* Once the files of the bundle are written: prove them, compare them with the store, move them, and
+/* Import the files, which must be complete: prove them, compare them with the store, move them, and
  * read the store again. */
 annal_status staging_finish(struct staging *staging);
 
-/* Remove the directory, and free the bundle. With keep, the files stay for the next
- * staging_begin(). */
+/* staging_done() removes the directory, and frees the members. staging_keep() leaves the files for
+ * a later staging_begin() with the same key. */
 void staging_done(struct staging *staging);
 void staging_keep(struct staging *staging);
 

@@ -7,7 +7,7 @@
 
 enum { FIELD_BYTES_MAX = 4096 };
 
-/* Read the members of session.created, and the changes of session.updated. */
+/* Read the fields from session.created, and their changes from session.updated. */
 static annal_status take_fields(struct summary *summary, const annal_event *event)
 {
     static const char *const names[FIELD_COUNT] = {
@@ -29,7 +29,8 @@ static annal_status take_fields(struct summary *summary, const annal_event *even
     return status;
 }
 
-/* If no event names the session's model, use the first model of an answer. */
+/* Set the model to the first one that a message or a usage names, if no event names the model of
+ * the session. */
 static annal_status take_model(struct summary *summary, const annal_event *event)
 {
     annal_slice model = event_member(event, "model");
@@ -80,7 +81,7 @@ static void take_back(struct summary *summary, const annal_event *event)
                              event);
 }
 
-/* Importers give the first microsecond of 1970 to events without a time. */
+/* Note a time. Times 0 and 1 are how importers write an unknown time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
     if (ts_us == 0 || ts_us == 1)
@@ -109,7 +110,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     return ANNAL_OK;
 }
 
-/* A turn without an end in the log is done if its last event is an answer. */
+/* At the end, count the newest turn as ended if the agent has answered and no call is open. */
 static void end_answered(struct summary *summary)
 {
     if (summary->rests && open_set_count(&summary->open, OPEN_CALL) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The facts of a session, for the head of an export, from a first pass over it. */
+/* The facts of a session for the head of an export, from a first pass over its events. */
 #ifndef TOOLS_EXPORT_SUMMARY_H
 #define TOOLS_EXPORT_SUMMARY_H
 
@@ -19,27 +19,30 @@ enum session_field {
 };
 
 struct summary {
-    struct buf fields[FIELD_COUNT]; /* raw JSON strings, or empty */
+    struct buf fields[FIELD_COUNT]; /* raw JSON strings; empty if unknown */
     uint64_t events;
-    uint64_t lost; /* damaged places in the journal */
+    uint64_t lost; /* number of damaged places in the journal */
     uint64_t calls;
     uint64_t failed_calls;
-    bool takes_back;  /* a usage takes back counted tokens */
-    int64_t first_us; /* earliest and latest time; 0: no event has a time */
+    bool takes_back;  /* whether a usage has negative tokens */
+    int64_t first_us; /* earliest and latest time, in us; 0 if no event has a time */
     int64_t last_us;
     struct spending spending;
-    bool rests;            /* the agent has answered: event_rests() */
-    struct open_set open;  /* as of the end */
-    uint64_t answered_seq; /* turn that ended in an answer only, so it is not in open; 0: none */
+    bool rests;           /* whether the agent is idle at the end (event_rests()) */
+    struct open_set open; /* calls and turns that are open at the end */
+    /* seq of the event that began a turn without an event that ends it, which ended in an answer
+     * and is therefore not in open; 0 if there is none */
+    uint64_t answered_seq;
 };
 
 annal_status summary_make(struct summary *summary, struct export *export, annal_error *err);
 void summary_done(struct summary *summary);
 
-/* Return "rolled back" or "abandoned" if this turn, raw, was taken back; NULL if it is live. */
+/* Return "rolled back" or "abandoned" if a turn was undone; NULL if it was not, or was restored.
+ * turn_id is raw JSON. */
 const char *summary_taken_back(const struct summary *summary, annal_slice turn_id);
 
-/* Return the field, raw, or empty. */
+/* Return a field as raw JSON; empty if unknown. */
 annal_slice summary_field(const struct summary *summary, enum session_field field);
 
 #endif

@@ -16,8 +16,8 @@
 
 #define MAGIC "ANNALBND"
 
-/* A skippable frame: its magic number and the length of its content, both little-endian; then the
- * content. */
+/* A frame that decompressors skip begins with this magic number and the length of its content, both
+ * little-endian. */
 #define SEAL_HEAD  "\x5e\x2a\x4d\x18\x28\x00\x00\x00"
 #define SEAL_BYTES ((uint64_t)48)
 
@@ -27,11 +27,12 @@ enum { PIECE_BYTES = 128 << 10 };
 
 struct tar_writer {
     struct archive *archive;
-    struct sha256 *sha256; /* hash of all written bytes */
-    int write_errno;       /* why writing stopped; 0: no failure */
+    struct sha256 *sha256; /* hash of all bytes written so far */
+    int write_errno;       /* errno of the write that failed; 0 before a failure */
 };
 
-/* Every failure of a writer is a failure of storage: its input is correct. */
+/* Fail because an archive could not be written. Such a failure is always one of storage, because
+ * the input is correct. */
 static annal_status fail_write(const struct tar_writer *writer, annal_error *err)
 {
     int why = archive_errno(writer->archive);
@@ -40,8 +41,8 @@ static annal_status fail_write(const struct tar_writer *writer, annal_error *err
 }
 
 /*
- * Write bytes, as an archive_write_callback. Failures are not reported to libarchive: it would not
- * free what it has for this callback.
+ * Write bytes to stdout; an archive_write_callback. A failure is noted in the writer, not reported
+ * to libarchive, which would then leak memory.
  */
 static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, size_t len)
 {
@@ -126,7 +127,7 @@ void tar_writer_free(struct tar_writer *writer)
     if (writer == NULL)
         return;
     if (writer->write_errno == 0)
-        writer->write_errno = ECANCELED; /* or libarchive would finish the incomplete archive */
+        writer->write_errno = ECANCELED; /* otherwise libarchive would complete the archive */
     if (writer->archive != NULL)
         archive_write_free(writer->archive);
     if (writer->sha256 != NULL)
@@ -140,12 +141,12 @@ struct tar_reader {
     struct archive *archive;
     const char *name;
     int fd;
-    uint64_t left;  /* bytes left under the seal */
-    int read_errno; /* error of read(2); 0: none */
+    uint64_t left;  /* number of bytes before the seal that are not read yet */
+    int read_errno; /* errno of a failed read(2), or 0 */
     char piece[PIECE_BYTES];
 };
 
-/* Read bytes, as an archive_read_callback. */
+/* Read the next bytes of the file, up to the seal; an archive_read_callback. */
 static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes)
 {
     struct tar_reader *reader = arg;
@@ -161,7 +162,8 @@ static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes
     return got;
 }
 
-/* Report a disk that cannot be read as such, not as damage of the bundle. */
+/* Fail because the archive cannot be read. If the disk cannot be read, the message says so;
+ * otherwise the bundle is damaged. */
 static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
 {
     const char *why = archive_error_string(reader->archive);

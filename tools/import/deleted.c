@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINE_BYTES     33 /* 32 digits and a line break */
+#define LINE_BYTES     33 /* 32 hex digits and a line break */
 #define FILE_BYTES_MAX ((size_t)256 << 20)
 
 struct deleted {

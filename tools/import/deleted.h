@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deleted sessions, which an import must not restore: STORE/deleted.txt has the hash of each id,
- * which does not reveal the id. The file may be deleted: then all sessions are imported.
+ * Remembers deleted sessions, which an import must not restore. STORE/deleted.txt contains a hash
+ * of each id, which does not reveal the id. If a user deletes the file, all sessions are imported.
  */
 #ifndef TOOLS_IMPORT_DELETED_H
 #define TOOLS_IMPORT_DELETED_H
@@ -12,15 +12,15 @@
 
 struct deleted;
 
-/* Note that a session was deleted. A failure is reported. */
+/* Note that a session was deleted. If that fails, print a message. */
 void deleted_note(const annal_store *store, annal_slice session);
 
-/* Read the deleted sessions. NULL: there are none, or no memory. */
+/* Read the deleted sessions. NULL: no session was deleted, or out of memory. */
 struct deleted *deleted_open(const annal_store *store);
 
 /* Return a number that changes when a session is deleted. */
 uint64_t deleted_stamp(const annal_store *store);
-bool deleted_has(const struct deleted *deleted, annal_slice session); /* accepts NULL */
-void deleted_close(struct deleted *deleted);                          /* accepts NULL */
+bool deleted_has(const struct deleted *deleted, annal_slice session); /* deleted may be NULL */
+void deleted_close(struct deleted *deleted);                          /* deleted may be NULL */
 
 #endif

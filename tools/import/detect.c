@@ -18,12 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How much of a log is read. */
+/* limits of how much of a log is read */
 #define LINES_MAX    64
 #define LINES_FEW    8
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
-#define SURE_ENOUGH  20 /* below: an importer can read the lines, but does not know them */
+/* below this value an importer can read the lines, but does not know them */
+#define SURE_ENOUGH 20
 
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)
 {
@@ -41,7 +42,8 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
     return ANNAL_OK;
 }
 
-/* List at most max lines of text; a line that is cut is left out if others precede it. */
+/* List the first lines of text, at most max. The last line is left out if it may be cut and other
+ * lines precede it. */
 static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX], size_t max)
 {
     size_t count = 0;
@@ -63,7 +65,8 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX], s
     return count;
 }
 
-/* Ask one importer how sure it is of the first lines; if it is surer, replace *out. */
+/* Ask an importer how sure it is, by the first lines of a log. If it is surer than out->sure,
+ * replace *out. */
 static annal_status ask_of(annal_import **spare, const struct importer *importer, const char *path,
                            size_t lines_max, struct buf *begin, struct detected *out,
                            annal_error *err)
@@ -148,7 +151,7 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
 
 #define HEAD_BYTES ((size_t)1 << 20)
 
-/* Find the first of these members in the line, if it is a string or a number. */
+/* Append the value of the first member of "-- session:" that is a string or a number. */
 static annal_status add_session(const struct importer *importer, annal_slice line, struct buf *out)
 {
     char path[64];
@@ -172,7 +175,7 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
     struct buf head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
     annal_status status = ANNAL_OK;
-    /* Read the first line whole, however long. */
+    /* the first line is read as a whole, up to the limit of a line */
     while (!at_end && status == ANNAL_OK && out->len == 0 &&
            head.len < (seen == 0 ? ANNAL_IMPORT_LINE_BYTES_MAX : HEAD_BYTES)) {
         status = annal__buf_reserve(&head, 65536);
@@ -273,7 +276,8 @@ bool detect_keeps_beside(const char *path)
     return false;
 }
 
-/* Return whether it names a session in its head, as only logs of this kind do; or is a database. */
+/* Return whether the beginning of the file proves its kind: it names a session as this kind does,
+ * or is a database. Also true for an empty or unreadable file. */
 static bool is_known_by_its_head(const struct importer *importer, const char *path)
 {
     char first;
@@ -299,7 +303,7 @@ annal_status detect_is_other(annal_import **spare, const struct importer *import
         importer_wants_text(importer, path) || !importer_detects(importer) ||
         !importer_find("jsonl", &jsonl) || is_known_by_its_head(importer, path))
         return ANNAL_OK;
-    /* The first lines decide for nearly all logs. */
+    /* a few lines are enough for most logs */
     annal_status status = ask_of(spare, importer, path, LINES_FEW, &begin, &own, err);
     if (status >= 0 && own.sure == 0)
         status = ask(spare, importer, path, &begin, &own, err);

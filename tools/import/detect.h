@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Find the importer of a log: each importer says how sure it is, from the first lines that it would
- * read.
+ * Finds the importer of a log: each importer says how sure it is that it can read the log, judging
+ * by the first lines.
  */
 #ifndef TOOLS_IMPORT_DETECT_H
 #define TOOLS_IMPORT_DETECT_H
@@ -12,53 +12,56 @@
 #include <annal/import.h>
 
 struct detected {
-    struct importer importer; /* the surest importer; kind NULL: unknown kind */
+    struct importer importer; /* surest importer; kind NULL: no importer knows the log */
     enum container container;
-    int sure;   /* 1 to 100 */
-    bool whole; /* a document is complete */
-    bool plain; /* unknown kind, but JSON lines: jsonl reads them with --map */
+    int sure;   /* how sure the importer is, 1 to 100; 0: kind NULL */
+    bool whole; /* whether a document is complete */
+    /* whether no importer knows the log, but its lines are JSON, which jsonl reads with --map */
+    bool plain;
 };
 
-/* Detect a log. *spare is NULL at first, speeds up the next log, and is passed to
- * annal_import_close(). */
+/* Detect the importer of a log. Set *spare to NULL before the first call; it speeds up the next
+ * call. Pass it to annal_import_close() at the end. */
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
                         annal_error *err);
 
-/* Ask one importer how sure it is that a log has its kind: 0 to 100; 0 if it cannot read the
- * log. */
+/* Set *out_sure to how sure one importer is that a log has its kind: 0 to 100. 0 if it does not
+ * know the log. */
 annal_status detect_how_sure(annal_import **spare, const struct importer *importer,
                              const char *path, int *out_sure, annal_error *err);
 
-/* Report that a log of an unknown kind is left out; plain as in struct detected. */
+/* Print that a log of unknown kind is left out. plain: as in struct detected. */
 void detect_say_left_out(const char *path, bool plain);
 
 /*
- * Append the session id of a log. The importer's directive, such as "-- session: sessionId", names
- * one or more members; the id is the first of their values in the first line that has one. Appends
- * nothing if no line in the head of the log has one.
+ * Append the session id of a log to out. The importer names the members with the id, as in "--
+ * session: sessionId". The id is the first of their values in the first line with such a member. If
+ * the head of the log has no such line, nothing is appended.
  */
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err);
 
-/* Report that a log is left out because of its content. */
+/* Print that a log is left out because of its content. */
 void detect_say_other(const char *path, const char *kind);
 
-/* Return whether this directory is one log of some importer, or a file has the name of a log. */
+/* Return whether a directory is one log of an importer, or whether the name of a file is a log's
+ * name. */
 bool detect_directory(const char *path);
 bool detect_wants_file(const char *path);
 
-/* Return whether a file is a text beside a log of some importer; or a database with a log of this
- * kind, or of any kind if NULL: some databases do not have the name that the program gives them. */
+/* Return whether a file is a SQLite database with a log of this kind; kind NULL: of any kind. Some
+ * databases have other names than their program usually gives them. */
 bool detect_database(const struct importer *importer, const char *path);
 
-/* Return whether some program keeps the file beside its logs. */
+/* Return whether a file has the name of a file that a program keeps beside its logs; or of a text
+ * that belongs to a log. */
 bool detect_keeps_beside(const char *path);
 
 bool detect_wants_text(const char *path);
 
 /*
- * Return whether a log that was found by its name is not of this kind, but a file that the program
- * keeps beside its logs. False if it cannot be read.
+ * Find whether a file that was chosen by its name is not a log of this kind, but another file of
+ * the program. If it cannot be read, *out_other is false.
  */
 annal_status detect_is_other(annal_import **spare, const struct importer *importer,
                              const char *path, bool *out_other, annal_error *err);

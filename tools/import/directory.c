@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* List the files in path that match a pattern, by name. The caller calls globfree() in either
- * case. */
+/* Find the files in path that match a pattern, sorted by name. The caller must call globfree(),
+ * even after a failure. */
 static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
 {
     struct buf text = {0};
@@ -48,7 +48,7 @@ bool directory_is_log(const struct importer *importer, const char *path)
     return found;
 }
 
-/* Read a file. ANNAL_ERR_LIMIT: it is larger than its limit. */
+/* Read a file into out. ANNAL_ERR_LIMIT: it is larger than out->limit. */
 static annal_status read_whole(FILE *file, struct buf *out)
 {
     annal_status status = ANNAL_OK;
@@ -72,7 +72,7 @@ static void copy_text(FILE *file, FILE *lines)
         fputc('\n', lines);
 }
 
-/* Replace line breaks by spaces: JSON has line breaks only between tokens. */
+/* Replace line breaks by spaces. Valid JSON contains them only between tokens. */
 static void make_one_line(struct buf *text)
 {
     for (size_t i = 0; i < text->len; i++)
@@ -80,8 +80,8 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-/* Write the text of a file that is too large: the importer shortens the line, or keeps it in
- * pieces. */
+/* Write a file that is too large as one line, without checking it: the importer shortens the line,
+ * or keeps it in pieces. */
 static void write_unchecked(FILE *file, annal_slice head, struct buf *text, FILE *lines)
 {
     rewind(file);
@@ -138,7 +138,7 @@ annal_status directory_write_file(const char *path, annal_slice head, bool only_
     return status;
 }
 
-/* Read the file, which may have been removed since its name was read. */
+/* Write a file as a line. The file may have been removed after its name was read. */
 static annal_status write_file(const char *path, const char *name, bool only_whole, FILE *lines,
                                annal_error *err)
 {

@@ -18,7 +18,7 @@
 #define PEEK_BYTES ((size_t)64 << 10)
 #define COPY_BYTES ((size_t)1 << 20)
 
-/* Greatest depth of a split array in its document. */
+/* maximum depth of a split array in its document */
 enum { KEYS_MAX = 6 };
 
 static bool is_value(annal_slice text)
@@ -26,7 +26,8 @@ static bool is_value(annal_slice text)
     return annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* Find the next line that is not blank, trimmed; false if no whole line is left. */
+/* Find the next line that is not blank, without the spaces around it. Return false if no complete
+ * line is left. */
 static bool next_line(annal_slice *rest, annal_slice *out)
 {
     for (;;) {
@@ -43,11 +44,12 @@ static bool next_line(annal_slice *rest, annal_slice *out)
 
 /* ---- Walking ---- */
 
-/* The callbacks of a walk over a document. */
+/* callbacks of a walk over a document, each may be NULL */
 struct walk;
 struct visitor {
-    void (*open)(void *arg, const struct walk *walk);             /* at the '[' of an array */
-    void (*array)(void *arg, const char *begin, const char *end); /* end: after its ']' */
+    void (*open)(void *arg, const struct walk *walk); /* at the '[' of a split array */
+    /* a split array was read; end is after its ']' */
+    void (*array)(void *arg, const char *begin, const char *end);
     void (*item)(void *arg, annal_slice path, uint64_t index, annal_slice value);
     void *arg;
 };
@@ -57,17 +59,18 @@ struct walk {
     const struct visitor *visitor;
     const char *at, *end;
     int depth;
-    char kinds[KEYS_MAX];       /* '{' or '[' at each depth, from 1 */
-    annal_slice keys[KEYS_MAX]; /* the open member at each depth */
-    int split_depth;            /* of the array whose items are returned; 0: in none */
-    annal_slice path;           /* name of the array in the directive */
-    const char *array;          /* start of the array */
-    const char *item;           /* start of the current item, or NULL */
-    uint64_t index;             /* of that item */
+    char kinds[KEYS_MAX];       /* '{' or '[' of each depth, from 1 */
+    annal_slice keys[KEYS_MAX]; /* name of the current member at each depth */
+    /* depth of the split array that is being read; 0: outside of such an array */
+    int split_depth;
+    annal_slice path;  /* path of this array in the directive, such as $.messages */
+    const char *array; /* '[' of this array */
+    const char *item;  /* beginning of the current item, or NULL */
+    uint64_t index;    /* index of the current item */
 };
 
-/* Return whether the value at this depth has this path: "$.a.b" is at depth 3, under "a" and
- * "b". */
+/* Return whether the current value has this path. The value of "$.a.b" is at depth 3, in the
+ * members "a" and "b". */
 static bool stands_at(const struct walk *walk, annal_slice path)
 {
     int depth = 1;
@@ -133,7 +136,7 @@ static void close_nested(struct walk *walk)
     walk->depth--;
 }
 
-/* Move from the quote that begins the string to the quote that ends it. */
+/* Move from the opening quote of a string to its closing quote. */
 static void take_string(struct walk *walk)
 {
     const char *begin = walk->at + 1, *next = annal__json_string_end(walk->at, walk->end);
@@ -144,7 +147,8 @@ static void take_string(struct walk *walk)
         walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
 }
 
-/* Count brackets and quotes up to the fault: all tokens before it are valid. */
+/* Walk over the text before the first error, where all tokens are valid, by counting brackets and
+ * quotes. */
 static void walk_document(const struct document *document, const struct visitor *visitor)
 {
     struct walk walk = {.document = document,
@@ -169,7 +173,7 @@ static void walk_document(const struct document *document, const struct visitor 
 
 /* ---- Opening ---- */
 
-/* Judge by rule 2 from the first bytes alone, if they are enough. */
+/* Return whether the first bytes prove that the file consists of lines (rule 2 of document.h). */
 static bool begins_with_lines(int fd)
 {
     char head[PEEK_BYTES];
@@ -220,7 +224,7 @@ static void note_array(void *arg, const char *begin, const char *end)
     *(bool *)arg = true;
 }
 
-/* Judge the whole file by rule 2. */
+/* Return whether the file is a document, judged by all of its text (rule 2 of document.h). */
 static bool is_document(struct document *document)
 {
     annal_slice rest = document->text, line;
@@ -288,8 +292,8 @@ void document_put_on_one_line(annal_slice json, FILE *lines)
 
 struct writing {
     FILE *lines;
-    annal_slice only; /* items of this array; empty: all arrays */
-    const char *done; /* up to here the text is written or replaced */
+    annal_slice only; /* write only items of this array; empty: all arrays */
+    const char *done; /* end of the text that was written or replaced */
     size_t left;      /* number of items that may still be written */
 };
 
@@ -318,7 +322,8 @@ static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice va
     fputs("}\n", writing->lines);
 }
 
-/* Write what is neither an item nor between two items: rule 3. */
+/* Write the text since `done`, without the commas and spaces between items, as a line of its own
+ * (rule 3 of document.h: damaged files). */
 static void put_rest(struct writing *writing, const char *until)
 {
     annal_slice rest = {writing->done, (size_t)(until - writing->done)};
@@ -330,7 +335,8 @@ static void put_rest(struct writing *writing, const char *until)
     }
 }
 
-/* Write what precedes the first array, because it may name the owner of the items: rule 3. */
+/* Write the text before the first array as a line, because it may name the session of the items
+ * (rule 3 of document.h: damaged files). */
 static void put_head_of_damaged(void *arg, const struct walk *walk)
 {
     struct writing *writing = arg;
@@ -372,8 +378,7 @@ static bool is_split(const struct document *document, annal_slice path)
     return false;
 }
 
-/* Return whether the value consists only of arrays whose items become lines, and one has an
- * item. */
+/* Return whether the value consists only of split arrays, and at least one of them has an item. */
 static bool has_only_items(const struct document *document)
 {
     struct json_walk walk;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs that are one JSON value, which their programs rewrite each time. The importer's directive
- * names the arrays whose items become lines:
+ * Reads logs that are one JSON value, which their programs rewrite each time. The importer names
+ * in a directive the arrays whose items become lines:
  *
  *   -- split: $.messages $.info.history        ($: the value itself is the array)
  *
- * (1) The first line is {"at":"$","value":…}, the value with those arrays empty, unless nothing
- *     else is left. A line for each item follows, array after array in the order of the directive:
- *     {"at":"$.messages","index":0,"value":…}. Values are copied byte for byte, except for line
- *     breaks between tokens, which become spaces.
+ * (1) The first line is {"at":"$","value":…}, the value with these arrays empty; if the value
+ *     contains nothing else, this line is left out. A line for each item follows, array after
+ *     array in the order of the directive: {"at":"$.messages","index":0,"value":…}. Values are
+ *     copied byte for byte, except that line breaks between tokens become spaces.
  * (2) A file is a document if it is one JSON value over several lines, or one value on a single
- *     line that contains one of the arrays. A file whose first or second line is a value consists
- *     of lines, whatever follows.
- * (3) For an incomplete or damaged file, the text before the first array becomes a line, closed, as
- *     {"at":"$",…}, and so do the items before the fault; all other bytes of the file become lines
- *     unchanged, which no importer can read and which are kept as unreadable.
+ *     line that contains one of the arrays. If the first or second line of a file is a JSON value,
+ *     the file consists of lines, whatever follows.
+ * (3) In an incomplete or damaged file, the text before the first array is closed and becomes a
+ *     line {"at":"$",…}. The items before the first error become lines as in rule 1. All other
+ *     bytes of the file become lines unchanged; no importer can read them, so they are kept as
+ *     unreadable.
  */
 #ifndef TOOLS_IMPORT_DOCUMENT_H
 #define TOOLS_IMPORT_DOCUMENT_H
@@ -25,25 +26,29 @@
 
 struct document {
     const struct importer *importer;
-    bool split; /* it is a document, and must be split into lines */
-    bool whole; /* it is valid */
-    bool known; /* it has one of the arrays, or is incomplete, so that this is unknown */
+    bool split; /* whether the file is a document, which must be split into lines */
+    bool whole; /* whether the text is valid JSON */
+    /* whether the document contains an array of "-- split:"; also true if the document is
+     * incomplete */
+    bool known;
     annal_slice text;
-    size_t sound; /* number of bytes before the fault */
-    void *map;    /* private copy, which no process can truncate */
+    size_t sound; /* number of bytes before the first error in text */
+    void *map;    /* private copy of the file, which no process can truncate */
     size_t map_bytes;
 };
 
-/* Read a file. Zero the struct before; call document_close() in either case. */
+/* Read a file. Zero the struct before. Call document_close() even after a failure. */
 annal_status document_open(struct document *document, const struct importer *importer, int fd,
                            annal_error *err);
 void document_close(struct document *document);
 
-/* Write at most items_max items, 0: all, and the rest of a document that must be split. */
+/* Write the items and the rest of a split document as lines. items_max is the maximum number of
+ * items; 0: all. */
 annal_status document_write_lines(const struct document *document, size_t items_max, FILE *lines,
                                   annal_error *err);
 
-/* Replace line breaks in JSON by spaces: JSON has line breaks only between tokens. */
+/* Write JSON on one line: replace line breaks by spaces. Valid JSON contains them only between
+ * tokens. */
 void document_put_on_one_line(annal_slice json, FILE *lines);
 
 #endif

@@ -14,10 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The size of "time" in the data of an event. */
+/* maximum bytes of the member "time" */
 #define TIME_BYTES_MAX 64
 
-/* In a pattern 0 is a digit, _ the separator of date and time, : a colon or a dash. */
+/* Compare text with a pattern, in which 0 is a digit, _ the separator of date and time, and : a
+ * colon or a dash. */
 static bool looks_like(const char *text, const char *pattern)
 {
     for (; *pattern != '\0'; pattern++, text++) {
@@ -70,7 +71,7 @@ annal_status file_time_say(struct buf *bytes, const char *from, size_t *inout_at
     annal_status status = annal__buf_reserve(bytes, data.len + TIME_BYTES_MAX);
     if (status < 0)
         return status;
-    size_t at = bytes->len, len = data.len - 1; /* without the brace */
+    size_t at = bytes->len, len = data.len - 1; /* without the closing brace */
     status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
     if (status >= 0)
         status = annal__buf_printf(bytes, "%s\"time\":\"%s\"}", len > 1 ? "," : "", from);
@@ -87,9 +88,10 @@ annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *i
     if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "source_host").len > 0)
         return ANNAL_OK;
     char *absolute = realpath(path, NULL);
-    size_t at = bytes->len, len = data.len - 1; /* without the brace */
+    size_t at = bytes->len, len = data.len - 1; /* without the closing brace */
     (void)gethostname(host, sizeof host - 1);
-    annal_status status = annal__buf_reserve(bytes, len); /* so that data does not move */
+    /* so that the append does not move data */
+    annal_status status = annal__buf_reserve(bytes, len);
     if (status >= 0)
         status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
     if (status >= 0)

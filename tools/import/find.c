@@ -41,16 +41,18 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
     return EXIT_DONE;
 }
 
-/* Position of the walk. */
+/* position of a path in the search */
 struct place_in_walk {
-    int depth;   /* below the path from the user */
-    bool hidden; /* below a name that begins with a dot */
-    bool linked; /* behind a link: only files that were not found before */
+    int depth;   /* number of directories between the path from the user and this path */
+    bool hidden; /* whether a directory above has a name that begins with a dot */
+    /* whether the path was reached by a link: only files that were not found before are added */
+    bool linked;
 };
 
 static int find_at(struct logs *logs, const char *path, struct place_in_walk at);
 
-/* Count a file that no program keeps with its logs; the first is reported by name. */
+/* Count a file that is neither a log nor a file that a program keeps beside its logs. Keep the path
+ * of the first. */
 static void count_other(struct logs *logs, const char *path, const struct stat *st,
                         struct place_in_walk at)
 {
@@ -135,7 +137,7 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
 static int find_below(struct logs *logs, const char *path, const struct stat *st,
                       struct place_in_walk at)
 {
-    if (is_store(logs, st)) /* or the log would grow with each import */
+    if (is_store(logs, st)) /* else a log in the store would grow with each import */
         return EXIT_DONE;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);
@@ -147,7 +149,7 @@ static int find_below(struct logs *logs, const char *path, const struct stat *st
     return EXIT_DONE;
 }
 
-/* Note a file. 1: it was found before, 0: it is new, -1: out of memory. */
+/* Remember a file. Return 1 if it was found before, 0 if it is new, -1 if out of memory. */
 static int note_found(struct logs *logs, const struct stat *st)
 {
     const struct found new = {st->st_dev, st->st_ino};
@@ -176,7 +178,7 @@ static int keep_link(struct logs *logs, const char *path)
     return EXIT_DONE;
 }
 
-/* Add a file that the user named, or a file with the name of a log. */
+/* Add a file: the user named it, or it has the name of a log. */
 static int find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
 {
     if (!S_ISREG(st->st_mode))
@@ -196,7 +198,7 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
     struct stat st;
     if ((at.depth == 0 || at.linked ? stat(path, &st) : lstat(path, &st)) < 0) {
         if (at.depth == 0 || errno != ENOENT || (at.linked && wants_file(logs, path)))
-            /* else it was removed since its name was read */
+            /* a path that was removed after its name was read is ignored */
             leave_out(logs, path, strerror(errno));
         return EXIT_DONE;
     }
@@ -216,7 +218,7 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
                                : find_file(logs, path, &st, at.depth);
 }
 
-/* Sort a log before the texts beside it, because the log creates the session. */
+/* Move the texts that belong to logs after the logs, because a log creates the session. */
 static void put_texts_last(struct logs *logs, size_t first)
 {
     size_t kept = first, texts = 0;
@@ -237,7 +239,7 @@ static int find_from(struct logs *logs, const char *path, struct place_in_walk a
     uint64_t left_out = logs->left_out;
     size_t first = logs->count;
     int exit_status = find_at(logs, path, at);
-    /* following may find more links */
+    /* following a link may find more links */
     for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++)
         exit_status =
             find_at(logs, logs->links[i], (struct place_in_walk){.depth = 1, .linked = true});

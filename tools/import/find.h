@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the logs at a path: the path itself, or files below it by their names. */
+/* Finds the logs at a path: the path itself, or the files below it, chosen by their names. */
 #ifndef TOOLS_IMPORT_FIND_H
 #define TOOLS_IMPORT_FIND_H
 
@@ -9,51 +9,55 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The found logs, sorted by path. */
+/* the logs that were found, sorted by path */
 struct logs {
     struct log {
         char *path;
         uint64_t bytes;
-        bool named;               /* named by the user, not found below a directory */
-        struct importer importer; /* importer of its place */
+        /* whether the user named the log; else it was found below a directory */
+        bool named;
+        struct importer importer; /* importer of the place where the log was found */
     } * all;
     size_t count;
     uint64_t bytes;
-    const struct importer *importer; /* kind NULL: detected for each log */
-    const char *store;               /* directory to skip, or NULL */
-    bool quiet;                      /* unreadable files are left out without a message */
-    bool ignores_others;             /* files that are not logs by their names are not counted */
-    uint64_t left_out;               /* files, directories and links that could not be read */
+    /* importer of the current place; kind NULL: detect it for each log */
+    const struct importer *importer;
+    const char *store; /* directory to skip, or NULL */
+    bool quiet;        /* whether to leave out unreadable files without a message */
+    /* whether to ignore files that do not have the name of a log */
+    bool ignores_others;
+    /* number of files, directories and links that could not be read */
+    uint64_t left_out;
 
-    uint64_t others; /* number of files that are not logs by their names */
-    char *other;     /* name of the first of them */
+    uint64_t others; /* number of files that do not have the name of a log */
+    char *other;     /* path of the first of these files */
 
-    /* Callback for every directory that was read; may be NULL. */
+    /* called for every directory that was read; may be NULL */
     void (*looked)(void *arg, const char *path);
     void *arg;
 
     struct found {
         dev_t device;
         ino_t inode;
-    } * found; /* all paths that were read */
+    } * found; /* device and inode of everything that was found */
     size_t found_count;
     struct places places; /* index of `found` */
-    char **links;         /* links below a directory, still to be followed */
+    char **links;         /* links below a directory that are not followed yet */
     size_t link_count;
 };
 
 /*
- * Add the logs at path. For a directory that is not a log itself, add the logs below it, by their
- * names. A link below it is followed after everything that needs no link was found, and adds only
- * what was not found before. Unreadable paths are reported and counted, and the others are added.
- * An exit status: EXIT_REFUSED if something was left out.
+ * Add the logs at a path. If it is a directory, and not a log itself, add the logs below it, by
+ * their names. Links below it are followed last, and add only files that were not found without
+ * links. What cannot be read is reported and counted. Return the exit status, EXIT_REFUSED if
+ * something was left out.
  */
 int find_logs(struct logs *logs, const char *path);
 
-/* The same for a path below a directory that was searched: a file needs the name of a log. */
+/* Add the logs at a path that was found below a directory: a file must have the name of a log. */
 int find_logs_below(struct logs *logs, const char *path);
 
-/* Free the state that only finding needs, once all paths were read. */
+/* Free the state that only the search needs, after the last path. */
 void find_logs_all(struct logs *logs);
 
 void find_logs_done(struct logs *logs);

@@ -32,51 +32,56 @@
 #include <unistd.h>
 
 #define LIVE_MAX 32
-/* Memory of their importers; less if there are many logs, each of which needs LOG_BYTES. */
+/* maximum memory of the importers of open logs; less if there are many logs, which need LOG_BYTES
+ * each */
 #define LIVE_BYTES       ((size_t)20 << 20)
 #define LIVE_BYTES_LEAST ((size_t)4 << 20)
 #define LOG_BYTES        ((size_t)800)
 #define POLL_US          ((int64_t)2000000)
 #define QUIET_US         ((int64_t)5000000)
 #define RETRY_US         ((int64_t)1000000)
-#define GAP_US           ((int64_t)10000)    /* between two checks of one log */
+#define GAP_US           ((int64_t)10000)    /* minimum time between two reads of a log */
 #define LINGER_US        ((int64_t)10000000) /* how long a moved file may still be written */
-/* Interval between checks of a moved file, which may cause no more notifications. */
+/* interval of the checks of a moved file, for which inotify may report nothing */
 #define MOVED_US ((int64_t)250000)
-#define DEEP_MAX 4 /* depth of directories in a log that is a directory */
-/* Pause after a check of all logs, as a multiple of its duration: rule 5. */
+#define DEEP_MAX 4 /* maximum depth of directories in a log that is a directory */
+/* pause after a check of all logs, as a multiple of the check's duration, if inotify reports every
+ * change, and if not */
 #define HEARING_PAUSE 1000
 #define DEAF_PAUSE    20
-#define COPY_US       ((int64_t)25000) /* after the last write: rule 9 */
+#define COPY_US       ((int64_t)25000) /* pause after the last write before the log is copied */
 #define COPY_PAUSE_US ((int64_t)100000)
-#define COPY_RETRY_US ((int64_t)10000000) /* after a failure */
-#define APPEARED_MAX  64                  /* more paths cause a search of all places */
+#define COPY_RETRY_US ((int64_t)10000000) /* pause after a failure */
+#define APPEARED_MAX  64                  /* if more paths appear, all places are searched */
 #define PATH_SIZE     4608
 
-/* A file in the state of the last read. */
+/* an open log and its counts */
 struct reading {
-    struct import_job *job; /* open job: rule 1 */
+    struct import_job *job; /* NULL: the log is not open */
     struct follow_totals totals;
 };
 
 struct followed {
     char *path;
-    struct importer importer; /* kind NULL: unknown so far */
-    bool is_chosen;           /* the kind is the kind of its place, not detected */
-    bool named;               /* named by the user */
+    struct importer importer; /* kind NULL until the kind is known */
+    bool is_chosen;           /* whether the kind is given by the place, not detected */
+    bool named;               /* whether the user named the log */
     struct reading now;
-    struct reading moved;        /* rule 3: the previous file at path */
-    int64_t moved_us;            /* time of its last write */
-    int64_t moved_due_us;        /* time of the next check */
-    struct follow_totals before; /* totals of still older files */
-    uint64_t stamp;              /* stamp of the log at the last read */
-    int64_t changed_us;          /* when a change was noticed */
-    int64_t due_us;              /* earliest time of the next read */
-    struct import_report *read;  /* sessions of the log while it waits to be copied, or NULL */
-    int64_t copy_due_us;         /* time of the copy */
-    int64_t copied_us;           /* earliest time of a copy */
+    struct reading moved; /* the file that was at path before it was replaced */
+    /* time in us at which the last new line of the moved file was read */
+    int64_t moved_us;
+    int64_t moved_due_us;        /* time of the next check of the moved file, in us */
+    struct follow_totals before; /* counts of the files at path before `moved` */
+    /* stamp_of() the log at the last read; 0: the log does not exist */
+    uint64_t stamp;
+    int64_t changed_us;         /* time in us at which a change was noticed */
+    int64_t due_us;             /* earliest time of the next read, in us */
+    struct import_report *read; /* sessions of the log, while it waits to be copied; else NULL */
+    int64_t copy_due_us;        /* time of the next copy, in us */
+    int64_t copied_us;          /* earliest time of the next copy, in us */
     bool is_changed;
-    bool is_half; /* rule 2: waits until it changes or becomes quiet */
+    /* whether the log is incomplete, and waits until it changes or was not written for QUIET_US */
+    bool is_half;
     bool was_read;
     bool was_refused;
     bool was_not_copied; /* the last copy failed */
@@ -94,25 +99,25 @@ struct follow {
     annal_import *detector;
     struct watch watch;
     struct unchanged *unchanged;
-    struct deleted *deleted; /* rule 10 */
+    struct deleted *deleted; /* sessions to leave out because they were deleted */
     uint64_t deleted_stamp;
-    struct import_spares spares; /* rule 8 */
+    struct import_spares spares; /* prepared importers, used for one log after another */
     struct followed *logs;
     size_t count;
     struct places places; /* index of logs by path */
-    size_t live_max;      /* rule 1 */
-    size_t left;          /* logs that the first pass has not read yet */
-    bool has_passed;      /* the first pass is over */
-    int64_t due_us;       /* no log must be read before; 0: unknown */
-    bool search;          /* new logs may exist */
-    int64_t search_us;    /* earliest time of the search */
-    char **appeared;      /* paths that may be new logs, or have some below */
+    size_t live_max;      /* maximum number of open logs */
+    size_t left;          /* number of logs that were not read for the first time yet */
+    bool has_passed;      /* whether all logs were read once */
+    int64_t due_us;       /* time in us before which no log must be read; 0: unknown */
+    bool search;          /* whether to search all places for new logs */
+    int64_t search_us;    /* earliest time of the search, in us */
+    char **appeared;      /* paths that may be new logs, or directories with new logs */
     size_t appeared_count;
-    int64_t found_us;   /* time of the next search for places of agents */
-    int64_t check_us;   /* time of the next check of all logs */
-    bool ended;         /* a signal was received */
-    bool has_copied;    /* copies were made that are not durable */
-    bool said_no_watch; /* polling as the only way was reported */
+    int64_t found_us;   /* time of the next search for places of agents, in us */
+    int64_t check_us;   /* time of the next check of all logs, in us */
+    bool ended;         /* whether a signal was received */
+    bool has_copied;    /* whether copies were written that are not synced yet */
+    bool said_no_watch; /* whether the message was printed that only polling works */
     int exit_status;
 };
 
@@ -124,7 +129,7 @@ int follow_signals(void)
     struct sigaction how;
     sigset_t set;
     sigemptyset(&set);
-    /* nohup ignores one of them */
+    /* nohup makes a process ignore SIGHUP */
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         if (sigaction(ending[i], NULL, &how) == 0 && how.sa_handler != SIG_IGN)
             sigaddset(&set, ending[i]);
@@ -142,7 +147,8 @@ static bool signal_came(const struct follow *follow)
     return read(follow->options->signals, &info, sizeof info) == (ssize_t)sizeof info;
 }
 
-/* Check for a signal between two chunks of a log. At the end, wait for another signal. */
+/* Return whether to stop because of a signal. import.c calls it between two chunks of a log.
+ * take_last() resets `ended`, so that only another signal stops it. */
 static bool wants_to_stop(void *arg)
 {
     struct follow *follow = arg;
@@ -161,7 +167,7 @@ static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
     *stamp = annal__hash(facts, sizeof facts, *stamp);
 }
 
-/* Add up the stamps of the files, because names are read in any order. */
+/* Return the sum of the stamps of the files. A sum does not depend on the order of the names. */
 static uint64_t stamp_of_directory(const char *path, int depth)
 {
     uint64_t sum = 0;
@@ -187,8 +193,8 @@ static uint64_t stamp_of_directory(const char *path, int depth)
     return sum;
 }
 
-/* Compute the stamp of a log. 0: it does not exist. A database first writes to files beside
- * itself. */
+/* Return a number that changes when a log changes; 0: it does not exist. It includes the -wal and
+ * -journal of a database, which are written before the database. */
 static uint64_t stamp_of(const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -216,8 +222,8 @@ static void note_change(struct follow *follow, struct followed *log)
 
 /* ---- The logs ---- */
 
-/* Remove "./", because inotify reports files in the working directory as "./x", and slashes at the
- * end. */
+/* Return the path without "./" at the beginning, because inotify reports files in the working
+ * directory as "./x", and without slashes at the end. */
 static annal_slice plain(const char *path)
 {
     annal_slice name = annal_slice_of(strncmp(path, "./", 2) == 0 ? path + 2 : path);
@@ -265,7 +271,7 @@ static void watch_directory(void *arg, const char *path)
     watch_add(&follow->watch, path);
 }
 
-/* Watch the content of a directory that is a log. */
+/* Watch a log that is a directory, and the directories in it. */
 static void watch_below(struct follow *follow, const char *path, int depth)
 {
     DIR *directory = opendir(path);
@@ -283,7 +289,7 @@ static void watch_below(struct follow *follow, const char *path, int depth)
     closedir(directory);
 }
 
-/* Watch the file itself, which follows a link, and its directory, in which it may be replaced. */
+/* Watch a file, also if path is a link to it, and its directory, in which it may be replaced. */
 static void watch_file(struct follow *follow, const char *path)
 {
     char directory[PATH_SIZE];
@@ -299,7 +305,8 @@ static void watch_operand(struct follow *follow, const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        watch_below(follow, path, DEEP_MAX); /* find_logs() reads it, unless it is a log */
+        /* watch only this directory: find_logs() reads the directories below it */
+        watch_below(follow, path, DEEP_MAX);
     else
         watch_file(follow, path);
 }
@@ -316,7 +323,7 @@ static annal_status follow_found(struct follow *follow, const struct logs *found
     return status;
 }
 
-/* Search all places. */
+/* Search all places for new logs. */
 static annal_status search(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -350,7 +357,7 @@ static annal_status search(struct follow *follow)
     return status;
 }
 
-/* Return whether a file can make the directory around it a log of this kind. */
+/* Return whether a new file may make its directory a log of this kind. */
 static bool has_directories(const struct importer *importer)
 {
     size_t at = 0;
@@ -402,7 +409,7 @@ static annal_status search_appeared(struct follow *follow)
 
 /* ---- Notifications ---- */
 
-/* Note a change of the log with this name. */
+/* Note a change of the log with this path. Return false if no log has it. */
 static bool hear_of(struct follow *follow, annal_slice name)
 {
     struct followed *log = find_followed(follow, name);
@@ -411,7 +418,8 @@ static bool hear_of(struct follow *follow, annal_slice name)
     return log != NULL;
 }
 
-/* Note a change of the file, of a database to which it belongs, or of a directory around it. */
+/* Note a change of the log at this path, of the database to which a -wal or -journal belongs, and
+ * of logs that are directories around it. Return whether there was a log. */
 static bool hear_path(struct follow *follow, const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -454,10 +462,10 @@ static void hear(void *arg, const char *path, bool appeared)
         note_appeared(follow, path);
     struct stat st;
     if (appeared && known && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        follow->search = true; /* inside a log: must be watched */
+        follow->search = true; /* a new directory in a log must be watched */
 }
 
-/* Check all logs, and search for new ones: rule 5. */
+/* Check the stamps of all logs, and search for new logs. */
 static annal_status check_all(struct follow *follow)
 {
     int64_t begun_us = annal__clock_monotonic_us();
@@ -468,7 +476,7 @@ static annal_status check_all(struct follow *follow)
     }
     annal_status status = search(follow);
     unchanged_write(follow->unchanged);
-    (void)malloc_trim(0); /* the list of all files was large */
+    (void)malloc_trim(0); /* give back the memory for the list of all files */
     int64_t done_us = annal__clock_monotonic_us();
     int64_t pause_us =
         (done_us - begun_us) * (watch_is_sure(&follow->watch) ? HEARING_PAUSE : DEAF_PAUSE);
@@ -476,7 +484,7 @@ static annal_status check_all(struct follow *follow)
     return status;
 }
 
-/* Search for new logs if some may exist. */
+/* Search for new logs, if it is time or if a path appeared. */
 static annal_status search_due(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -517,7 +525,7 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->same += more->same;
 }
 
-/* Print at once what an import prints at its end. */
+/* Print unreadable lines at once; an import without --follow lists them at its end. */
 static void tell_unreadable(const struct followed *log, const struct import_report *report,
                             uint64_t lines)
 {
@@ -530,7 +538,8 @@ static void tell_unreadable(const struct followed *log, const struct import_repo
             log->path, lines, report->last_unreadable);
 }
 
-/* Report what a job imported now; the job itself reports everything since it was opened. */
+/* Report the events that were imported now: the difference from events_before, as the job counts
+ * all events since it was opened. */
 static void tell(struct follow *follow, struct followed *log, struct reading *reading,
                  uint64_t events_before)
 {
@@ -556,8 +565,8 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     log->was_read = true;
 }
 
-/* Handle a failure: a failure of the store ends everything; a failure of a log is reported once,
- * until the log changes. */
+/* Handle a failure. A failure of the store ends everything. A locked log is read again after
+ * RETRY_US. Any other failure of a log is printed once, until the log was read. */
 static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
                            annal_status status, const annal_error *err)
 {
@@ -582,7 +591,7 @@ static void close_reading(struct reading *reading)
     reading->job = NULL;
 }
 
-/* ---- Copies: rule 9 ---- */
+/* ---- Copies of logs (rule 9 of follow.h) ---- */
 
 static void copy_done(struct followed *log)
 {
@@ -592,7 +601,7 @@ static void copy_done(struct followed *log)
     log->read = NULL;
 }
 
-/* The job keeps the ids of the journals that the copy belongs to. */
+/* Keep the ids of the journals that the copy belongs to in the report of the job. */
 static void keep_journals(struct followed *log)
 {
     struct import_report *report = log->now.job != NULL ? import_report(log->now.job) : NULL;
@@ -602,7 +611,7 @@ static void keep_journals(struct followed *log)
                sizeof report->sessions[i].journal);
 }
 
-/* A failure is reported once, until a copy succeeds. */
+/* Copy a log. A failure is printed once, until a copy succeeds. */
 static void copy_now(struct follow *follow, struct followed *log, unsigned flags)
 {
     annal_error err = {0};
@@ -626,7 +635,7 @@ static void copy_now(struct follow *follow, struct followed *log, unsigned flags
         copy_done(log);
 }
 
-/* Note that the log must be copied; the first pass copies a log at rest at once. */
+/* Note that a log must be copied after COPY_US. Before the first pass has ended, copy it now. */
 static void copy_later(struct follow *follow, struct followed *log,
                        const struct import_report *report, unsigned flags)
 {
@@ -674,7 +683,7 @@ static void copy_sync(struct follow *follow)
     follow->has_copied = false;
 }
 
-/* Close a job that failed. */
+/* Import new lines of an open log. If that fails, close it. */
 static annal_status take(struct follow *follow, struct followed *log, struct reading *reading,
                          enum import_until until)
 {
@@ -700,11 +709,12 @@ static annal_status take_and_close(struct follow *follow, struct followed *log,
     return status;
 }
 
-/* Import a log to its end, and close it. An unchanged log is noted: rule 8. */
+/* Import a log to its end and close it. If it was read completely, note that it is unchanged
+ * (unchanged.h). */
 static annal_status finish(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     annal_status status = take(follow, log, &log->now, IMPORT_LAST);
-    /* else it may have stopped earlier */
+    /* after a signal, take() may have stopped before the end of the log */
     if (status >= 0 && log->now.job != NULL && !follow->ended)
         unchanged_note(follow->unchanged, mark, &follow->import, &log->importer,
                        import_report(log->now.job));
@@ -721,7 +731,8 @@ static annal_status finish_live(struct follow *follow, struct followed *log)
     return status;
 }
 
-/* Find the log that has been quiet longest, if no other may be opened: rule 1. */
+/* Return the open log that has not changed for the longest time, if no other log may be opened;
+ * else NULL. */
 static struct followed *find_oldest(const struct follow *follow)
 {
     struct followed *oldest = NULL;
@@ -740,7 +751,7 @@ static struct followed *find_oldest(const struct follow *follow)
     return live >= follow->live_max || bytes >= room ? oldest : NULL;
 }
 
-/* Close quiet logs, before another is opened: rule 1. */
+/* Close the logs that changed least recently until another log may be opened. */
 static annal_status make_room(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -749,7 +760,8 @@ static annal_status make_room(struct follow *follow)
     return status;
 }
 
-/* Limit the importers as well, because each holds a temporary file. */
+/* Return the maximum number of open logs, an eighth of the permitted files, because an importer
+ * holds files too. */
 static size_t find_live_max(void)
 {
     struct rlimit limit;
@@ -759,7 +771,7 @@ static size_t find_live_max(void)
     return most > 0 ? most : 1;
 }
 
-/* ---- Logs that are replaced: rule 3 ---- */
+/* ---- Logs that were replaced (rule 3 of follow.h) ---- */
 
 static annal_status leave_moved(struct follow *follow, struct followed *log)
 {
@@ -803,7 +815,8 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
 
 /* ---- Reading a log ---- */
 
-/* Ignore a file with the name of a log and other content until it changes. */
+/* Find whether the file has the name of a log but other content. Such a file is ignored until it
+ * changes. */
 static annal_status leave_other(struct follow *follow, struct followed *log)
 {
     annal_error err = {0};
@@ -828,7 +841,8 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
     return ANNAL_OK;
 }
 
-/* Take over what an earlier import or follow noted, without reading the log: rule 8. */
+/* Use the result of an earlier import of an unchanged log, without reading it. Return false if
+ * there is no such result. */
 static bool take_over(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     struct import_report report = {0};
@@ -844,7 +858,8 @@ static bool take_over(struct follow *follow, struct followed *log, const struct 
     return true;
 }
 
-/* Return whether the last write to a file was so long ago that it seems finished. */
+/* Return whether the last write to a file was more than QUIET_US ago, so that the file is probably
+ * complete. */
 static bool has_rested(const char *path)
 {
     struct stat st;
@@ -899,7 +914,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     return status;
 }
 
-/* Leave out sessions that were deleted in the meantime: rule 10. */
+/* Read the deleted sessions again if a session was deleted in the meantime. */
 static void leave_deleted(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -921,7 +936,7 @@ static void leave_deleted(struct follow *follow)
     }
 }
 
-/* Import the new part of a changed log. */
+/* Import the new part of a changed log; last: to its end, and close it. */
 static annal_status read_log(struct follow *follow, struct followed *log, bool last)
 {
     annal_status status = ANNAL_OK;
@@ -951,7 +966,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     return status;
 }
 
-/* Compute when a log must be read again, as far as known. */
+/* Return the time in us at which the log must be read again; INT64_MAX: not before it changes. */
 static int64_t read_us(const struct followed *log)
 {
     int64_t rested_us = log->changed_us + QUIET_US;
@@ -968,7 +983,8 @@ static annal_status tell_rest(struct follow *follow, struct followed *log)
     return log->now.job != NULL ? take(follow, log, &log->now, IMPORT_PAUSE) : ANNAL_OK;
 }
 
-/* Read a log if it is due; lower *out_due_us to the time when it must be read next. */
+/* Read or copy a log if it is time. If it must be read or copied before *out_due_us, set
+ * *out_due_us to that time. */
 static annal_status read_if_due(struct follow *follow, struct followed *log, int64_t *out_due_us)
 {
     annal_status status = ANNAL_OK;
@@ -1033,7 +1049,7 @@ static void wait_for_word(struct follow *follow)
 
 /* ---- The end ---- */
 
-/* Import each log to its end: rule 6. A change that is noticed now was made before the signal. */
+/* Import each log to its end. Changes that are noticed now were written before the signal. */
 static annal_status take_last(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -1046,7 +1062,7 @@ static annal_status take_last(struct follow *follow)
             status = read_log(follow, log, true);
         if (log->read != NULL)
             copy_now(follow, log, IMPORT_COPY_WAIT);
-        if (status >= 0) /* it may have noticed that the log was replaced */
+        if (status >= 0) /* read_log() may have noticed that the log was replaced */
             status = leave_moved(follow, log);
     }
     copy_sync(follow);
@@ -1112,7 +1128,8 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     follow.has_passed = true;
     if (all_read) {
         copy_sync(&follow);
-        unchanged_write(follow.unchanged); /* a later kill does not lose the notes */
+        /* so that the notes exist even if the process is killed later */
+        unchanged_write(follow.unchanged);
         unchanged_forget(follow.unchanged);
         (void)malloc_trim(0);
         options->all_read(options->arg, follow.count);

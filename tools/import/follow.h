@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follow logs while other programs write them.
+ * Follows logs while other programs write them.
  *
  * (1) A log of lines stays open, and complete lines are imported when they appear; a line without
  *     its line break waits. At most LIVE_MAX logs stay open, fewer if the process may open only few
@@ -34,41 +34,43 @@
 #include "tools/import/import.h"
 #include "tools/import/log_places.h"
 
-/* The results of all logs. lines, and the skipped lines, refer to the current state of the logs. */
+/* Sums over all logs. lines and skipped count the current content of the logs. */
 struct follow_totals {
     uint64_t files, lines, skipped, unfinished, unreadable, events, unknown, same;
 };
 
 struct follow_options {
     annal_store *store;
-    const char *store_path;    /* directory to skip */
-    struct log_places *places; /* places to follow */
-    bool finds;                /* adds the places of new agents: log_places_find() */
+    const char *store_path;    /* path of the store, which is not searched for logs */
+    struct log_places *places; /* places whose logs are followed */
+    /* whether to add the places of agents that are installed later: log_places_find() */
+    bool finds;
     bool all_users;
     const annal_import_option *map;
     size_t map_count;
-    struct owners *owners;      /* as in import.h */
-    const annal_limits *limits; /* limits of a database's SQL */
-    bool again;                 /* do not leave out sessions that were deleted */
-    bool copies;                /* copy the logs as they are: rule 9 */
-    bool recheck;               /* read unchanged logs too */
+    struct owners *owners;      /* as in import.h; may be NULL */
+    const annal_limits *limits; /* limits for the SQL that reads databases */
+    bool again;                 /* whether to import sessions that were deleted, too */
+    bool copies;                /* whether to copy the logs into the store */
+    bool recheck;               /* whether to read unchanged logs, too */
     int signals;                /* descriptor from follow_signals() */
 
-    /* Callback after a log was read: the first time, or because something was added. events: added
-     * now. */
+    /* called after a log was read for the first time, or when events were added; report->events
+     * counts only the added events */
     void (*took)(void *arg, const char *path, const char *kind, const struct import_report *report);
-    void (*all_read)(void *arg, size_t logs); /* once: after the first pass */
+    /* called once, after all logs were read for the first time */
+    void (*all_read)(void *arg, size_t logs);
     void *arg;
 };
 
 /*
- * From now on receive SIGINT, SIGTERM and SIGHUP only through this descriptor, except those that
- * are ignored. Call it before the process has threads. -1: it could not be created, which was
- * reported.
+ * Receive SIGINT, SIGTERM and SIGHUP only through a descriptor from now on, unless they are
+ * ignored. Call it before the process has threads. Return the descriptor, or -1 after a message.
  */
 int follow_signals(void);
 
-/* Follow until a signal is received, or the reader of stdout is gone. An exit status. */
+/* Follow the logs until a signal is received or the reader of stdout is gone. Return the exit
+ * status. */
 int follow_logs(const struct follow_options *options, struct follow_totals *out_totals);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Import one file.
+ * Imports one file.
  *
- * (1) Memory does not grow with the file: it is read in chunks, its lines are passed to the
- *     importer in batches, and their events to the store in appends of bounded size. In a line
+ * (1) Memory does not grow with the file: the file is read in chunks, its lines are passed to the
+ *     importer in batches, and their events to the store in appends of limited size. In a line
  *     longer than ANNAL_IMPORT_LINE_BYTES_MAX, long strings become artifacts (long_strings.h); if
  *     the line is still longer, it is passed in pieces.
  * (2) Nothing is appended twice. The id of an event identifies its source; the ids of a session are
@@ -50,7 +50,7 @@
 #define BATCH_LINES 512
 #define BATCH_BYTES ((size_t)4 << 20)
 
-/* A smaller file uses the commit log: twice the bytes, but fewer syncs. */
+/* A smaller file is written through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
 
 /* ---- Lines ---- */
@@ -75,7 +75,8 @@ static annal_status add_line(struct import_job *job, annal_slice bytes, uint32_t
     return ANNAL_OK;
 }
 
-/* Pass the pieces of bytes, which begin a line that is too long; removes them from *inout. */
+/* Pass the complete pieces of *inout, the beginning of a line that is too long, and remove them
+ * from *inout. whole: pass also the last piece. */
 static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool whole,
                                annal_error *err)
 {
@@ -88,7 +89,8 @@ static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool 
     return status;
 }
 
-/* Pass a complete line. */
+/* Pass a complete line to the importer, without its CR. If it is too long, store its long strings
+ * first, or pass it in pieces. */
 static annal_status end_line(struct import_job *job, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -113,7 +115,8 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
     return status;
 }
 
-/* Pass the beginning of a line that is too long: without its long strings, else in pieces. */
+/* The buffer begins with a line that is too long and not complete: move its long strings out, or
+ * pass it in pieces. */
 static annal_status shorten_rest(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -132,7 +135,7 @@ static annal_status shorten_rest(struct import_job *job, annal_error *err)
     return status;
 }
 
-/* Split the buffer into lines. What is left in the buffer is the beginning of a line. */
+/* Pass the complete lines of the buffer. The beginning of the next line remains in the buffer. */
 static annal_status take_lines(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -169,7 +172,8 @@ static bool is_blank(annal_slice bytes)
     return true;
 }
 
-/* Pass what follows the last line break. */
+/* Pass the bytes after the last line break if they are a complete line (rule 3 at the top), else
+ * count them as unfinished. */
 static annal_status take_last(struct import_job *job, annal_error *err)
 {
     annal_slice rest = annal__buf_slice(&job->read);
@@ -181,7 +185,8 @@ static annal_status take_last(struct import_job *job, annal_error *err)
     if (rest.len == 0 && job->parts == 0)
         return ANNAL_OK;
     if (job->parts > 0) {
-        job->number++; /* its pieces are imported; the last piece follows when it is complete */
+        /* pieces of this line were imported; the last piece follows when the line is complete */
+        job->number++;
         return ANNAL_OK;
     }
     if (is_blank(rest) || (closed && annal__json_check(rest, JSON_DEPTH_MAX, NULL) == JSON_VALID)) {
@@ -226,7 +231,7 @@ static annal_status read_more(struct import_job *job, annal_error *err)
     return job->strings.open ? long_strings_more(&job->strings, &job->read, from, err) : ANNAL_OK;
 }
 
-/* Give the waiting events a time: rule 5. */
+/* Remove a byte order mark at the beginning of the file. */
 static void drop_mark(struct import_job *job)
 {
     if (job->offset == job->read.len && job->read.len >= 3 &&
@@ -242,7 +247,8 @@ static bool wants_to_stop(const struct import_job *job)
            job->options->stop(job->options->arg);
 }
 
-/* More lines may follow, and then the end is reached again. */
+/* Append an event of the log's end. More lines may follow, after which the end is reached again, so
+ * remember its id. */
 static annal_status take_end(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -271,7 +277,7 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         status = annal__import_end(job->import, take_end, job, err);
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = import_note_unknown(job, err);
-    if (job->read.len == 0) /* the next bytes may take a while */
+    if (job->read.len == 0) /* free the buffer, because the next bytes may arrive much later */
         annal__buf_done(&job->read);
     return status;
 }
@@ -297,7 +303,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     job->report.blank = counts.blank;
     job->report.duplicate = counts.duplicate;
     job->report.lines = job->number;
-    job->level = ANNAL_LEVEL_BATCH; /* little follows from now on */
+    job->level = ANNAL_LEVEL_BATCH; /* from now on few bytes follow at a time */
     job->failed = status < 0;
     if (status < 0)
         annal__error_context(err, "import '%s'", job->path);
@@ -325,7 +331,8 @@ bool import_is_log(const struct import_job *job)
     return job->is_log;
 }
 
-/* Check again whether it is a document, until it has yielded a line. */
+/* Before the first line was read, the file may still become a document, so it must be opened
+ * again. */
 bool import_can_go_on(const struct import_job *job)
 {
     return job->is_log && !job->failed && job->number > 0;
@@ -368,7 +375,7 @@ static bool take_spare(struct import_job *job, const annal_import_source *source
     return job->import != NULL;
 }
 
-/* Keep one prepared importer of each kind. */
+/* Keep a prepared importer for the next log, one of each kind. */
 static void leave_spare(struct import_job *job)
 {
     struct import_spares *spares = job->options != NULL ? job->options->spares : NULL;

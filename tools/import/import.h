@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import files: pass a log through its importer, and append the events that the store does not
- * have. */
+/* Imports files: passes a log through its importer, and appends the events that the store does not
+ * contain. */
 #ifndef TOOLS_IMPORT_IMPORT_H
 #define TOOLS_IMPORT_IMPORT_H
 
@@ -14,39 +14,50 @@
 #define IMPORT_KINDS      4
 #define IMPORT_KIND_BYTES 48
 
-/* The result of one file. */
+/* result of the import of one file */
 struct import_report {
     struct import_session {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        bool known_read;       /* the ids of its events were read from the store */
-        int64_t last_us;       /* time of its last event in the store; 0: it had none */
-        bool left_out;         /* deleted earlier, according to options.deleted */
-        char journal[33];      /* id of its journal, for import_copy() */
-        uint64_t own, unknown; /* as below, for its events */
-    } * sessions;              /* that received events from its lines, in order of appearance */
+        bool known_read; /* whether the ids of the session's events were read from the store */
+        int64_t
+            last_us;   /* time of the session's last event in the store, in us; 0 without events */
+        bool left_out; /* whether the session was deleted, and is left out: options.deleted */
+        char journal[33];      /* id of the session's journal, for import_copy() */
+        uint64_t own, unknown; /* as the counts below, for this session */
+        /* sessions that received events of this file, in the order of their first events */
+    } * sessions;
     size_t session_count;
-    uint64_t lines;    /* imported + blank + duplicate + unfinished */
-    uint64_t imported; /* lines that the store now contains as events */
+    uint64_t lines;    /* sum of imported, blank, duplicate and unfinished */
+    uint64_t imported; /* number of lines that the store contains as events now */
     uint64_t blank;
-    uint64_t duplicate;        /* lines with the same bytes as an earlier line */
-    uint64_t unreadable;       /* imported as import.unreadable */
-    uint64_t first_unreadable; /* number of the first of them */
-    uint64_t last_unreadable;  /* number of the last of them */
-    uint64_t unfinished;       /* a last line without line break that is not a JSON value yet */
-    uint64_t events;           /* appended now; two importers at once may count the same event */
-    uint64_t own;              /* lines with events other than the session's, or unknown records */
-    uint64_t unknown; /* records of kinds that the importer's "-- records:" does not list */
-    bool foreign;     /* a table is not in "-- reads:", the tables that it reads */
-    uint64_t named;   /* records of kinds that it lists */
-    uint64_t any;     /* records that only "-- records: *" covers */
-    bool hollow;      /* a document without any of the arrays of "-- split:" */
-    char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* first of these kinds */
+    uint64_t duplicate;        /* number of lines that are the same as an earlier line */
+    uint64_t unreadable;       /* number of lines imported as import.unreadable */
+    uint64_t first_unreadable; /* number of the first such line */
+    uint64_t last_unreadable;  /* number of the last such line */
+    /* 1 if the last line has no line break and is not a complete JSON value */
+    uint64_t unfinished;
+    /* number of events appended now; if two importers run at once, both may count an event */
+    uint64_t events;
+    /* number of lines with other events than records of unknown kinds and events about the session
+     * or the import */
+    uint64_t own;
+    /* number of records of kinds that the importer's "-- records:" does not list */
+    uint64_t unknown;
+    /* whether a record is of a table that neither "-- records:" nor "-- reads:" lists */
+    bool foreign;
+    uint64_t named; /* number of records of kinds that "-- records:" lists */
+    uint64_t any;   /* number of records that only "-- records: *" permits */
+    bool hollow;    /* whether a document contains no array of "-- split:" */
+    char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* first kinds of the records in unknown and any */
     size_t kind_count;
-    const char *container; /* form of the log: "lines", "document", "directory", "sqlite" */
-    bool unchanged;        /* it was not read: the result of an earlier import */
-    bool damaged;          /* readable up to a fault, which damage describes */
+    /* form of the log: "lines", "document", "directory", "sqlite" or "text" */
+    const char *container;
+    /* whether the log was not read, because this is the result of an earlier import */
+    bool unchanged;
+    /* whether the log could be read only up to an error, which damage describes */
+    bool damaged;
     annal_error damage;
-    bool store_failed; /* the store failed, not the log */
+    bool store_failed; /* whether the store failed, not the log */
 };
 
 void import_report_done(struct import_report *report);
@@ -59,35 +70,37 @@ void import_report_done(struct import_report *report);
  */
 bool import_is_unknown(const struct import_report *report);
 
-/* Report an unknown layout, if the log has one. An exit status: EXIT_REFUSED if the log has nothing
- * else. */
+/* Print a message if the layout of the log is unknown. Return EXIT_REFUSED if the log contained
+ * nothing else, else EXIT_DONE. */
 int import_say_unknown(const struct import_report *report, const char *path, const char *kind);
 
-/* Callback with the number of bytes of the file that were read. */
+/* callback with the number of bytes of the file that were read */
 typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
 
-/* Callback between two chunks of the file: whether to stop after what was read. */
+/* callback between two chunks of the file; returns whether to stop, after importing the chunks that
+ * were read */
 typedef bool (*import_stop_fn)(void *arg);
 
-/* Prepared importers, for the next logs of their kinds. */
+/* prepared importers, for the next logs of the same kinds */
 struct import_spares {
     struct import_spare {
-        annal_import *import; /* NULL: free */
+        annal_import *import; /* NULL: this entry is free */
         const char *sql;
     } all[IMPORT_SPARES];
-    size_t next; /* the importer to replace if all are in use */
+    size_t next; /* number of the importer to replace if all are used */
 };
 
 void import_spares_done(struct import_spares *spares);
 
 /*
- * Copy the log as it is, so that it can be restored (tools/source/copies.h), if it is a file, not
- * a directory or a database. It is not copied if a session of it was deleted.
+ * Flags of import_copy(), which copies a log into the store, so that it can be restored
+ * (tools/source/copies.h). Directories, databases, and logs with a deleted session are not copied.
+ * *out_settled is false if the log was just written, and was not copied.
  */
 bool import_is_file(const struct import_report *report);
 enum import_copy {
-    IMPORT_COPY_IF_OLD = 1, /* nothing is done if the copy has the time of the log */
-    IMPORT_COPY_SYNC = 2,   /* it is durable on return */
+    IMPORT_COPY_IF_OLD = 1, /* do nothing if the copy has the time of the log */
+    IMPORT_COPY_SYNC = 2,   /* sync the copy */
     IMPORT_COPY_WAIT = 4,   /* wait some milliseconds if the log was just written */
 };
 annal_status import_copy(annal_store *store, const char *path, const char *kind,
@@ -97,21 +110,23 @@ annal_status import_copy(annal_store *store, const char *path, const char *kind,
 struct deleted;
 
 struct import_options {
-    struct import_spares *spares; /* NULL: each log prepares its own */
-    size_t batch_lines;           /* most lines in a batch; 0: 512 */
+    struct import_spares *spares; /* NULL: each log prepares its own importer */
+    size_t batch_lines;           /* maximum lines of a batch; 0: 512 */
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;
-    struct owners *owners;              /* NULL: no record is looked up in other sessions */
+    /* to find records in other sessions; NULL: they are not looked up */
+    struct owners *owners;
     const annal_import_option *options; /* options of the importer */
     size_t option_count;
-    const annal_limits *limits;    /* limits of a database's SQL; NULL: the defaults */
-    const struct deleted *deleted; /* sessions to leave out, or NULL */
+    /* limits for the SQL that reads a database; NULL: the defaults */
+    const annal_limits *limits;
+    const struct deleted *deleted; /* sessions to leave out; NULL: none */
 };
 
 /*
- * Import one log. All appended events are durable on return, even after a failure: the next import
- * continues from there. The report is filled in either case. options may be NULL.
+ * Import one log. All appended events are durable on return, even after a failure, so that the next
+ * import continues from there. report is always filled. options may be NULL.
  */
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,
@@ -122,43 +137,45 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
 struct import_job;
 
 /*
- * Open a log. options, if any, must be valid as long as the job. ANNAL_END: with only_whole, it is
- * half written, see source_container.h.
+ * Open a log. options may be NULL; else it must be valid as long as the job. With only_whole,
+ * ANNAL_END means that the log is not complete yet (source_container.h).
  */
 annal_status import_open(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, bool only_whole,
                          struct import_job **out, annal_error *err);
 
 enum import_until {
-    IMPORT_WHOLE, /* lines with their line break */
-    IMPORT_LAST,  /* and the bytes after the last line break */
-    IMPORT_REST,  /* only what was read already, to its end */
-    IMPORT_PAUSE  /* no line, but the events of an end at this position */
+    IMPORT_WHOLE, /* read lines that end with a line break */
+    IMPORT_LAST,  /* read lines, and the bytes after the last line break */
+    IMPORT_REST,  /* import only the bytes that were read already, to the end */
+    IMPORT_PAUSE  /* read no lines, but add the events of an end at this position */
 };
 
-/* Import all complete lines so far. Imported events are durable on return, even after a failure. */
+/* Import the lines that exist now. Imported events are durable on return, even after a failure. */
 annal_status import_take(struct import_job *job, enum import_until until, annal_error *err);
 
-/* Return the result so far; valid as long as the job. */
+/* Return the result up to now; it is valid as long as the job. */
 struct import_report *import_report(struct import_job *job);
 
-/* Return the memory of its importer. */
+/* Return the bytes of memory that the importer uses. */
 size_t import_memory(const struct import_job *job);
 
-/* Return whether the lines are read from the log itself, and not from a file made from it. */
+/* Return whether the lines are read from the log itself, and not from a temporary file with its
+ * content. */
 bool import_is_log(const struct import_job *job);
 
-/* Return whether bytes appended to the log can be read later; false if it must be opened again. */
+/* Return whether bytes that are appended to the log later can be read by this job; if not, open the
+ * log again. */
 bool import_can_go_on(const struct import_job *job);
 
 enum import_change {
-    IMPORT_SAME,     /* path begins, and continues, with the bytes that were read */
-    IMPORT_OTHER,    /* it is another file, or missing */
-    IMPORT_REWRITTEN /* it is the same file with other content */
+    IMPORT_SAME,     /* path still contains the bytes that were read */
+    IMPORT_OTHER,    /* path is another file, or missing */
+    IMPORT_REWRITTEN /* path is the same file with other content */
 };
 enum import_change import_change_of(const struct import_job *job, const char *path);
 
-/* Accepts NULL. */
+/* Close a job; job may be NULL. */
 void import_close(struct import_job *job);
 
 #endif

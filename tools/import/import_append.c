@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Append the events of an import: rules 2, 4 and 5 of import.c. */
+/* Appends the events of an import. The rules 2 (nothing twice), 4 (when to sync) and 5 (missing
+ * times) are in import.c. */
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -24,17 +25,19 @@
 #define APPEND_BYTES ((size_t)4 << 20)
 #define SYNC_BYTES   ((uint64_t)16 << 20)
 
-/* Limit of data; its time and its source are added to it. */
+/* Maximum bytes of data from a line; the rest is for the time and the source, which are added. */
 #define EVENT_BYTES_MAX ((size_t)ANNAL_DATA_BYTES_MAX - ((size_t)32 << 10))
 
-/* Another importer may append the same events between our read of the journal and our append. */
+/* Number of tries of an append: another importer may append the same events after this importer
+ * read the journal. */
 #define APPEND_TRIES 3
 
 /* ---- Sessions ---- */
 
 #define DIRECTORY_ID_BYTES sizeof "directory.0123456789abcdef"
 
-/* Write the id of an event that records only this directory. False: data names none. */
+/* Write the id that an event gets if it only records the directory of the session. Return false if
+ * data names no directory. */
 static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
 {
     annal_slice directory = annal__json_member(data, "working_directory");
@@ -45,7 +48,7 @@ static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
     return directory.len > 2 && directory.ptr[0] == '"';
 }
 
-/* Pass an event of the session to the importer, if its end reads events of this type. */
+/* Pass an event of the session to the importer, if the importer's end reads events of this type. */
 static annal_status recall(struct import_job *job, annal_slice session, annal_slice type,
                            annal_slice id, int64_t ts_us, annal_slice data, annal_error *err)
 {
@@ -90,8 +93,8 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Return whether the logs of a run share the state of the session: it may have thousands of
- * texts. */
+/* Return whether all texts share the state of their session, because thousands of texts may belong
+ * to one session. */
 static bool is_shared(const struct import_job *job)
 {
     return job->is_text && job->options != NULL && job->options->owners != NULL;
@@ -134,7 +137,7 @@ static annal_slice piece_of(const struct pending *pending, size_t at, size_t len
     return (annal_slice){len > 0 ? pending->bytes.ptr + at : NULL, len};
 }
 
-/* Drop the events that the store already has. */
+/* Remove the events that the session contains already. */
 static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
 {
     struct pending *pending = &job->pending;
@@ -154,7 +157,8 @@ static annal_status drop_known(struct import_job *job, annal_slice session, anna
     return status;
 }
 
-/* Give this time to the events that wait without a time: rule 5. */
+/* Set the time of the events whose line has no time (ts_us 1), and the text that names its
+ * source. */
 static void give_time(struct pending *pending, int64_t ts_us, const char *from)
 {
     for (size_t i = 0; i < pending->count && ts_us > 1; i++) {
@@ -181,7 +185,7 @@ static annal_status give_times(struct import_job *job, annal_error *err)
         if (event->time_from != NULL)
             status =
                 file_time_say(&pending->bytes, event->time_from, &event->data, &event->data_len);
-        event->time_from = NULL; /* the line has a time */
+        event->time_from = NULL; /* the line of the event has a time */
     }
     return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
 }
@@ -244,7 +248,7 @@ static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, s
     return annal__buf_append_slice(bytes, slice);
 }
 
-/* Append an id that a log has twice only once, even within one append. */
+/* Return whether an event with this id waits already, because a log may contain an id twice. */
 static bool is_pending(const struct import_job *job, size_t session, annal_slice id)
 {
     const struct pending *pending = &job->pending;
@@ -257,7 +261,7 @@ static bool is_pending(const struct import_job *job, size_t session, annal_slice
     return false;
 }
 
-/* Count a line of several pieces once. */
+/* Count an unreadable line, once even if it has several pieces. */
 static void count_unreadable(struct import_report *report, const annal_import_event *event)
 {
     if (!annal__slice_is(event->draft.type, "import.unreadable") ||
@@ -270,7 +274,7 @@ static void count_unreadable(struct import_report *report, const annal_import_ev
 
 /* ---- Unknown layouts ---- */
 
-/* Return whether a directive of the importer has a pattern for this kind of records. */
+/* Return whether a directive of the importer has a pattern that matches this kind of records. */
 static bool is_named(const struct import_job *job, const char *directive, const char *kind)
 {
     const struct importer importer = {.kind = job->kind, .sql = job->text};
@@ -284,7 +288,8 @@ static bool is_named(const struct import_job *job, const char *directive, const 
     return false;
 }
 
-/* Find the kind in the cache, or read the directives and add it: most records have few kinds. */
+/* Return what the directives say about a kind of records, from a cache, because a log has few
+ * kinds. */
 static const struct record_kind *find_record_kind(struct import_job *job, annal_slice name)
 {
     const size_t size = sizeof job->record_kinds / sizeof *job->record_kinds;
@@ -326,7 +331,7 @@ static void count_record(struct import_job *job, struct import_session *session,
         memcpy(report->kinds[report->kind_count++], kind->name, sizeof kind->name);
 }
 
-/* The importer recognizes copies of records in other sessions. */
+/* Return whether the importer marked the record as a copy from another session. */
 static bool is_copied(annal_slice data)
 {
     annal_slice source = annal__json_member(data, "source");
@@ -444,8 +449,8 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err)
 
 /* ---- Events ---- */
 
-/* Store the long strings of its line, and its own if it is too long, as artifacts of its
- * session. */
+/* Store the long strings of the line as artifacts of the event's session, and also long strings of
+ * data if it is still too long. */
 static annal_status store_strings(struct import_job *job, const annal_import_event *event,
                                   struct buf *shortened, annal_slice *data, annal_error *err)
 {
@@ -501,8 +506,8 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
 }
 
 /*
- * Report a log that was moved: it begins its session in another directory than the session in the
- * store, and nothing else of a moved log is new.
+ * Append the new directory of a session whose log was moved: the log begins the session in another
+ * directory than the stored session, and nothing else in it is new.
  */
 static annal_status note_move(struct import_job *job, const annal_import_event *event,
                               int64_t last_us, annal_error *err)
@@ -533,7 +538,7 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
     return status;
 }
 
-/* Accept an event from the importer. */
+/* Take an event of the importer, and keep it for the next append. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -559,7 +564,8 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = is_shared(job)
                      ? owners_read(job->options->owners, job->store, event->session, last_us, err)
                      : read_known(job, event->session, last_us, err);
-        if (job->is_text) /* beside a log: as old as the last event of the session */
+        /* a text belongs to a log, and gets the time of the session's last event */
+        if (job->is_text)
             job->last_us = *last_us;
         job->report.sessions[index].known_read = status >= 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A running import, shared by import.c and import_append.c. */
+/* State of a running import, for import.c and import_append.c. */
 #ifndef TOOLS_IMPORT_IMPORT_JOB_H
 #define TOOLS_IMPORT_IMPORT_JOB_H
 
@@ -13,21 +13,21 @@
 #define APPEND_EVENTS 512
 #define RECALLS_MAX   8
 
-/* This many bytes at the beginning and end of what was read show whether the file was replaced
- * later. */
+/* Number of bytes kept from the beginning and the end of the read part, to find whether the file
+ * was replaced. */
 #define SEEN_BYTES ((size_t)256)
 
-/* An event that waits to be appended, as offsets into pending.bytes. */
+/* an event that waits to be appended; positions are in pending.bytes */
 struct waiting {
     size_t type, type_len;
     size_t id, id_len;
     size_t cause, cause_len;
     size_t data, data_len;
     int64_t ts_us;
-    const char *time_from; /* NULL: its line has a time */
+    const char *time_from; /* where ts_us was found; NULL: in its line */
 };
 
-/* The events of the next append, all of one session. */
+/* events of the next append, all of the same session */
 struct pending {
     struct buf bytes;
     struct waiting events[APPEND_EVENTS];
@@ -36,23 +36,25 @@ struct pending {
     uint64_t unsynced; /* bytes appended since the last annal_sync() */
 };
 
-/* What the directives of the importer say about a kind of records. */
+/* what the importer's directives say about a kind of records */
 struct record_kind {
     char name[IMPORT_KIND_BYTES];
-    bool is_any;   /* records: every kind may occur */
-    bool is_named; /* records, or for such an importer map, names it */
-    bool is_read;  /* reads names it */
+    bool is_any; /* whether "-- records:" permits every kind */
+    /* whether "-- records:" names the kind; if it permits every kind, whether "-- map:" has
+     * session */
+    bool is_named;
+    bool is_read; /* whether "-- reads:" names the kind */
 };
 
 struct import_job {
     annal_store *store;
     annal_import *import;
-    const char *sql; /* text of the importer */
+    const char *sql; /* text of the importer, ends with NUL */
     const char *kind;
-    annal_slice text; /* sql, with its length */
+    annal_slice text; /* the same text as a slice */
     char *path;
     const struct import_options *options;
-    annal_slice recalls[RECALLS_MAX]; /* types of the events that the importer's end reads */
+    annal_slice recalls[RECALLS_MAX]; /* types of the events that the end of the importer reads */
     size_t recall_count;
     struct import_report report;
     size_t batch_lines;
@@ -60,21 +62,27 @@ struct import_job {
     bool failed;
 
     int fd;
-    bool is_text;    /* it is a text beside a log */
-    bool is_whole;   /* it is a complete document or database */
-    bool is_log;     /* fd is the log itself, not a file of lines made from it */
-    uint64_t judged; /* bytes by which the kind was judged: with more, it may be a document */
-    uint64_t offset; /* bytes read from it */
-    char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of these bytes */
-    struct buf read;                         /* read, but not split into lines yet */
-    struct long_strings strings;             /* of the line that begins there */
-    size_t scanned;                          /* bytes without a line break */
+    bool is_text;  /* whether the file is a text that belongs to a log */
+    bool is_whole; /* whether the file is a complete document or database */
+    bool is_log;   /* whether fd is the log itself, not a temporary file with its lines */
+    /* size of the log when its kind was judged; if it grows, it may be a document */
+    uint64_t judged;
+    uint64_t offset;                         /* number of bytes read from fd */
+    char head[SEEN_BYTES], tail[SEEN_BYTES]; /* first and last bytes that were read */
+    struct buf read;                         /* bytes that are not split into lines yet */
+    /* long strings of the line at the beginning of `read` */
+    struct long_strings strings;
+    /* number of bytes of `read` that contain no line break */
+    size_t scanned;
     bool at_end;
-    uint64_t own_line;                   /* last line that was counted as own */
-    uint64_t number;                     /* number of the line before read.ptr */
-    uint32_t parts;                      /* imported pieces of that line */
-    int64_t last_us;                     /* time of the newest event that has a time; 0: none */
-    struct record_kind record_kinds[16]; /* a cache: record_kind_count % 16 is the next */
+    uint64_t own_line; /* number of the last line counted in report.own */
+    uint64_t number;   /* number of lines before `read` */
+    /* number of imported pieces of the line at the beginning of `read` */
+    uint32_t parts;
+    /* time of the last event with a time, in us; 0: no event has a time */
+    int64_t last_us;
+    /* cache; record_kind_count % 16 is the next entry to replace */
+    struct record_kind record_kinds[16];
     size_t record_kind_count;
     annal_import_line *lines;
     size_t line_count;
@@ -84,13 +92,14 @@ struct import_job {
     struct pending pending;
 };
 
-/* Accept an event from the importer: append it, with others, if the store does not have it. */
+/* Take an event of the importer, and append it together with others if the store does not contain
+ * it. */
 annal_status import_take_event(void *job, const annal_import_event *event, annal_error *err);
 
-/* At the end, append to sessions of an unknown layout an event that says so. */
+/* At the end of a log with an unknown layout, append an event import.unknown to its sessions. */
 annal_status import_note_unknown(struct import_job *job, annal_error *err);
 
-/* Append the waiting events. */
+/* Append the events that wait. */
 annal_status import_flush(struct import_job *job, annal_error *err);
 
 #endif

@@ -56,7 +56,8 @@ bool importer_detects(const struct importer *importer)
     return false;
 }
 
-/* Find the words of the directive's next line, in the text after `from`; 0: no more lines. */
+/* Return the position of the first word in the directive's next line after `from`; 0: no further
+ * line. */
 static size_t find_directive(annal_slice sql, const char *directive, size_t from)
 {
     char mark[64];
@@ -85,7 +86,7 @@ annal_slice importer_word(const struct importer *importer, const char *directive
     return (annal_slice){sql.ptr + begin, *at - begin};
 }
 
-/* Return whether a name, or name without .zst, matches one of the directive's patterns. */
+/* Return whether a name matches a pattern of the directive, with or without .zst at the end. */
 static bool fits(const struct importer *importer, const char *directive, const char *name)
 {
     size_t at = 0;
@@ -101,7 +102,7 @@ static bool fits(const struct importer *importer, const char *directive, const c
     return false;
 }
 
-/* Find the last parts of a path, after all but the last few slashes. */
+/* Return the last parts of a path. */
 static const char *last_parts(const char *path, int parts)
 {
     const char *from = path + strlen(path);

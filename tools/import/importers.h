@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importers: one SQL file each, tools/import/formats/<kind>.sql; every file there is built in.
- * Directives at its head describe the logs; annal/import.h describes the rest.
+ * Finds importers: each is a SQL file tools/import/formats/KIND.sql, and all files there are built
+ * in. The directives at the head of a file describe the logs; annal/import.h describes the rest.
  */
 #ifndef TOOLS_IMPORT_IMPORTERS_H
 #define TOOLS_IMPORT_IMPORTERS_H
@@ -15,7 +15,7 @@ struct importer {
     annal_slice sql;
 };
 
-/* The built-in importers, by kind; kind NULL ends them. */
+/* the built-in importers, sorted by kind; the last has kind NULL */
 extern const struct importer_text {
     const char *kind;
     const char *sql;
@@ -23,29 +23,29 @@ extern const struct importer_text {
 
 bool importer_find(const char *kind, struct importer *out_importer);
 
-/* Return whether it has a section detect. */
+/* Return whether the importer has a section "-- detect". */
 bool importer_detects(const struct importer *importer);
 
 /*
- * Read the words of a directive, as in "-- files: *.jsonl *.json", which may have several lines:
- * begin with *at = 0; empty at the end. Directives precede the first section.
+ * Return the next word of a directive such as "-- files: *.jsonl *.json", which may have several
+ * lines. Set *at to 0 before the first call. The result is empty at the end. Only directives before
+ * the first section are read.
  */
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at);
 
 /*
- * Return whether a file below a directory is a log of this kind, by its name: it matches "--
- * files:", or *.jsonl, or "-- texts:", and not "-- beside:", which names other files of the
- * program.
+ * Return whether a file below a directory has the name of a log of this kind: it matches "--
+ * files:" (default *.jsonl) or "-- texts:", and not "-- beside:".
  */
 bool importer_wants_file(const struct importer *importer, const char *path);
 
-/* Return whether the program keeps the file beside its logs, by its name: "-- beside: NAME". */
+/* Return whether a file has a name in "-- beside:", the files that the program keeps beside its
+ * logs. */
 bool importer_keeps_beside(const struct importer *importer, const char *path);
 
 /*
- * Return whether a file is a text that a log of this kind refers to, by the name of its directory
- * and its own, as in "-- texts: DIRECTORY/NAME". The directory around that directory has the name
- * of the session.
+ * Return whether a file is a text that belongs to a log of this kind: its directory and its name
+ * match a pattern of "-- texts: DIRECTORY/NAME". The directory above has the name of the session.
  */
 bool importer_wants_text(const struct importer *importer, const char *path);
 

@@ -57,7 +57,7 @@ static bool is_there(const struct log_places *places, const struct importer *imp
     return false;
 }
 
-/* Append text from a user or a variable, in which no character is a wildcard. */
+/* Append text of a user or a variable to a pattern, with its wildcards escaped. */
 static annal_status append_plain(struct buf *pattern, const char *text)
 {
     annal_status status = ANNAL_OK;
@@ -70,7 +70,8 @@ static annal_status append_plain(struct buf *pattern, const char *text)
     return status;
 }
 
-/* Write the name of the variable with which a place begins; false: it begins with none. */
+/* Write the name of the variable that a place begins with. Return false if it does not begin with a
+ * variable. */
 static bool variable_of(annal_slice place, char name[64])
 {
     const char *slash = memchr(place.ptr, '/', place.len);
@@ -82,7 +83,8 @@ static bool variable_of(annal_slice place, char name[64])
     return true;
 }
 
-/* Write the pattern of a place; empty if it is not set. variables: expand $VAR, too. */
+/* Write the pattern of a place; empty if its variable is not set. variables: whether to expand
+ * $VAR. */
 static annal_status expand(annal_slice place, const char *home, bool variables, struct buf *out)
 {
     char name[64];

@@ -12,7 +12,7 @@
 
 #define COPY_BYTES 65536
 
-/* The reference has a fixed width, so that its space can be left free. */
+/* a reference has a fixed length, so that its space can be reserved before its string was read */
 #define REFERENCE "{\"sha256\":\"%s\",\"bytes\":%-20" PRIu64 ",\"media_type\":%-18s}"
 #define REFERENCE_BYTES                                                                            \
     (sizeof "{\"sha256\":\"\",\"bytes\":,\"media_type\":}" - 1 + SHA256_TEXT_BYTES - 1 + 20 + 18)
@@ -24,7 +24,7 @@ static annal_status fail_file(annal_error *err)
 
 /* ---- One string ---- */
 
-/* Find the end of the string in bytes: after its quote, or before a line break. */
+/* Return the end of the string: after its quote, or before a line break. */
 static size_t find_end(struct long_strings *strings, annal_slice bytes, bool *out_ended)
 {
     size_t at = 0;
@@ -61,7 +61,7 @@ static annal_status add_bytes(struct long_strings *strings, annal_slice bytes, a
     return ANNAL_OK;
 }
 
-/* Source of the content of an artifact. */
+/* source of the content of an artifact */
 struct reading {
     int fd;
     uint64_t at, end;
@@ -96,14 +96,14 @@ static annal_status hash_string(struct long_string *string, int fd, annal_error 
     return got < 0 ? (annal_status)got : ANNAL_OK;
 }
 
-/* End the string: rules 1 and 2. */
+/* End the open string, and write its reference into text (rules 1 and 2 of long_strings.h). */
 static annal_status end_string(struct long_strings *strings, struct buf *text, bool ended,
                                annal_error *err)
 {
     struct long_string *string = &strings->all[strings->count - 1];
     char reference[REFERENCE_BYTES + 1];
     bool plain = ended && !strings->escapes;
-    if (plain) { /* without its quotes */
+    if (plain) { /* store the text without its quotes */
         string->at++;
         string->bytes -= 2;
     }
@@ -121,7 +121,7 @@ static annal_status end_string(struct long_strings *strings, struct buf *text, b
 
 /* ---- A text ---- */
 
-/* Return whether a value can begin after the first len bytes of a text. */
+/* Return whether a JSON value may begin after the first len bytes of text. */
 static bool may_be_value(const char *text, size_t len)
 {
     while (len > 0 && strchr(" \t\r", text[len - 1]) != NULL && text[len - 1] != '\0')

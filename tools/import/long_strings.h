@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Move strings that make a line, or an event, longer than the store accepts into artifacts.
+ * Moves long strings into artifacts if a line or an event is longer than the store accepts.
  *
- * (1) A JSON string of more than LONG_STRING_BYTES that is a value is replaced by a reference,
- *     {"sha256","bytes","media_type"}, as in annal/artifact.h, without a path: the session of the
- *     line is not known yet. The string waits in a temporary file. Memory does not grow.
- * (2) A string without a backslash is stored as its text (text/plain), any other as its JSON, byte
- *     for byte (application/json), and so is a string that ends at a line break.
- * (3) It becomes an artifact of each session with an event that contains its hash, before that
- *     event.
+ * (1) A JSON string that is a value and is longer than LONG_STRING_BYTES is replaced by a
+ *     reference, {"sha256","bytes","media_type"}, as in annal/artifact.h, but without a path,
+ *     because the session of the line is not known yet. The string waits in a temporary file, so
+ *     that memory does not grow.
+ * (2) A string without a backslash is stored as its text (text/plain). A string with a backslash,
+ *     and a string that ends at a line break, is stored as its JSON, byte for byte
+ *     (application/json).
+ * (3) The string becomes an artifact of each session with an event that contains its hash, before
+ *     the event is appended.
  */
 #ifndef TOOLS_IMPORT_LONG_STRINGS_H
 #define TOOLS_IMPORT_LONG_STRINGS_H
@@ -25,32 +27,32 @@
 #define LONG_STRING_BYTES ((size_t)1 << 20)
 
 struct long_strings {
-    FILE *file; /* NULL: no string is waiting */
+    FILE *file; /* NULL: no string waits */
     struct long_string {
-        uint64_t at, bytes; /* position and length in file */
+        uint64_t at, bytes; /* position and length in file, in bytes */
         char sha256[SHA256_TEXT_BYTES];
     } * all;
     size_t count;
-    size_t scanned; /* bytes of the text without a further string */
-    bool open;      /* the last string has not ended yet */
-    bool escaped;   /* its last byte is a backslash that escapes the next byte */
-    bool escapes;   /* it contains a backslash */
-    size_t place;   /* position of its reference in the text */
+    size_t scanned; /* number of bytes of the text that were searched for strings */
+    bool open;      /* whether the last string has not ended yet */
+    bool escaped;   /* whether the last byte is a backslash that escapes the next byte */
+    bool escapes;   /* whether the string contains a backslash */
+    size_t place;   /* position in the text of the space for the reference */
 };
 
-/* Move the long strings out of text, which begins a line or is a line. The last string may stay
- * open. */
+/* Move the long strings out of text, which is a line or the beginning of a line. In a beginning,
+ * the last string may stay open. */
 annal_status long_strings_move(struct long_strings *strings, struct buf *text, annal_error *err);
 
-/* Move the rest of an open string out of text, which has new bytes from byte `from` on. */
+/* Move the next part of an open string out of text, whose new bytes begin at byte `from`. */
 annal_status long_strings_more(struct long_strings *strings, struct buf *text, size_t from,
                                annal_error *err);
 
-/* Store the artifacts: rule 3. */
+/* Store the strings whose hash data contains as artifacts of the session. */
 annal_status long_strings_store(struct long_strings *strings, annal_store *store,
                                 annal_slice session, annal_slice data, annal_error *err);
 
-/* Drop the waiting strings, once the line is imported. */
+/* Remove the strings that wait, after the line was imported. */
 void long_strings_done(struct long_strings *strings);
 
 #endif

@@ -16,7 +16,7 @@ static size_t span(annal_slice text, size_t at, const char *set, bool in_set)
     return len;
 }
 
-/* Skip .key, ."key", [7] or [#-1] at *at. */
+/* Skip a step of a path at *at: .key, ."key", [7] or [#-1]. Return whether it is valid. */
 static bool take_step(annal_slice path, size_t *at)
 {
     bool is_key = path.ptr[(*at)++] == '.';

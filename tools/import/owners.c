@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Find copies of records in other sessions.
+ * Finds the session that owns a record, to recognize copies of the record in other sessions.
  *
- * (1) The first session that is imported with a record owns it. Its journal contains the record's
- *     event, and the pack core keeps source.origin of that event in record_origins.
- * (2) The records of this run are kept in memory, because the index is updated later. A hash of 64
- *     bits represents a record.
- * (3) The index is caught up once in a run, and only if an importer asks. It is not read at all if
- *     the store had no session then: in that case this run imported every record.
- * (4) More than RECORDS_MAX records of a run are not kept: the index is caught up, and has them.
- * (5) Many texts may belong to one session. Its events are read once in a run, not for each text.
+ * (1) The first session that is imported with a record owns it. The journal of this session
+ *     contains the record's event, and the pack core keeps source.origin of this event in
+ *     record_origins.
+ * (2) The records of this run are kept in memory, because the index is updated later. A record is
+ *     represented by a hash of 64 bits.
+ * (3) The index is caught up once in a run, and only if an importer asks for a record. If the
+ *     store had no session at that time, the index is not read at all, because this run imported
+ *     all records.
+ * (4) If a run has more than RECORDS_MAX records, they are freed and found in the index.
+ * (5) Thousands of texts may belong to the same session. Its events are read once in a run, not
+ *     for each text.
  */
 #include "tools/import/owners.h"
 
@@ -24,24 +27,25 @@
 
 #define RECORDS_MAX ((size_t)1 << 18)
 
-/* A name and a record have different seeds. */
+/* seeds of the hashes of records, names and events */
 enum { OF_RECORD, OF_NAME, OF_EVENT };
 
 struct owners {
     annal_store *store;
     annal_index *index;
-    annal__records *known; /* records of the store; NULL until the first query */
+    /* records of the store; NULL until the first query and after owners_pause() */
+    annal__records *known;
     bool caught_up;
-    bool alone; /* no other session existed: rule 3 */
+    bool alone; /* whether the store had no session when the run began */
     bool failed;
     annal_error err;
-    struct places records; /* an index in names */
+    struct places records; /* hashes of records; the entries are indexes of names */
     struct places by_name;
     char **names;
     size_t name_count;
-    size_t last; /* name that was used last */
+    size_t last; /* index of the name that was used last */
 
-    struct places events; /* ids of this session's events, up to read_seq */
+    struct places events; /* hashes of the ids of the events of session `read`, up to read_seq */
     char read[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t read_seq;
     int64_t read_us;
@@ -78,7 +82,7 @@ static annal_status open_records(struct owners *owners)
                : annal__record_owner_open(owners->index, &owners->known, &owners->err);
 }
 
-/* Leave the records to the index: rule 4. */
+/* Free the records of this run; the index is queried instead. */
 static void forget_records(struct owners *owners)
 {
     places_done(&owners->records);
@@ -94,7 +98,7 @@ static void forget_records(struct owners *owners)
         owners->failed = true;
 }
 
-/* Empty: no session in the store. */
+/* Return the owner of a record from the index; empty: no session of the store owns it. */
 static annal_slice find_in_store(struct owners *owners, annal_slice origin, annal_slice session)
 {
     annal_slice found = {0};
@@ -107,7 +111,8 @@ static annal_slice find_in_store(struct owners *owners, annal_slice origin, anna
     return found;
 }
 
-/* SIZE_MAX: out of memory, or not a session id. */
+/* Return the index of a session id in names, and add it if it is missing. SIZE_MAX: out of memory,
+ * or too long. */
 static size_t name_of(struct owners *owners, annal_slice session)
 {
     size_t at = 0, index = owners->last;

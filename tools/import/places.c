@@ -13,7 +13,7 @@ static void put(struct places *places, struct place place)
 
 bool places_add(struct places *places, uint64_t hash, size_t index)
 {
-    if ((places->used + 1) * 2 > places->count) { /* at least half of them stay empty */
+    if ((places->used + 1) * 2 > places->count) { /* at least half of the places stay empty */
         struct places more = {.count = places->count == 0 ? 16 : places->count * 2};
         more.all = annal__zalloc(more.count * sizeof *more.all);
         if (more.all == NULL)

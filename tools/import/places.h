@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the entries of an array by a hash. The caller owns the array, and compares the entries. */
+/* Finds entries of an array by hash. The caller owns the array, and compares the entries. */
 #ifndef TOOLS_IMPORT_PLACES_H
 #define TOOLS_IMPORT_PLACES_H
 
@@ -10,16 +10,17 @@
 struct places {
     struct place {
         uint64_t hash;
-        size_t index; /* index in the caller's array, plus 1; 0: empty */
+        size_t index; /* index in the caller's array plus 1; 0: empty */
     } * all;
-    size_t count; /* a power of two */
+    size_t count; /* number of places, a power of two */
     size_t used;
 };
 
-/* Add an entry. False: out of memory. */
+/* Add an entry. Return false if out of memory. */
 bool places_add(struct places *places, uint64_t hash, size_t index);
 
-/* Find the next entry with this hash; *at is 0 at first. SIZE_MAX: no further entry. */
+/* Return the index of the next entry with this hash; SIZE_MAX: no further entry. Set *at to 0
+ * before the first call. */
 size_t places_next(const struct places *places, uint64_t hash, size_t *at);
 
 void places_done(struct places *places);

@@ -21,10 +21,10 @@ struct branch {
     struct timespec changed;
 };
 
-/* A run whose lines are being written. */
+/* a run whose lines are written */
 struct run {
-    const char *path; /* path of its directory, without a slash at the end */
-    const char *name; /* last part of the path */
+    const char *path; /* path of the directory or the branch, without a slash at the end */
+    const char *name; /* last part of the path, without .json */
     bool only_whole;
     FILE *lines;
     struct branch *branches; /* files in branches/, the oldest first */
@@ -54,7 +54,8 @@ static annal_status put_seconds(struct buf *out, struct timespec time)
     return annal__buf_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
-/* Write the line of a run, up to its manifest. artifacts NULL: it has none. */
+/* Write the line of a run up to its manifest. artifacts is the path of its artifacts; NULL: without
+ * artifacts. */
 static annal_status run_head(const struct run *run, const struct stat *info, const char *artifacts,
                              struct buf *out)
 {
@@ -76,7 +77,7 @@ static annal_status run_head(const struct run *run, const struct stat *info, con
     return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
 }
 
-/* Write null for a missing manifest. */
+/* Write the line of a run; null in the place of a missing manifest. */
 static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
 {
     struct buf manifest = {0}, artifacts = {0}, head = {0};
@@ -116,7 +117,7 @@ static annal_status branch_head(const char *path, struct timespec changed, struc
     return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
 }
 
-/* Read the branch, which may have been removed since its name was read. */
+/* Write the line of a branch. The file may have been removed after its name was read. */
 static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
                                  annal_error *err)
 {

@@ -36,7 +36,7 @@ static annal_status begin_lines(FILE **out, annal_error *err)
     return *out != NULL ? ANNAL_OK : annal__fail_errno(err, "create a temporary file");
 }
 
-/* Close the file, and return a descriptor of it if it is complete. */
+/* Close the file. If it was written completely, set *out_fd to a descriptor of it. */
 static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, annal_error *err)
 {
     if (status >= 0 && (fflush(lines) != 0 || ferror(lines)))
@@ -54,11 +54,11 @@ static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, ann
 
 /* ---- Each container ---- */
 
-/* Rows of a database, while they are read. */
+/* rows of a database, while they are read */
 struct rows {
     FILE *lines;
     uint64_t given;
-    size_t left; /* most rows that are still wanted */
+    size_t left; /* number of rows that may still be read */
 };
 
 static annal_status put_row(void *arg, annal_slice json, annal_error *err)
@@ -73,7 +73,7 @@ static annal_status put_row(void *arg, annal_slice json, annal_error *err)
     return --rows->left > 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* Report damage after the readable rows together with the rows, not instead of them. */
+/* If rows were read before the damage, return them and note the damage, else return the failure. */
 static annal_status keep_damage(struct lines *out, annal_status status, bool some,
                                 const annal_error *why, annal_error *err)
 {
@@ -98,7 +98,7 @@ static annal_status open_database(const struct importer *importer, const char *p
     if (status < 0)
         return status;
     status = annal__import_rows(importer->sql, path, limits, put_row, &rows, &why);
-    if (status == ANNAL_END) /* as many as requested */
+    if (status == ANNAL_END) /* enough rows were read */
         status = ANNAL_OK;
     fields_limits_hint(&why);
     status = keep_damage(out, status, rows.given > 0, &why, err);
@@ -120,7 +120,7 @@ static annal_status open_directory(const struct importer *importer, const char *
 
 /* ---- A text beside a log ---- */
 
-/* Find the parts of DIRECTORY/NAME/FILE, from the end: 0 is the file. */
+/* Return a part of the path DIRECTORY/NAME/FILE, counted from the end: 0 is FILE. */
 static annal_slice part_of_path(const char *path, int back)
 {
     const char *end = path + strlen(path), *begin = end;
@@ -157,7 +157,7 @@ static annal_status put_text(struct buf *line, const char *path, uint64_t part, 
     return status < 0 ? status : annal__buf_append(line, "}\n", 2);
 }
 
-/* Cut pieces only between letters. */
+/* Return the length of a piece that does not end inside a UTF-8 character. */
 static size_t piece_of_text(const char *bytes, size_t len)
 {
     size_t most = len;
@@ -204,7 +204,8 @@ static annal_status open_beside(int fd, const char *path, struct lines *out, ann
     return status < 0 ? status : end_lines(lines, write_text(fd, path, lines, err), &out->fd, err);
 }
 
-/* Open lines, or a document, whose lines then replace out->fd. */
+/* Open a text: a text of lines is read from out->fd; for a document, out->fd is replaced by a file
+ * of its lines. */
 static annal_status open_text(const struct importer *importer,
                               const struct container_options *options, struct lines *out,
                               annal_error *err)
@@ -284,7 +285,7 @@ static annal_status open_file(const struct importer *importer,
     return status;
 }
 
-/* Open the path without waiting: it may have become a FIFO since it was checked. */
+/* Open the path without waiting: it may have been replaced by a FIFO. */
 static annal_status open_path(const char *path, int *out_fd, struct stat *out_st, annal_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Find the kind of a log, and read it as lines. An importer knows only lines: a log of another kind
- * is converted to a temporary file of lines, so that memory does not grow with the log, and the log
- * is held open only while it is read. A damaged log yields the lines before the damage.
+ * Finds the form of a log and reads the log as lines, because importers read only lines. A log of
+ * another form is converted to a temporary file of lines, so that memory does not grow with the
+ * log, and the log is open only while it is read. If a log is damaged, the lines before the damage
+ * are read.
  */
 #ifndef TOOLS_IMPORT_SOURCE_CONTAINER_H
 #define TOOLS_IMPORT_SOURCE_CONTAINER_H
@@ -15,44 +16,48 @@
 #include <stdint.h>
 
 enum container {
-    CONTAINER_LINES,     /* a text of lines */
-    CONTAINER_DOCUMENT,  /* one JSON value: document.h */
-    CONTAINER_DIRECTORY, /* a directory of files: directory.h */
-    CONTAINER_SQLITE,    /* a SQLite database: annal__import_rows() */
-    CONTAINER_TEXT       /* a text beside a log: lines of {"type", "of", "file", "part", "text"} */
+    CONTAINER_LINES,     /* text of lines */
+    CONTAINER_DOCUMENT,  /* one JSON value (document.h) */
+    CONTAINER_DIRECTORY, /* directory of files (directory.h) */
+    CONTAINER_SQLITE,    /* SQLite database (annal__import_rows()) */
+    /* text that belongs to a log: lines of {"type", "of", "file", "part", "text"} */
+    CONTAINER_TEXT
 };
 
-/* The names "lines", "document", "directory", "sqlite", "text", which importers find in source. */
+/* Return the name of a form, which importers can read: "lines", "document", "directory", "sqlite"
+ * or "text". */
 const char *source_container_name(enum container container);
 
-/* A log as lines. */
+/* a log as lines */
 struct lines {
     enum container container;
-    int fd;          /* at the first line */
-    bool is_log;     /* it is the log itself: bytes appended to it can be read */
-    bool whole;      /* a document is one complete JSON value */
-    bool unknown;    /* a document has none of the arrays that its importer reads */
-    uint64_t judged; /* bytes of the log by which it was judged */
-    bool damaged;    /* the lines end where the log is not readable */
+    int fd;          /* descriptor at the first line */
+    bool is_log;     /* whether fd is the log itself, so that bytes appended to it can be read */
+    bool whole;      /* whether a document is a complete JSON value */
+    bool unknown;    /* whether a document contains no array of "-- split:" */
+    uint64_t judged; /* size of the log when its form was judged, in bytes */
+    bool damaged;    /* whether the lines end where the log cannot be read; damage says why */
     annal_error damage;
 };
 
 struct container_options {
     size_t
-        rows; /* most rows of a database, or items of a document; a run is then its file; 0: all */
-    /* wait for a document, or a file of a directory, that is half written, and for a file that is
-     * still empty */
+        /* maximum rows of a database or items of a document, 0: all; if set, a branch of a run is
+         * read as a plain JSON file */
+        rows;
+    /* return ANNAL_END for a document or a file of a directory that is incomplete, and for an empty
+     * file */
     bool only_whole;
-    const annal_limits *limits; /* limits of a database's SQL; NULL: limits_usual */
+    const annal_limits *limits; /* limits for the SQL that reads a database; NULL: limits_usual */
 };
 
 /*
- * Open a log in the form that this importer reads: itself, or as a private temporary file. zstd is
- * decompressed first. options may be NULL.
+ * Open a log as lines for the importer: the log itself, or a private temporary file with its lines.
+ * zstd is decompressed first. options may be NULL.
  *
- * ANNAL_END          with only_whole: it is empty or half written
+ * ANNAL_END          with only_whole: the log is empty or incomplete
  * ANNAL_ERR_BUSY     another program keeps a database locked
- * ANNAL_ERR_CORRUPT  nothing of it is readable
+ * ANNAL_ERR_CORRUPT  no part of the log is readable
  */
 annal_status source_container_open(const struct importer *importer, const char *path,
                                    const struct container_options *options, struct lines *out,

@@ -20,24 +20,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HASHED_BYTES   ((size_t)64 << 10) /* hashed at the beginning and at the end of a log */
-#define SESSIONS_MAX   64                 /* a log with more is always read again */
-#define RECENT_US      100000             /* times of files are no finer than a tick of the clock */
+/* number of bytes that are hashed at the beginning and at the end of a log */
+#define HASHED_BYTES ((size_t)64 << 10)
+#define SESSIONS_MAX 64 /* a log with more sessions is always read again */
+/* times of files are not more exact than a tick of the clock */
+#define RECENT_US      100000
 #define FILE_BYTES_MAX ((size_t)1 << 30)
-#define FRESH_BYTES    ((size_t)1 << 20) /* of notes that are written at once */
+#define FRESH_BYTES    ((size_t)1 << 20) /* number of bytes of notes that are written together */
 
 struct noted {
-    uint64_t key; /* a hash of the path */
-    size_t order; /* position in the file: a later line replaces an earlier line of its log */
+    uint64_t key; /* hash of the path */
+    size_t order; /* position in the file; the last line of a log counts */
     annal_slice line;
 };
 
 struct unchanged {
     annal_store *store;
     struct buf path, read, fresh;
-    struct noted *noted; /* lines that were read, by key */
+    struct noted *noted; /* valid lines of the file, sorted by key */
     size_t count;
-    bool is_read; /* the file was read */
+    bool is_read; /* whether the file was read */
 };
 
 /* ---- The current state of a log ---- */
@@ -62,7 +64,8 @@ static bool hash_ends(int fd, off_t size, uint64_t *out_hash)
     return read;
 }
 
-/* Include the WAL: a SQLite database with a WAL changes without its file. */
+/* Return whether a database has a WAL. A database with a WAL changes without a change of its file,
+ * so it is not noted. */
 static bool has_wal(const char *path)
 {
     struct stat file;
@@ -110,7 +113,7 @@ static bool same_mark(const struct log_mark *a, const struct log_mark *b)
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* Hash the importer's text and its options: another importer may produce other events. */
+/* Hash the importer's text and options, because another importer may yield other events. */
 static uint64_t hash_importer(const struct importer *importer, const struct import_options *options)
 {
     uint64_t hash = annal__hash(importer->sql.ptr, importer->sql.len, 0);
@@ -138,7 +141,8 @@ static bool text_is(annal_slice raw, const char *text, struct buf *scratch)
            annal__slice_is(is, text);
 }
 
-/* Check the line {"h":"0123456789abcdef", and the rest, of which it is the hash. */
+/* Return whether the line begins with {"h":"0123456789abcdef", where h is the hash of the rest, and
+ * is JSON. */
 static bool proves_itself(annal_slice line)
 {
     static const size_t head = sizeof "{\"h\":\"0123456789abcdef\"," - 1;
@@ -164,7 +168,7 @@ static int by_key_and_order(const void *a, const void *b)
     return key != 0 ? key : order;
 }
 
-/* Take all valid lines; the logs of torn lines, or of lines of another version, are read again. */
+/* Take the valid lines. The logs of other lines are read again. */
 static void take_lines(struct unchanged *unchanged)
 {
     annal_slice rest = annal__buf_slice(&unchanged->read);
@@ -182,7 +186,7 @@ static void take_lines(struct unchanged *unchanged)
         qsort(unchanged->noted, unchanged->count, sizeof *unchanged->noted, by_key_and_order);
 }
 
-/* Replace the file by one without the lines that later lines replace. */
+/* Rewrite the file with the last line of each log only. */
 static void rewrite(struct unchanged *unchanged)
 {
     struct aside aside = {0};
@@ -203,7 +207,7 @@ static void rewrite(struct unchanged *unchanged)
     target_aside_done(&aside);
 }
 
-/* Keep the last line of each log. */
+/* Keep the last line of each log. Return how many lines are left. */
 static size_t drop_replaced(struct noted *noted, size_t count)
 {
     size_t kept = 0;
@@ -269,7 +273,8 @@ static struct noted *find_line(struct unchanged *unchanged, const struct log_mar
 
 /* ---- Lookup ---- */
 
-/* Read ["id","file id",seq]. */
+/* Read ["id","file id",seq] into out. Return whether the session still has this journal with at
+ * least these events. */
 static bool has_session(annal_store *store, annal_slice raw, struct import_session *out)
 {
     struct json_walk walk;
@@ -378,7 +383,7 @@ static annal_status put_sessions(struct buf *out, annal_store *store,
     return status < 0 ? status : annal__buf_printf(out, "]}");
 }
 
-/* Write the line without its hash. */
+/* Write the line of a log without its hash. */
 static annal_status put_line(struct buf *out, const struct unchanged *unchanged,
                              const struct log_mark *mark, const struct import_options *options,
                              const struct importer *importer, const struct import_report *report)
@@ -446,7 +451,7 @@ void unchanged_write(struct unchanged *unchanged)
                  ? -1
                  : open(unchanged->path.ptr, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                         0600);
-    /* Ignore a failure: a missing hint does not fail an import. */
+    /* ignore a failure: without the notes, the next import reads the logs again */
     if (fd >= 0 && write(fd, unchanged->fresh.ptr, unchanged->fresh.len) >= 0)
         (void)fchmod(fd, 0600);
     if (fd >= 0)

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* The lines of a log differ from each other. A log that compresses much better and fills the disk
- * is a bomb. */
+/* The lines of a log differ from each other, so it compresses less than this. A file that
+ * compresses much better could fill the disk. */
 #define ALWAYS_BYTES ((uint64_t)64 << 20)
 enum { RATIO_MAX = 1000 };
 

@@ -7,11 +7,11 @@
 #include <stdio.h>
 
 /*
- * Write the content of the zstd frames in fd, from its beginning.
+ * Write the content of the zstd frames in fd to out, from the beginning of fd.
  *
- * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, like one that is still being written, or
- *                    there is a thousand times as much as in fd, and more than 64 MiB; the
- *                    content up to there is written
+ * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early because it is still being written, or the
+ *                    content is larger than 64 MiB plus a thousand times the file; the content
+ *                    before that is written
  */
 annal_status unzst(int fd, FILE *out, annal_error *err);
 

@@ -31,7 +31,7 @@ void watch_done(struct watch *watch)
     *watch = (struct watch){.fd = -1};
 }
 
-/* Find the position of wd, or of the first one after it. */
+/* Return the position of wd, or of the next larger wd. */
 static size_t place_of(const struct watch *watch, int wd)
 {
     size_t low = 0, high = watch->count;
@@ -67,7 +67,7 @@ static void remember(struct watch *watch, int wd, const char *path)
     if (known != NULL && strcmp(known->path, path) == 0)
         return;
     char *copy = annal__strndup(path, strlen(path));
-    if (known != NULL && copy != NULL) { /* it was renamed */
+    if (known != NULL && copy != NULL) { /* the file was renamed */
         annal__free(known->path);
         known->path = copy;
         return;
@@ -82,7 +82,8 @@ static void remember(struct watch *watch, int wd, const char *path)
     watch->all[place] = (struct watched){wd, copy};
 }
 
-/* inotify reports only the changes that this machine makes. */
+/* Return whether path is on a file system that other machines may write, because inotify reports
+ * only changes by this machine. */
 static bool is_remote(const char *path)
 {
     struct statfs fs;

@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-/* Create the directories above path. */
+/* Create the directories above path. Return whether they exist. */
 static bool make_parents(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -33,7 +33,8 @@ static bool make_parents(char *path)
     return true;
 }
 
-/* Find the unit in the user's configuration, where systemd looks for it. */
+/* Find the path of the unit in the user's configuration, where systemd reads it. Return the exit
+ * status. */
 static int find_unit(struct buf *path)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -47,7 +48,8 @@ static int find_unit(struct buf *path)
     return EXIT_DONE;
 }
 
-/* Print one word, with these characters doubled: systemd.service(5), "Command lines". */
+/* Print one word in quotes, with the characters in `doubled` doubled: systemd.service(5), "Command
+ * lines". */
 static void print_word(FILE *unit, const char *word, const char *doubled)
 {
     fputc('"', unit);
@@ -61,14 +63,15 @@ static void print_word(FILE *unit, const char *word, const char *doubled)
     fputc('"', unit);
 }
 
-/* Pass on a variable that names the place of logs; a unit cannot have a line break in it. */
+/* Print a line that sets a variable with the place of logs. A variable with a line break is left
+ * out, because a unit cannot contain it. */
 static void print_variable(void *unit, const char *name, const char *value)
 {
     struct buf text = {0};
     if (strchr(value, '\n') == NULL && annal__buf_printf(&text, "%s=%s", name, value) >= 0 &&
         annal__buf_cstr(&text) != NULL) {
         fputs("Environment=", unit);
-        print_word(unit, text.ptr, "%"); /* no variable is expanded in it */
+        print_word(unit, text.ptr, "%"); /* systemd expands only % here, not variables */
         fputc('\n', unit);
     }
     annal__buf_done(&text);
@@ -105,7 +108,7 @@ static bool write_unit(const char *path, const char *program, const char *store)
     return fclose(unit) == 0;
 }
 
-/* Run systemctl --user WORDS...; return whether it succeeded. */
+/* Run systemctl --user WORDS... Return whether it succeeded. */
 static bool systemctl(const char *const words[])
 {
     const char *all[8] = {"systemctl", "--user"};

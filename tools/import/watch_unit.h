@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal watch as a service of the user: a systemd unit in the user's configuration. */
+/* Runs annal watch as a service of the user: a systemd unit in the user's configuration. */
 #ifndef TOOLS_IMPORT_WATCH_UNIT_H
 #define TOOLS_IMPORT_WATCH_UNIT_H
 
-/* Write the unit for this program and this store, and start it, now and at each login. An exit
+/* Write a unit for this program and this store, and start it now and at each login. Return the exit
  * status. */
 int watch_unit_install(const char *store);
 
-/* Stop the service and remove its unit. An exit status. */
+/* Stop the service and remove its unit. Return the exit status. */
 int watch_unit_uninstall(void);
 
 #endif

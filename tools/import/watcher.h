@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that imports the logs of agents while they are written: annal watch. A store has one
- * at a time, which holds a flock(2) on STORE/locks/watch; the time of the file is its start.
+ * Finds and locks the watcher of a store: the process that imports the logs of agents while they
+ * are written (annal watch). A store has at most one watcher, which holds a flock(2) on
+ * STORE/locks/watch; the time of the file is the watcher's start.
  */
 #ifndef TOOLS_IMPORT_WATCHER_H
 #define TOOLS_IMPORT_WATCHER_H
@@ -11,15 +12,15 @@
 #include <stdbool.h>
 
 struct watcher {
-    uint32_t pid; /* 0: unknown */
+    uint32_t pid; /* process id; 0: unknown */
     int64_t since_us;
 };
 
-/* Become the watcher of a store; the descriptor holds the lock. ANNAL_ERR_BUSY: another process
- * is the watcher. */
+/* Become the watcher of a store. The lock is held while *out_fd is open. ANNAL_ERR_BUSY: another
+ * process is the watcher. */
 annal_status watcher_begin(const char *store, int *out_fd, annal_error *err);
 
-/* Find the watcher of a store; false: none runs. */
+/* Find the watcher of a store. Return false if the store has no watcher. */
 bool watcher_find(const char *store, struct watcher *out);
 
 #endif

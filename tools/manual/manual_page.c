@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annal-manual <tools/manual/annal.1.in >docs/annal.1: the manual page of the command.
+ * annal-manual <tools/manual/annal.1.in >docs/annal.1: writes the manual page of the command.
  *
- * A line "@verb NAME" becomes what help says of that verb; the lines after it, which only the page
- * has, go before its examples. All others are copied. A verb that is missing, unknown or there
- * twice is an error.
+ * A line "@verb NAME" is replaced by the help of that verb; the lines after it, which only the page
+ * has, are printed before the examples of the verb. All other lines are copied. A verb that is
+ * missing, unknown or used twice is an error.
  */
 #include "tools/cli/manual.h"
 
@@ -21,7 +21,7 @@ static int fail(const char *what, const char *verb)
     return 1;
 }
 
-/* The verb of a line "@verb NAME", by its place in commands[]; -1 if it does not exist. */
+/* Return the index in commands[] of the verb in a line "@verb NAME"; -1 if it does not exist. */
 static int place_of(const char *name)
 {
     for (int i = 0; commands[i] != NULL; i++)
@@ -34,7 +34,7 @@ int main(void)
 {
     char line[LINE_BYTES];
     bool seen[VERBS_MAX] = {false}, noted = true;
-    const struct command *verb = NULL; /* whose examples are still to be printed */
+    const struct command *verb = NULL; /* verb whose examples are printed next, or NULL */
     while (fgets(line, sizeof line, stdin) != NULL) {
         bool begins = strncmp(line, VERB_KEYWORD, strlen(VERB_KEYWORD)) == 0;
         if (verb != NULL && (begins || strncmp(line, ".S", 2) == 0)) {

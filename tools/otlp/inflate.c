@@ -6,7 +6,7 @@
 #include <loaded/zlib.h>
 
 #define PIECE_BYTES ((size_t)64 << 10)
-#define GZIP_WINDOW (15 + 16) /* gzip with the largest window */
+#define GZIP_WINDOW (15 + 16) /* 15 is zlib's largest window; adding 16 means a gzip header */
 
 static annal_status inflate_all(z_stream *stream, struct buf *out)
 {

@@ -11,17 +11,17 @@
 #include <string.h>
 
 #define DEPTH_MAX    64
-#define ID_BYTES_MAX 16 /* length of a trace id */
+#define ID_BYTES_MAX 16 /* the length of a trace id in bytes; a span id is shorter */
 
-/* The encoding of a field in protobuf and in JSON. */
+/* How a field is encoded in protobuf and in JSON. */
 enum kind {
     KIND_TEXT,
-    KIND_BYTES,   /* base64 */
-    KIND_ID,      /* id of a trace or span: hex */
-    KIND_NUMBER,  /* a varint: a small number or an enum */
-    KIND_BOOL,    /* a varint */
-    KIND_INT64,   /* a varint: digits in a string */
-    KIND_FIXED64, /* digits in a string */
+    KIND_BYTES,   /* bytes; in JSON base64 */
+    KIND_ID,      /* id of a trace or span; in JSON hex */
+    KIND_NUMBER,  /* varint of a small number or an enum; in JSON a number */
+    KIND_BOOL,    /* varint; in JSON true or false */
+    KIND_INT64,   /* varint; in JSON digits in a string */
+    KIND_FIXED64, /* 8 bytes; in JSON digits in a string */
     KIND_FIXED32,
     KIND_DOUBLE,
     KIND_MESSAGE
@@ -31,7 +31,7 @@ struct message;
 
 struct field {
     uint32_t number;
-    const char *name; /* NULL at the end of the list */
+    const char *name; /* name in JSON; NULL at the end of the list */
     enum kind kind;
     bool repeated;
     const struct message *message;
@@ -148,8 +148,8 @@ enum wire_type { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LENGTH = 2, WIRE_32 = 5 };
 struct wire {
     const unsigned char *at, *end;
     uint32_t number; /* number of the current field */
-    uint32_t type;   /* its type */
-    uint64_t value;  /* its value, unless it is in bytes */
+    uint32_t type;   /* wire type of the field */
+    uint64_t value;  /* value of the field, if it is not in bytes */
     annal_slice bytes;
 };
 
@@ -178,7 +178,7 @@ static bool read_fixed(struct wire *wire, size_t len)
     return true;
 }
 
-/* Read the next field. Returns ANNAL_OK, ANNAL_END or ANNAL_ERR_INVALID. */
+/* Read the next field. Returns ANNAL_OK, ANNAL_END after the last one, or ANNAL_ERR_INVALID. */
 static annal_status next_field(struct wire *wire)
 {
     uint64_t tag = 0, len = 0;
@@ -282,8 +282,8 @@ static annal_status put_value(struct buf *out, const struct field *field, const 
     return put_message(out, field->message, wire->bytes, depth + 1);
 }
 
-/* Print all values of a repeated field, or the last value of another field; *begun: the object
- * already has a member. */
+/* Print all values of a repeated field, or the last value of any other field. *begun: whether the
+ * object has a member already. */
 static annal_status put_field(struct buf *out, const struct field *field, annal_slice bytes,
                               int depth, bool *begun)
 {

@@ -2,7 +2,7 @@
 /*
  * Converts OTLP in protobuf, which exporters of OpenTelemetry send, to the JSON that OTLP defines.
  *
- * The schema is a table of the required fields (opentelemetry-proto v1: trace, logs, common,
+ * The schema is a table of the fields that are needed (opentelemetry-proto v1: trace, logs, common,
  * resource); other fields are skipped. A decoder that first builds a tree, such as protobuf-c,
  * recurses as deep as the sender nests values, and uses its stack for that. Here the depth is
  * limited, and no tree is built: a message is scanned once for each field that it may have. This is
@@ -17,10 +17,11 @@
 
 enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_SIGNALS };
 
-/* Receives the JSON of one ResourceSpans or ResourceLogs. Valid during the call. */
+/* Receive the JSON of one ResourceSpans or ResourceLogs, which is valid during the call. Return
+ * ANNAL_OK to continue. */
 typedef annal_status (*otlp_fn)(void *arg, annal_slice json);
 
-/* Call fn for each resource in a request. ANNAL_ERR_INVALID: the bytes are not such a request. */
+/* Call fn with each resource in a request. ANNAL_ERR_INVALID: the bytes are not such a request. */
 annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
                        annal_error *err);
 

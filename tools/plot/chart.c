@@ -66,7 +66,8 @@ void chart_points_done(struct points *points)
 
 static void add_point(struct chart *chart, const struct point *point)
 {
-    size_t low = 0, high = chart->count; /* the bucket is before high */
+    /* the bucket of the point is from low on and before high */
+    size_t low = 0, high = chart->count;
     if (point->time_us < chart->from_us || point->time_us >= chart->to_us)
         return;
     while (high - low > 1) {
@@ -94,7 +95,8 @@ static void sum_up(struct chart *chart)
     }
 }
 
-/* List the periods of the chart; those that begin a bucket are stored if there is room. */
+/* Walk through the hours, days, weeks or months of the chart, and return their number. Once buckets
+ * exist, set their starts. */
 static int64_t walk_periods(struct chart *chart)
 {
     int64_t count = 0;
@@ -139,7 +141,7 @@ void chart_done(struct chart *chart)
 int64_t chart_scale(int64_t most)
 {
     static const int tenths[] = {10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100};
-    int64_t unit = 1; /* a tenth of a power of ten, except the first */
+    int64_t unit = 1; /* a tenth of a power of ten; 1 at first */
     if (most <= 10)
         return most <= 1 ? 1 : most + most % 2;
     while (unit <= INT64_MAX / 1000 && unit * 100 < most)

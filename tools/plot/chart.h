@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chart: counts in buckets of time, with a scale of round numbers.
+ * A chart: sums of values in buckets of time, with a scale of round numbers.
  *
- * (1) Buckets are hours, days, weeks (from Monday) or months of the reader's zone. They follow each
- *     other without a hole from the first to the last; an empty bucket is a gap in the picture.
+ * (1) Buckets are hours, days, weeks (from Monday) or months of the user's time zone. They follow
+ *     each other without a gap from the first to the last; an empty bucket is a gap in the picture.
  * (2) If there are more buckets than a picture has room for, neighbours are added up.
  * (3) The series of one chart share its buckets, but not its scale: output tokens beside a hundred
  *     times as many input tokens would be invisible.
@@ -15,13 +15,13 @@
 
 enum by { BY_NONE, BY_HOUR, BY_DAY, BY_WEEK, BY_MONTH };
 
-/* Return the name, "hour"; empty for BY_NONE. */
+/* Return the name of a unit of time, such as "hour"; empty for BY_NONE. */
 const char *chart_by_name(enum by by);
 
-/* Find the bucket of a time. */
+/* Return the beginning of the bucket that contains a time, in us. */
 int64_t chart_by_begin(enum by by, int64_t time_us);
 
-/* Counts at some times. */
+/* Values at a time, such as the events or tokens of an hour. */
 enum { POINT_VALUES = 5 };
 struct point {
     int64_t time_us;
@@ -33,13 +33,16 @@ struct points {
     size_t count;
 };
 
-bool chart_points_add(struct points *points, const struct point *point); /* false: no memory */
+/* false if memory ran out */
+bool chart_points_add(struct points *points, const struct point *point);
 void chart_points_done(struct points *points);
 
 struct series {
-    const char *name;      /* "input"; NULL for a single series */
-    const char *part_name; /* part drawn lighter, "from cache"; NULL: none */
-    int value, part;       /* members of a point; part -1: none */
+    const char *name; /* name of the series, such as "input"; NULL if the chart has only one */
+    /* name of the part of a bar that is drawn lighter, such as "from cache"; NULL for none */
+    const char *part_name;
+    /* indexes in point.values of the value and of its lighter part; part is -1 for none */
+    int value, part;
     int64_t sum, part_sum;
     int64_t most; /* largest value of a bucket */
 };
@@ -47,43 +50,44 @@ struct series {
 enum { SERIES_MAX = 2 };
 
 struct chart {
-    const char *what; /* "events" */
+    const char *what; /* what is counted, such as "events" */
     enum unit unit;
     struct series series[SERIES_MAX];
     int series_count;
     const struct points *points;
-    int64_t from_us, to_us; /* start of the first bucket, end of the last */
+    int64_t from_us, to_us; /* start of the first bucket and end of the last one, in us */
     enum by by;
-    int64_t merged;        /* periods in one bucket */
-    struct point *buckets; /* time_us is the start */
+    int64_t merged;        /* number of hours, days, weeks or months in one bucket */
+    struct point *buckets; /* sums for each bucket; time_us is the start of the bucket */
     size_t count;
 };
 
-/* Find the widest time for which this many buckets are enough, or months. */
+/* Return the shortest unit of time of which at most this many fit into the range, or BY_MONTH. */
 enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets);
 
 /*
- * Fill the buckets of a chart whose what, unit, series, points, by, from_us and to_us are set, with
- * at most buckets_max of them. False: no memory.
+ * Fill the buckets, at most buckets_max. The members what, unit, series, points, by, from_us and
+ * to_us must be set. Returns false if memory ran out.
  */
 bool chart_fill(struct chart *chart, size_t buckets_max);
 void chart_done(struct chart *chart);
 
-/* Find the end of the scale: a round number, not below most. Half of it is round too, or too small
- * to be halved. */
+/* Return the upper end of a scale: a round number, not less than most. Half of it is round too, or
+ * too small to be halved. */
 int64_t chart_scale(int64_t most);
 
-/* Write the title, "events per day, 2026-03-02 to 2026-03-15: 12,345". */
+/* Append the title, such as "events per day, 2026-03-02 to 2026-03-15: 12,345". */
 void chart_title(const struct chart *chart, struct drawing *out);
 
-/* Write the label under a bucket: "03-02", "09:00", "2026-03". */
+/* Write the short label of a bucket to text, and return text: "03-02", "09:00", "2026-03". */
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES]);
 
-/* Write the full label: "2026-03-02 09:00", "week of 2026-03-02", "2026-03". */
+/* Write the full label of a bucket to text, and return text: "2026-03-02 09:00", "week of
+ * 2026-03-02", "2026-03". */
 const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_BYTES]);
 
-/* Find the interval between labels, at least this many buckets, and the first label: at midnight
- * rather than at 23 o'clock. */
+/* Return the number of buckets from one label to the next, at least `least`. *out_first is the
+ * first bucket with a label, chosen so that labels of hours include midnight. */
 size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_first);
 
 #endif

@@ -78,7 +78,8 @@ static void put_labels(const struct chart *chart, int y, struct drawing *out)
     }
 }
 
-/* Draw the legend: the name, the total, and the name of the lighter part. */
+/* Draw the name and the total of a series, and the name of its lighter part. Returns the y below
+ * them. */
 static int put_name(const struct chart *chart, const struct series *series, int y,
                     struct drawing *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chart as a part of an SVG. */
+/* Draws a chart as a part of an SVG. */
 #ifndef TOOLS_PLOT_CHART_SVG_H
 #define TOOLS_PLOT_CHART_SVG_H
 
@@ -7,7 +7,7 @@
 
 enum { PICTURE_WIDTH = 960, CHART_SVG_BUCKETS = 280 };
 
-/* Draw it below y; returns its lower end. */
+/* Draw the chart below y, and return the y of its lower end, in pixels. */
 int chart_svg(const struct chart *chart, int y, struct drawing *out);
 
 #endif

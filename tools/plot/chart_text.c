@@ -26,7 +26,7 @@ size_t chart_text_buckets(int columns)
     return room < 10 ? 10 : (size_t)room;
 }
 
-/* Find the width of a bucket, with its gap. */
+/* Return the number of columns of a bucket, with the gap after it. */
 static int cell_columns(const struct chart *chart, int columns)
 {
     size_t cell = chart_text_buckets(columns) / chart->count;
@@ -39,7 +39,7 @@ static int eighths(int64_t value, int64_t scale, int rows)
     return value > 0 && height == 0 ? 1 : height;
 }
 
-/* Draw one row of one bucket, counted from below. */
+/* Return the block of one row of a bucket; rows are counted from below. */
 static const char *block_of(const struct series *series, const struct point *bucket, int64_t scale,
                             int row)
 {
@@ -62,7 +62,7 @@ static void put_scale(const struct chart *chart, int64_t scale, int row, struct 
     text_drawing_put(out, "%*s %s", SCALE_COLUMNS, text, text[0] != '\0' ? "┤" : "│");
 }
 
-/* End the row with its last block, not with spaces. */
+/* Append a row of the chart, which ends with its last block, without spaces after it. */
 static void put_row(const struct chart *chart, const struct series *series, int64_t scale, int row,
                     int cell, struct drawing *out)
 {
@@ -102,7 +102,8 @@ static void put_labels(const struct chart *chart, int cell, struct drawing *out)
     text_drawing_put(out, "\n");
 }
 
-/* Write "input 64,804,170, ▒ 63,249,080 from cache". */
+/* Append the name, the total and the lighter part of a series, such as "input 64,804,170, ▒
+ * 63,249,080 from cache". */
 static void put_name(const struct chart *chart, const struct series *series, struct drawing *out)
 {
     char text[TEXT_BYTES];

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Read the hour at the start of a row. */
+/* Read the hour in a value of a row. Returns false if it is not a time. */
 static bool read_time(const annal_value *value, int64_t *out_us)
 {
     return value->kind == ANNAL_VALUE_TEXT &&
@@ -57,12 +57,12 @@ static int add_costed(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Write both ends of a range as texts that compare as timestamps do. */
+/* Convert both ends of a range to texts that compare as timestamps do. */
 static void bind_range(const struct time_range *range, char texts[2][ANNAL_TIME_BYTES],
                        annal_value values[2])
 {
     strcpy(texts[0], "");
-    strcpy(texts[1], ":"); /* sorts after every digit */
+    strcpy(texts[1], ":"); /* no limit: a character that sorts after every digit */
     if (range->since_us != 0)
         annal_time_format(range->since_us, texts[0]);
     if (range->until_us != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read the data of the charts from the tables of sessions.db, after catching up; all SELECTs of one
+ * Reads the data of the charts from the tables of sessions.db, after a catch-up. All SELECTs of one
  * picture see the same state.
  */
 #ifndef TOOLS_PLOT_GATHER_H
@@ -12,24 +12,26 @@
 
 #include <annal/query.h>
 
-/* The values of a point. */
+/* Indexes in point.values: of points of events, and of points of usage. */
 enum { EVENTS };
 enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COST_MICROUSD };
 
 /*
- * Events that were imported from logs without times are at the beginning of 1970: they are counted,
- * but not drawn. So are events in the future, unless a range names it.
+ * Events that were imported from logs without times have a time at the beginning of 1970. They are
+ * counted, but not drawn. Neither are events in the future, unless the user gave a range.
  */
 #define DAY_US            (24 * 3600 * 1000000LL)
 #define UNTIMED_BEFORE_US DAY_US
 
 struct gathered {
-    struct points events; /* by hour */
-    struct points usage;  /* by hour */
-    int64_t latest_us;    /* later events are not drawn; 0: a range decides */
-    int64_t untimed;      /* number of such events, without a bound */
+    struct points events; /* one point for each hour */
+    struct points usage;  /* one point for each hour */
+    /* time after which events are not drawn, in us; 0 if the user gave a range */
+    int64_t latest_us;
+    /* number of events that are not drawn because of their time; 0 if the user gave a range */
+    int64_t untimed;
     int64_t tokens, costed_tokens;
-    int64_t computed_microusd; /* part of the cost, from prices */
+    int64_t computed_microusd; /* part of the cost that was computed from prices */
 };
 
 annal_status gather_charts(annal__view *view, const struct time_range *range, struct gathered *out,

@@ -14,8 +14,8 @@
 struct session_part {
     char journal[ANNAL_SESSION_ID_BYTES_MAX + 1];
     int64_t from_seq, to_seq;
-    int64_t to_us; /* latest of its events */
-    bool last;     /* the session itself */
+    int64_t to_us; /* latest time of the journal's events */
+    bool last;     /* whether it is the journal of the session itself */
 };
 
 static bool in_range(const struct session *session, int64_t time_us)
@@ -69,12 +69,13 @@ struct asking {
     struct session_part *part;
     happening_fn fn;
     void *arg;
-    struct pending *pending; /* still open at a fork point */
+    struct pending *pending; /* turns and calls that were open at a fork point */
     size_t pending_count;
-    uint64_t turns; /* reported so far */
+    uint64_t turns; /* number of turns reported so far */
 };
 
-/* Run a SELECT for each part, with ?1 journal, ?2 and ?3 its first and last seq. */
+/* Run a SELECT for each journal of the history: ?1 is the journal, ?2 and ?3 are its first and last
+ * seq. */
 static int ask_parts(annal__view *view, struct asking *asking, const char *sql, annal_row_fn fn,
                      annal_error *err)
 {
@@ -111,7 +112,8 @@ static void drop_pause(struct session *session, size_t at)
             (session->pause_count - at) * sizeof session->pauses[at]);
 }
 
-/* Handle an event whose time is before earlier events: it may be in a pause. */
+/* Handle an event whose time is earlier than that of events before it: if it is in a pause, the
+ * pause is split. */
 static bool split_pause(struct session *session, int64_t time_us)
 {
     size_t low = 0, high = session->pause_count;
@@ -211,7 +213,8 @@ annal_status gather_session(annal_store *store, annal__view *view, struct sessio
     int status = find_parts(store, out, err);
     if (status >= 0)
         status = ask_parts(view, &asking, all_times, add_time, err);
-    if (status >= 0) /* a result without its call is a fork's result of a shared call */
+    /* a row without called_at is a result in a fork whose call is in an ancestor */
+    if (status >= 0)
         status = ask_parts(view, &asking,
                            "SELECT tool, count(*) FROM tool_calls WHERE session_id = ?1 "
                            "AND seq BETWEEN ?2 AND ?3 AND called_at IS NOT NULL GROUP BY tool",
@@ -234,14 +237,14 @@ void gather_session_done(struct session *session)
 /* ---- Turns and calls ---- */
 
 struct pending {
-    uint64_t key; /* hash of kind and id */
+    uint64_t key; /* hash of the kind and the id */
     bool met;
     enum happening_kind kind;
     char *name;
     int64_t from_us;
 };
 
-/* Cut a span to the session's times; spans outside are not reported. */
+/* Report a happening, cut to the times of the session; it is not reported if it is outside. */
 static int tell(struct asking *asking, struct happening what)
 {
     const struct session *session = asking->session;
@@ -272,7 +275,7 @@ static int hold(struct asking *asking, const struct happening *what, annal_slice
     return held->name == NULL ? ANNAL_ERR_NOMEM : 0;
 }
 
-/* Find the entry of this id, if it was open at a fork point. */
+/* Return the turn or call with this id if it was open at a fork point, else NULL. */
 static struct pending *find_held(struct asking *asking, enum happening_kind kind, annal_slice id)
 {
     uint64_t key = key_of(kind, id);
@@ -296,7 +299,8 @@ static int tell_row(struct asking *asking, struct happening *what, annal_slice i
     return tell(asking, *what);
 }
 
-/* Report what never ended as open to the end. */
+/* Report the turns and calls that were open at a fork point and never ended, up to the end of the
+ * session. */
 static int tell_held(struct asking *asking)
 {
     int status = ANNAL_OK;
@@ -317,7 +321,7 @@ static int tell_held(struct asking *asking)
     return status;
 }
 
-/* turn_id, status, created_at, completed_at */
+/* Report a turn, from a row of turn_id, status, created_at, completed_at. */
 static int add_turn(void *arg, const annal_row *row)
 {
     struct asking *asking = arg;
@@ -332,7 +336,7 @@ static int add_turn(void *arg, const annal_row *row)
     return tell_row(asking, &what, id);
 }
 
-/* call_id, tool, status, called_at, returned_at, result_seq */
+/* Report a call, from a row of call_id, tool, status, called_at, returned_at, result_seq. */
 static int add_call(void *arg, const annal_row *row)
 {
     struct asking *asking = arg;
@@ -367,7 +371,7 @@ static int add_moment(void *arg, const annal_row *row)
     return what.from_us < UNTIMED_BEFORE_US ? 0 : tell(asking, what);
 }
 
-/* ---- Values of the data ---- */
+/* ---- What is only in the data of events ---- */
 
 static int add_payload(struct asking *asking, struct spending *spending, const annal_event *event)
 {

@@ -47,7 +47,7 @@ void plot_say_empty(const struct plot *plot, struct drawing *out)
     text_drawing_put(out, ".\n");
 }
 
-/* Append the elements between head and end, and the sentences as lines of text. */
+/* Append a complete SVG: the elements of the picture, and its notes as lines of text. */
 static void make_svg(const char *title, const struct picture *picture, struct drawing *out)
 {
     enum { LINE_HEIGHT = 20 };
@@ -88,7 +88,7 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
     else
         make_text(picture, &drawing);
     if (drawing.lacks || picture->notes.lacks)
-        exit_status = fail_storage("draw: out of memory");
+        exit_status = fail_storage("draw a picture: out of memory");
     if (exit_status == EXIT_DONE)
         exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
@@ -103,7 +103,7 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
 
 /* ---- The verb ---- */
 
-/* Catch up the index of a fork's ancestors, too. */
+/* Add an ancestor of a fork to the list, because its events must be in the index, too. */
 static int add_ancestor(void *arg, const annal_lineage_part *part)
 {
     struct session_list *list = arg;

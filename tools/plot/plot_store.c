@@ -14,8 +14,9 @@ struct charts {
     int count;
 };
 
-/* Find the range of a picture: the requested range, else from the first event to the last. Every
- * hour with tokens has an event, so this includes all tokens. */
+/* Find the range of a picture: the range that the user gave, else from the first to the last event.
+ * Every hour with tokens has an event, so this includes all tokens. Returns false if there are no
+ * events. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {
@@ -70,7 +71,8 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     int64_t from_us = 0, to_us = 0;
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
         return 0;
-    /* Use the buckets of a usual terminal, so that all pictures show the same. */
+    /* An SVG uses the unit of time of an 80-column terminal, so that all pictures show the same
+     * buckets. */
     bool usual = plot->svg != NULL && plot->by == BY_NONE;
     size_t room = usual ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
     enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, room);
@@ -158,8 +160,8 @@ static void print_bucket(const struct point *bucket, bool usage, enum by by)
 }
 
 /*
- * Points are sorted by time, so a bucket is complete when the next begins; empty buckets are left
- * out.
+ * Print the buckets that are not empty. Points are sorted by time, so a bucket is complete when a
+ * point belongs to the next one.
  */
 static void print_buckets(const struct points *points, bool usage, enum by by)
 {

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Some renderers other than browsers support no variables and no media queries: the light colours
- * are written first, and the dark ones after them. */
+/* The light colours are written first, and the dark ones after them in a media query, because some
+ * renderers other than browsers support neither variables nor media queries. */
 static const char style[] =
     "<style>\n"
     "svg{font:12px system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif}\n"
@@ -23,8 +23,8 @@ static const char style[] =
     "}\n"
     "</style>\n";
 
-/* Count the bytes of the character at text; 0: it is not well-formed UTF-8, or not allowed in
- * XML. */
+/* Return the number of bytes of the character at text; 0 if it is not well-formed UTF-8, or not
+ * allowed in XML. */
 static size_t character(const unsigned char *text, size_t len)
 {
     if (text[0] < 0x80)
@@ -54,7 +54,7 @@ static const char *entity(char c)
     }
 }
 
-/* Write text in the form for the space between tags and for attributes. */
+/* Append text with escapes, for use between tags and in attributes. */
 static void escape(struct drawing *out, annal_slice text)
 {
     for (size_t i = 0; i < text.len;) {
@@ -68,7 +68,7 @@ static void escape(struct drawing *out, annal_slice text)
             text_drawing_put(out, "%.*s", (int)len, text.ptr + i);
         i += len == 0 ? 1 : len;
         while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
-            i++; /* rest of the character */
+            i++; /* the next byte of this character */
     }
 }
 

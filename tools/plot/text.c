@@ -44,7 +44,7 @@ annal_slice text_drawing_slice(const struct drawing *drawing)
     return annal__buf_slice(&drawing->text);
 }
 
-/* Copy the text on one line, with a NUL. */
+/* Copy a text to out on one line, with a NUL, and return it; "" if memory ran out. */
 static const char *plain(struct buf *out, annal_slice text)
 {
     (void)out_line(out, text);
@@ -101,7 +101,7 @@ const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit)
         snprintf(text, TEXT_BYTES, "%s%s", sign, human_count(count, size));
     else if (size == 0)
         snprintf(text, TEXT_BYTES, "$0");
-    else if (size < 10000) /* below a cent */
+    else if (size < 10000) /* less than a cent */
         snprintf(text, TEXT_BYTES, "%s$%.6f", sign, (double)size / 1e6);
     else {
         uint64_t cents = (size + 5000) / 10000;
@@ -111,7 +111,8 @@ const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit)
     return text;
 }
 
-/* Write at most three digits and a unit, such as 1.5 M and 12 k; without a ".0". */
+/* Write an amount with at most three digits and a unit, such as "1.5 M" and "12 k"; ".0" is left
+ * out. */
 static void put_rounded(char text[TEXT_BYTES], const char *before, double amount)
 {
     static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
@@ -171,7 +172,7 @@ const char *text_span(char text[TEXT_BYTES], int64_t span_us)
 
 const char *text_time(char text[TEXT_BYTES], int64_t time_us)
 {
-    enum { SECONDS = 19 }; /* in "2026-03-02T09:10:00.000000Z" */
+    enum { SECONDS = 19 }; /* length of the text up to the seconds */
     annal_time_format(time_us, text);
     size_t len = strlen(text) - 1;
     while (len > SECONDS && text[len - 1] == '0')

@@ -2,7 +2,7 @@
 /*
  * Text that is composed in memory, and the words and numbers of pictures.
  *
- * Pictures are completed before they are printed: a file is written at once, and a terminal never
+ * A picture is complete before it is printed: a file is written at once, and a terminal never
  * receives half a picture.
  */
 #ifndef TOOLS_PLOT_TEXT_H
@@ -16,7 +16,7 @@
 
 struct drawing {
     struct buf text;
-    bool lacks; /* memory ran out, and text is missing */
+    bool lacks; /* whether memory ran out, so that text is missing */
 };
 
 void text_drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
@@ -24,32 +24,34 @@ void text_drawing_repeat(struct drawing *drawing, const char *text, int times);
 void text_drawing_done(struct drawing *drawing);
 annal_slice text_drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
 
-/* Append text from events in exactly width columns: longer text is cut with a "…", shorter text is
- * padded, on the left if right. */
+/* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a shorter
+ * one is padded, on the left if right is set. */
 void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
-/* Count the columns that it takes uncut. */
+/* Return the number of columns that a text needs. */
 int text_width(annal_slice text);
 
-/* Units of numbers. */
+/* What a number counts. */
 enum unit { UNIT_COUNT, UNIT_MICROUSD };
 
-/* Write "1,060", "12 k", "1.5 M"; "$0.50", "$12 k" to text, which is returned. */
+/* Write a rounded value to text, and return text: "1,060", "12 k", "1.5 M"; "$0.50", "$12 k". */
 #define TEXT_BYTES 64
 const char *text_short(char text[TEXT_BYTES], int64_t value, enum unit unit);
 
-/* Write all digits: "12,345", "$12.35". */
+/* Write a value with all digits to text, and return text: "12,345", "$12.35". */
 const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit);
 
-/* Write "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2 h". */
+/* Write a duration to text, and return text: "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2
+ * h". */
 const char *text_span(char text[TEXT_BYTES], int64_t span_us);
 
-/* Write "2026-03-02T09:10:00Z", with the necessary digits of a fraction. after: for the second of
- * two times, only "10:40:02Z" if the day is the same. */
+/* Write a time to text, and return text: "2026-03-02T09:10:00Z", with the digits of a fraction that
+ * are not 0. text_time_after() is for the second of two times: only "10:40:02Z" if the day is the
+ * same. */
 const char *text_time(char text[TEXT_BYTES], int64_t time_us);
 const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
 
-/* Write "2026-03-02". */
+/* Write a day in the user's time zone to text, and return text: "2026-03-02". */
 const char *text_day(char text[TEXT_BYTES], int64_t time_us);
 
 #endif

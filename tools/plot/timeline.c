@@ -26,10 +26,10 @@ static int compare_times(const void *a, const void *b)
     return left->from_us < right->from_us ? -1 : 1;
 }
 
-/* Choose the pauses that are worth a cut, by time; at most `most` of them. */
+/* Choose the pauses to cut, at most `most`, and sort them by time. Returns their number. */
 static size_t choose_cuts(const struct session *session, struct pause *cuts, size_t most)
 {
-    enum { FRACTION = 50 }; /* a pause shorter than this part of the remaining time is not cut */
+    enum { FRACTION = 50 }; /* a pause shorter than 1/50 of the remaining time is not cut */
     size_t count = 0;
     int64_t rest = session->to_us - session->from_us;
     qsort(cuts, session->pause_count, sizeof *cuts, compare_lengths);
@@ -55,7 +55,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
         segment->to_us = i + 1 == count ? session->to_us : cuts[i].from_us;
         active += segment->to_us - segment->from_us;
     }
-    /* Give each segment a slot, and distribute the rest over the time. */
+    /* Each segment gets one slot, and a share of the other slots in proportion to its time. */
     int spare = timeline->slots - (int)count - ((int)count - 1) * cut_slots;
     int used = 0, first = 0;
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +73,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
 static bool lay_out(struct timeline *timeline, int cut_slots)
 {
     const struct session *session = timeline->session;
-    /* so many labels as a terminal of 80 columns has room for */
+    /* the number of labels for which a terminal of 80 columns has room */
     enum { CUTS_MAX = 6 };
     size_t most = (size_t)timeline->slots / (size_t)(8 * cut_slots);
     most = most > CUTS_MAX ? CUTS_MAX : most;
@@ -91,11 +91,11 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
     return timeline->segments != NULL;
 }
 
-/* Draw an event inside a cut at the beginning of the cut. */
+/* Return the slot of a time. A time in a cut is drawn at the beginning of the cut. */
 static int slot_of(const struct timeline *timeline, int64_t time_us)
 {
     size_t low = 0, high = timeline->segment_count - 1;
-    while (low < high) { /* the last segment that begins at or before it */
+    while (low < high) { /* find the last segment that begins at or before the time */
         size_t middle = low + (high - low + 1) / 2;
         if (timeline->segments[middle].from_us <= time_us)
             low = middle;
@@ -202,7 +202,7 @@ int timeline_enter(void *arg, const struct happening *what)
     struct row *row = row_of(timeline, what);
     int from = slot_of(timeline, what->from_us);
     int to = slot_of(timeline, what->to_us);
-    /* The duration of a call without a result is unknown. */
+    /* The duration of a call without a result is unknown, so it has one slot. */
     if (what->open && what->kind == HAPPENED_CALL)
         to = from;
     enter_begin(&row->slots[from], what);
@@ -250,7 +250,7 @@ void timeline_done(struct timeline *timeline)
 
 /* ---- Texts ---- */
 
-/* Omit milliseconds in a session that took minutes. */
+/* Return a time without its fraction of a second, unless the session took less than ten seconds. */
 static int64_t limited_time(const struct session *session, int64_t time_us)
 {
     const int64_t second = 1000000;

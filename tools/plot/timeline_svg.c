@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A slot is two pixels wide. */
+/* Sizes in pixels. SLOT is the width of a slot. */
 enum {
     SLOT = 2,
     LEFT = 156,
@@ -19,7 +19,7 @@ enum {
     TIME_WIDTH = 78
 };
 
-/* Write "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed". */
+/* Append what happened in a slot, such as "Bash, 10:38:20 to 10:39:40 (1 min 20 s), failed". */
 static void tell(const struct row *row, const struct slot *slot, struct drawing *out)
 {
     char text[TEXT_BYTES];
@@ -43,7 +43,8 @@ static void tell(const struct row *row, const struct slot *slot, struct drawing 
         text_drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
 }
 
-/* Count the slots into which a span that began here continues. */
+/* Return the slot after the last one that the spans beginning in slot `from` cover, up to the next
+ * slot in which a span begins. */
 static int run_end(const struct timeline *timeline, const struct row *row, int from)
 {
     int to = from + 1;
@@ -98,7 +99,7 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     text_drawing_done(&text);
 }
 
-/* Draw a line through all rows where time was cut out. */
+/* Draw a line through all rows in each place where time was cut out. */
 static void put_cuts(const struct timeline *timeline, int top, int bottom, struct drawing *out)
 {
     char text[TEXT_BYTES];

@@ -22,7 +22,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Names may take a third of the picture. */
+/* Return the number of columns for names: at most a quarter of the picture, but at least
+ * LABEL_MIN. */
 static int label_columns(const struct session *session, int columns)
 {
     int width = LABEL_MIN;
@@ -73,7 +74,8 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     text_drawing_put(out, "\n");
 }
 
-/* Print the start of each segment, if there is room for it, and the end of the last. */
+/* Append the times at which segments begin, as far as there is room, and the end of the last
+ * one. */
 static void put_times(const struct timeline *timeline, int label, struct drawing *out)
 {
     char text[TEXT_BYTES], last[TEXT_BYTES];

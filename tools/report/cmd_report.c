@@ -44,7 +44,8 @@ static int collect(struct report *report)
     return exit_status != 0 ? exit_status : sessions_add_sub_agents(report->store, &report->list);
 }
 
-/* Find the sessions of the scope: named, or of the agent and the model. */
+/* Set the sessions of the report: those that the user named, and of these only those that --agent,
+ * --model and --project select. */
 static int name_sessions(struct report *report)
 {
     char project[PROJECT_BYTES];
@@ -66,10 +67,11 @@ static int name_sessions(struct report *report)
     if (status >= 0)
         status = annal__buf_append(&report->sessions, "]", 1);
     report->scope.sessions = annal__buf_slice(&report->sessions);
-    return status < 0 ? fail_storage("report: out of memory") : exit_status;
+    return status < 0 ? fail_storage("report on sessions: out of memory") : exit_status;
 }
 
-/* Report damage: the numbers of a report lack the damaged events. */
+/* Print findings, because damaged events are missing in the numbers of a report. Returns an exit
+ * status. */
 static int say_findings(struct report *report)
 {
     struct session_findings findings = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A report on sessions: sections, each a table from one SELECT, printed in four forms.
+ * A report on sessions: sections, each a table from one SELECT, printed in one of four forms.
  *
- * (1) A section contains each value in both forms, for programs and for people, so that each output
- *     format shows the same numbers.
- * (2) An unknown value is empty, and '-' for people: a cost without a log entry and without a price
- *     is not 0.
+ * (1) Rows contain each value in two forms, for programs and for people, so that each output form
+ *     shows the same numbers.
+ * (2) An unknown value is empty, and '-' for people: a cost that is neither in the log nor computed
+ *     from a price is not 0.
  */
 #ifndef TOOLS_REPORT_REPORT_H
 #define TOOLS_REPORT_REPORT_H
@@ -17,62 +17,71 @@
 
 enum cell {
     CELL_TEXT,
-    CELL_SESSION, /* people see the first letters of a UUID, which verbs accept as the id */
+    /* id of a session; people see the first letters of a UUID, which verbs accept as the id */
+    CELL_SESSION,
     CELL_COUNT,
     CELL_MS,
-    CELL_COST,   /* microdollars; then come what of them was computed, and of which part of the
-                     tokens they are the cost */
-    CELL_TIME,   /* ISO 8601 */
-    CELL_INPUT,  /* raw JSON: arguments of a call */
-    CELL_OUTPUT, /* raw JSON: what a tool returned */
+    /* cost in microdollars; the next two columns are the part of it that was computed, and the
+     * share of the tokens that it covers */
+    CELL_COST,
+    CELL_TIME,   /* time as ISO 8601 */
+    CELL_INPUT,  /* arguments of a call, raw JSON */
+    CELL_OUTPUT, /* result of a tool, raw JSON */
 };
 
 enum { COLUMNS_MAX = 10 };
 
 struct report_column {
-    const char *name, *title; /* title NULL: only for programs */
+    /* name in JSON, and heading for people; a title of NULL: only for programs */
+    const char *name, *title;
     enum cell cell;
-    bool bar;     /* drawn as a bar in a picture */
-    bool spared;  /* left out first if the terminal is narrow */
-    bool differs; /* compares two rows: shown from where they differ */
+    bool bar;    /* whether the column is drawn as a bar in a picture */
+    bool spared; /* whether the column is left out first if the terminal is narrow */
+    /* whether the column compares two rows: people see each text from the first difference on */
+    bool differs;
 };
 
-/* The scope of a report; parameters ?1 to ?4 of every section. */
+/* The scope of a report: the parameters ?1 to ?4 of every section are sessions, since, until and
+ * limit. */
 struct report_scope {
-    annal_slice sessions;     /* JSON array; empty: all */
-    annal_slice since, until; /* ISO 8601; empty: no limit */
-    uint64_t limit;           /* most rows of a section */
-    enum period by;           /* unit for tokens and cost */
+    annal_slice sessions;     /* ids as a JSON array; empty for all sessions */
+    annal_slice since, until; /* ISO 8601; empty for no bound */
+    uint64_t limit;           /* maximum number of rows of a section */
+    enum period by;           /* unit of time for tokens and cost */
 };
 
 struct report_row {
     char *shown[COLUMNS_MAX];
-    annal_value values[COLUMNS_MAX]; /* text in shown, or in raw */
+    annal_value values[COLUMNS_MAX]; /* values for programs; a text is in shown or in raw */
     char *raw[COLUMNS_MAX];
-    char *whole; /* JSON of a column that differs */
+    char *whole; /* complete JSON of the column that compares rows */
 };
 
 struct report_section {
     const char *name, *title;
-    bool if_any;    /* left out if it has no rows */
-    bool of_period; /* printed if `by` is the period of the report; its title ends with the zone */
+    bool if_any; /* whether to leave out the section if it has no rows */
+    /* whether to print it only if `by` is the unit of the report; its title then ends with the time
+     * zone */
+    bool of_period;
     enum period by;
     const char *sql;
-    struct report_column columns[COLUMNS_MAX]; /* a name NULL ends them */
+    struct report_column columns[COLUMNS_MAX]; /* a name of NULL ends them */
 
     struct report_row *rows;
     size_t count;
 };
 
-/* The sections; a name NULL ends them. The comparison requires a scope of two sessions. */
+/* The sections of a report, and of a comparison, which needs a scope of two sessions; a name of
+ * NULL ends them. */
 extern const struct report_section report_sections[], report_compare_sections[];
 
-/* Run the SELECTs, and print the sections. 0, or an exit status. */
+/* Run the SELECTs, and print the sections in this form, to the file `to` or, if it is NULL, to
+ * stdout. Returns 0 or an exit status. */
 enum report_form { REPORT_TABLE, REPORT_JSONL, REPORT_MARKDOWN, REPORT_SVG };
 int report_print(const struct report_section *from, annal_index *index,
                  const struct report_scope *scope, enum report_form form, const char *to);
 
-/* Fill the rows. 0, or an exit status. */
+/* Fill the rows of a section. Returns 0 or an exit status. */
 int report_fill(struct report_section *section, annal_index *index,
                 const struct report_scope *scope);
 void report_clear(struct report_section *section);
@@ -85,7 +94,7 @@ static inline bool report_is_number(enum cell cell)
 
 void report_markdown(const struct report_section *section);
 
-/* Print all sections as one picture. */
+/* Print all sections as one SVG picture. Returns an exit status. */
 int report_svg(const struct report_section *sections, size_t count, annal_slice title);
 
 #endif

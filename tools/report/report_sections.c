@@ -44,7 +44,7 @@
 #define REFUSED  "event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
 #define REFUSALS "(SELECT count(*) FROM " REFUSED ")"
 
-/* Everything that a session did in the time. */
+/* SELECT of what each session did in the range of time. */
 #define SESSIONS_SQL                                                                               \
     "SELECT id, turns, calls, failed, tokens, cost, computed, share, "                             \
     "CASE WHEN time_from IS NOT '" SESSION_GUESSED "' THEN (SELECT CAST(round(86400000 * "         \
@@ -85,7 +85,8 @@
         "title", "TITLE", .cell = CELL_TEXT, .spared = true                                        \
     }
 
-/* The newest periods, in order; report_print() adds the zone to the title. */
+/* A section of the newest days, weeks or other units of time, in order; report_print() adds the
+ * time zone to its title. */
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
@@ -203,7 +204,7 @@ const struct report_section report_sections[] = {
      .columns = {SESSIONS_COLUMNS}},
     {.name = NULL}};
 
-/* ---- Two sessions, ?1 has both ---- */
+/* ---- Comparison of two sessions; ?1 contains both ids ---- */
 
 #define OF_A     "FILTER (WHERE session_id = ?1->>0)"
 #define OF_B     "FILTER (WHERE session_id = ?1->>1)"
@@ -259,7 +260,8 @@ static int64_t whole(const annal_value *value)
     return value->kind == ANNAL_VALUE_REAL ? (int64_t)(value->real + 0.5) : value->integer;
 }
 
-/* Write "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" of the tokens. */
+/* Append a cost: "$10.72"; "~$10.72" if some of it was computed from prices; "$10.72 of 27%" if it
+ * covers only 27% of the tokens. values are the cost and the two columns after it. */
 static void show_cost(struct buf *out, const annal_value *values)
 {
     char text[TEXT_BYTES];
@@ -270,7 +272,7 @@ static void show_cost(struct buf *out, const annal_value *values)
         (void)!annal__buf_printf(out, " of %d%%", cost_percent(values[2].real));
 }
 
-/* Write a value for people. */
+/* Append a value in the form for people. */
 static void show(struct buf *out, enum cell cell, const annal_value *value)
 {
     char text[TEXT_BYTES];
@@ -310,7 +312,8 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
     }
 }
 
-/* Write a value for programs: numbers unchanged, text in the form for people. */
+/* Store a value of a row in the form for people and in the form for programs: numbers unchanged,
+ * times and names as text. */
 static void keep(struct report_row *row, int i, const annal_value *value, enum cell cell)
 {
     struct buf shown = {0};
@@ -335,7 +338,7 @@ static int add_row(void *arg, const annal_row *from)
     struct report_section *section = arg;
     struct report_row *row = annal__array_add(&section->rows, &section->count, sizeof *row);
     if (row == NULL)
-        return fail_storage("report: out of memory");
+        return fail_storage("report on sessions: out of memory");
     for (int i = 0; i < report_columns(section); i++)
         keep(row, i, &from->values[i], section->columns[i].cell);
     return 0;
@@ -343,7 +346,7 @@ static int add_row(void *arg, const annal_row *from)
 
 /* ---- The difference of two texts ---- */
 
-enum { SAME_MAX = 20 }; /* bytes before the difference that are kept */
+enum { SAME_MAX = 20 }; /* number of bytes before the first difference that are shown */
 
 static size_t same_bytes(const char *a, const char *b)
 {
@@ -353,7 +356,8 @@ static size_t same_bytes(const char *a, const char *b)
     return at;
 }
 
-/* Return text from the first difference, with a short text before it. */
+/* Return a copy of text from its first difference on, with up to SAME_MAX bytes before it. `same`
+ * is the number of equal bytes. The caller frees it. */
 static char *from_difference(const char *text, size_t same)
 {
     struct buf out = {0};
@@ -366,8 +370,8 @@ static char *from_difference(const char *text, size_t same)
     return shown;
 }
 
-/* Show people the difference of two rows, because only the beginning may have room. If they see the
- * same, show the difference of the JSON. */
+/* Let people see two texts from their first difference on, because there may be room for the
+ * beginning only. If people would see equal texts, use the complete JSON. */
 static void show_difference(struct report_section *section, int i)
 {
     struct report_row *rows = section->rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draw all sections as one picture: tables whose columns are as wide as their widest cell, up to a
- * limit, and a bar in the background of the first cell of each row. */
+/* Draws all sections as one picture: tables whose columns are as wide as their widest cell, up to a
+ * limit, with a bar under the text of each row. */
 #include "tools/plot/svg.h"
 #include "tools/report/report.h"
 
@@ -8,9 +8,9 @@ enum {
     MARGIN = 16,
     ROW = 18,
     GAP = 14,
-    LETTER = 7, /* at 12 px no letter of the fonts is wider, except W and M */
+    LETTER = 7, /* width of a letter in pixels: at 12 px only W and M of the fonts are wider */
     LETTERS_MAX = 40,
-    SECTION = 3 /* extra rows of a section */
+    SECTION = 3 /* lines that a section needs in addition to its rows: title, headings, and a gap */
 };
 
 struct layout {
@@ -62,7 +62,7 @@ static double number_of(const annal_value *value)
                                               : 0;
 }
 
-/* Draw the bars across the whole row, so that they have one scale. */
+/* Draw a bar under the text of each row. The longest bar is as wide as the table. */
 static void put_bars(struct drawing *out, const struct report_section *section, double y,
                      double full)
 {
@@ -116,5 +116,5 @@ int report_svg(const struct report_section *sections, size_t count, annal_slice 
     out_slice(text_drawing_slice(&out));
     bool lacks = out.lacks;
     text_drawing_done(&out);
-    return lacks ? fail_storage("report: out of memory") : 0;
+    return lacks ? fail_storage("draw the report: out of memory") : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print a section as an aligned table, JSON lines, or a table of Markdown. */
+/* Prints a section as an aligned table, as JSON lines, or as a table of Markdown. */
 #include "tools/cli/target.h"
 #include "tools/export/page.h"
 #include "tools/report/report.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Print a value as JSON. */
+/* Add a cell to a table: the form for people, or the value for programs. */
 static void put_cell(struct table *table, const struct report_row *row, int i, bool for_people)
 {
     const annal_value *value = &row->values[i];
@@ -23,7 +23,7 @@ static void put_cell(struct table *table, const struct report_row *row, int i, b
         table_text(table, annal_slice_of(row->raw[i] != NULL ? row->raw[i] : row->shown[i]));
 }
 
-/* The signs in the costs of all sections. */
+/* Return the signs that occur in the costs of all sections. */
 static struct cost_signs cost_signs(const struct report_section *sections, size_t count)
 {
     struct cost_signs signs = {0};
@@ -63,7 +63,7 @@ static int print_table(const struct report_section *section, enum out_format for
     }
     struct table *table = table_new(format, columns, count + 1);
     if (table == NULL)
-        return fail_storage("report: out of memory");
+        return fail_storage("print the report: out of memory");
     for (size_t row = 0; row < section->count; row++) {
         table_text(table, annal_slice_of(section->name));
         for (int i = 0; i < count; i++)

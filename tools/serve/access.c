@@ -62,7 +62,8 @@ static annal_status read_line(struct access *access, char *line, unsigned number
                        number);
 }
 
-/* Refuse long lines: the end of a long line must not become a token of its own. */
+/* Read the tokens, a line at a time. A line that is too long is refused as a whole, so that its end
+ * cannot become a token. */
 annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err)
 {
     char *line = NULL;
@@ -136,7 +137,8 @@ static annal_status make_tokens(const char *path, annal_error *err)
     return good ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
-/* Open the token file. A named pipe without a writer counts as empty, instead of blocking. */
+/* Open the token file; NULL with errno on failure. A named pipe without a writer is read as empty,
+ * instead of blocking. */
 static FILE *open_tokens(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -199,7 +201,8 @@ annal_status access_host(struct access *access, const char *host, unsigned port,
                                          : ANNAL_OK;
 }
 
-/* Compare host names. A name without a port has the usual port of its scheme. */
+/* Return whether a Host header names the server. A header without a port has the usual port of its
+ * scheme. */
 static bool is_host(const char *ours, const char *host, const char *usual_port)
 {
     size_t len = strlen(host);
@@ -208,8 +211,8 @@ static bool is_host(const char *ours, const char *host, const char *usual_port)
     return ours[len] == '\0' || (ours[len] == ':' && strcmp(ours + len + 1, usual_port) == 0);
 }
 
-/* Check for names of this host itself, with any port: ssh -L forwards another port to ours. No
- * foreign name can equal them, so they need no list. */
+/* Return whether a host name means this host itself, with any port: ssh -L forwards another port to
+ * the server's port. No foreign name resolves to these names, so they need no list. */
 static bool is_local(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};

@@ -34,30 +34,35 @@ struct access_token {
 struct access {
     struct access_token *tokens;
     size_t token_count;
-    /* The first token that may write, for --open; "" if no such token exists or it is too long. */
+    /* first token in the file that may write, for --open; "" if no token may write or the token is
+     * too long */
     char first[TOKEN_TEXT_BYTES];
-    char **hosts; /* "127.0.0.1:7117", in lower case */
+    char **hosts; /* names of the server with ports, such as "127.0.0.1:7117" */
     size_t host_count;
-    bool is_local;   /* listens on this host only: its names may have any port */
+    /* whether the server listens on this host only: then a local name is accepted with any port */
+    bool is_local;
     bool trusts_all; /* Unix socket: no token is needed, and Host is ignored */
 };
 
 /* Read the token file; create it if it is missing. */
 annal_status access_tokens(struct access *access, const char *path, annal_error *err);
 
-/* Read an open token file; path is for messages. */
+/* Read the tokens from an open file; path is its name in messages. */
 annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err);
 
-/* Create a token that may read, for as long as the server runs, if no file can be created. */
+/* Create a token that may read and that exists only as long as the server runs. For a server that
+ * cannot create a token file. */
 annal_status access_token_in_memory(struct access *access, annal_error *err);
 
-/* Add a name of the server; the port is appended if the name has no port. */
+/* Add a name under which the server is reached; if the name has no port, port is appended. */
 annal_status access_host(struct access *access, const char *host, unsigned port, annal_error *err);
 
-/* Return the right of a token, and its index. */
+/* Return the right of a token; RIGHT_NONE if it is unknown or NULL. *out_index is the index of the
+ * token, or -1 if it is unknown; unchanged for NULL. */
 enum right access_right(const struct access *access, const char *token, int *out_index);
 
-/* Check the headers Host and Origin; NULL if the request lacks the header. */
+/* Return whether the header Host or Origin of a request is acceptable (rule 4); NULL if the request
+ * lacks the header. */
 bool access_host_is_ours(const struct access *access, const char *host);
 bool access_origin_is_ours(const struct access *access, const char *origin, const char *host);
 

@@ -76,7 +76,7 @@ void ask_schema(struct serve *serve, struct request *request)
     " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
     " WHERE " IN_RANGE("u.timestamp") " GROUP BY 1 ORDER BY "
 
-/* tool_stats for calls that began in a range of time. */
+/* SQL of tool_stats, limited to calls that began in a range of time. */
 #define TOOLS_USED                                                                                 \
     "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"                      \
     " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"                   \
@@ -89,7 +89,8 @@ void ask_schema(struct serve *serve, struct request *request)
     " USING (session_id, call_id, seq)"                                                            \
     " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
 
-/* Run the query in a process with another time zone, which reads the given bounds. */
+/* Run the query in a process with the time zone that the request names. The process reads since and
+ * until in that time zone. */
 static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
                         const struct time_range *range)
 {
@@ -152,7 +153,8 @@ void ask_usage(struct serve *serve, struct request *request)
 
 /* ---- Search ---- */
 
-/* Marks around a found word. They are control characters, which no text of an event contains. */
+/* Marks before and after a found word. They are control characters, which no text of an event
+ * contains. */
 #define MARK_BEGIN "\1"
 #define MARK_END   "\2"
 
@@ -172,7 +174,8 @@ static annal_status put_part(struct buf *out, annal_slice text, bool marked, boo
     return status < 0 ? status : annal__buf_printf(out, ",%s]", marked ? "true" : "false");
 }
 
-/* Print [["the text ",false],["found",true],…], so that no markup is sent. */
+/* Print the text as [["the text ",false],["found",true],…]; true marks a found word. So no markup
+ * is sent. */
 static annal_status put_snippet(struct buf *out, annal_slice text)
 {
     bool marked = false, begun = false;
@@ -211,7 +214,8 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     return status < 0 ? status : annal__buf_append(hits->out, "}", 1);
 }
 
-/* Split at spaces; quotation marks enclose a phrase. */
+/* Split the text at spaces into words; quotation marks enclose a phrase. Returns the number of
+ * words. */
 static size_t split_words(const char *text, annal_slice words[WORDS_MAX])
 {
     size_t count = 0;
@@ -279,11 +283,13 @@ void ask_search(struct serve *serve, struct request *request)
 /* ---- Two sessions ---- */
 
 struct section_rows {
-    struct rows_json rows; /* first: rows_json_row() receives the address of this struct */
+    /* must be the first member: rows_json_row() receives the address of this struct */
+    struct rows_json rows;
     const struct report_section *section;
 };
 
-/* Print the names of a section's columns instead of the names in its SELECT. */
+/* Print the names of the section's columns as the column names of the answer, not those of the
+ * SELECT. */
 static int section_columns(void *arg, const annal_row *row)
 {
     const struct section_rows *of = arg;
@@ -293,8 +299,8 @@ static int section_columns(void *arg, const annal_row *row)
     return rows_json_columns(arg, &(annal_row){.count = row->count, .names = names});
 }
 
-/* Print {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}, the sections of `annal
- * diff A B`. */
+/* Print a section of `annal diff A B` as a member of
+ * {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}. */
 static annal_status put_section(struct serve *serve, const struct report_section *section,
                                 const annal_value *params, struct buf *out, annal_error *err)
 {

@@ -24,11 +24,12 @@ extern char **environ;
 struct child {
     pid_t pid;
     int ends[3][2]; /* pipes: standard output, standard error, standard input */
-    /* whether it was killed because its time was over, or because its client disconnected */
+    /* whether it was killed because its time limit was over (late), or because its client
+     * disconnected (unwanted) */
     bool late, unwanted;
 };
 
-/* Copy the environment and add a variable. Returns NULL without memory. */
+/* Copy the environment of this process, and add a variable. Returns NULL if memory ran out. */
 static char **environment_with(const char *variable)
 {
     size_t count = 0;
@@ -78,8 +79,8 @@ static void close_ends(struct child *child, int side)
     }
 }
 
-/* Read available output. Bytes beyond the limit are read and dropped, so that the child does not
- * block. Returns false at the end. */
+/* Read available output once, and append it to out. Bytes beyond out's limit are read and
+ * discarded, so that the child does not block. Returns false at the end of the output. */
 static bool read_some(int fd, struct buf *out)
 {
     char piece[16384];
@@ -92,8 +93,8 @@ static bool read_some(int fd, struct buf *out)
     return got > 0;
 }
 
-/* Write the input. The child reads all of it before it writes; a child that has ended does not need
- * it. */
+/* Write the input. This cannot block forever, because the child reads its whole input before it
+ * writes; if the child has ended, the rest of the input is discarded. */
 static void write_input(struct child *child, annal_slice input)
 {
     while (input.len > 0) {

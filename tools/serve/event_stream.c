@@ -29,7 +29,8 @@ static annal_slice keep(char **at, annal_slice text)
     return kept;
 }
 
-/* Copy the names: the texts of a request end with it, and a stream may be used a little longer. */
+/* Copy the names of the sessions and types, because the stream may be used a little longer than the
+ * texts of its request exist. Returns false if memory ran out. */
 static bool keep_names(struct stream *stream, const annal_slice *sessions, size_t count)
 {
     size_t bytes = 1;
@@ -55,7 +56,7 @@ static bool keep_names(struct stream *stream, const annal_slice *sessions, size_
 static bool read_from(struct stream *stream, struct request *request)
 {
     const char *from = http_query(request, "from");
-    if (from == NULL) /* for all sessions, history is rarely wanted */
+    if (from == NULL) /* in a stream over all sessions, past events are rarely wanted */
         stream->from_now = stream->parts[0].session.len == 0;
     if (from == NULL)
         return true;
@@ -70,7 +71,8 @@ static bool read_from(struct stream *stream, struct request *request)
     return request->status == 0;
 }
 
-/* Read "@base-count:hash=seq,hash=seq", or "@" from a stream that lost its position. */
+/* Read the position "@base-count:hash=seq,hash=seq". Returns false if it is invalid, or only "@",
+ * which a stream sends whose position is not exact. */
 static bool read_place_of_all(struct place_of_all *all, const char *text)
 {
     char *end = NULL;
@@ -92,7 +94,8 @@ static bool read_place_of_all(struct place_of_all *all, const char *text)
     return *end == '\0';
 }
 
-/* Read "12-90ab…,0-0", a position for each session: rule 2. */
+/* Read the position "12-90ab…,0-0": seq and hash of the last sent event of each session (streams.h,
+ * rule 2). */
 static bool read_place(struct stream *stream, const char *text)
 {
     char *end = NULL;
@@ -167,7 +170,7 @@ bool event_stream_read(struct serve *serve, struct request *request, struct stre
 
 /* ---- Tails ---- */
 
-/* Check whether the journal contains the event after which the client continues. */
+/* Find out whether the journal contains the event after which the client continues. */
 static annal_status is_there(struct stream *stream, const struct stream_part *part, bool *out_there,
                              annal_error *err)
 {
@@ -211,7 +214,7 @@ static int note_count(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Count the events of all sessions that are older. */
+/* Count the events of all sessions that are older than a time. */
 static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t *out,
                                 annal_error *err)
 {
@@ -225,8 +228,8 @@ static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t
                      err);
 }
 
-/* Check that no older event has arrived since, or choose the start of a new stream over all
- * sessions. */
+/* Set the position of a stream over all sessions. If the client continues, but events older than
+ * base_us have arrived in the meantime, it must start again (event: resync). */
 static annal_status begin_all(struct stream *stream, annal_error *err)
 {
     struct place_of_all *all = stream->all;
@@ -260,8 +263,8 @@ annal_status event_stream_begin(struct stream *stream, annal_error *err)
     return status;
 }
 
-/* Watch by edges: an event is read when it arrives, or, in a full stream, when there is room
- * again. */
+/* Watch the tail by edges: epoll reports it when an event arrives, and not again while events
+ * remain unread in a full stream. */
 void event_stream_watch(struct stream *stream, size_t part, int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = stream};
@@ -296,7 +299,8 @@ static annal_status put_id(struct stream *stream, struct buf *text)
     return status < 0 ? status : annal__buf_append(text, "\n", 1);
 }
 
-/* Note that an event is sent. Returns false if the client has received it already. */
+/* Note in the position that an event is sent. Returns false if the client has received the event
+ * before. */
 static bool note_event(struct place_of_all *all, annal_slice session, const annal_event *event)
 {
     uint64_t hash = annal__hash(session.ptr, session.len, 0) >> 16;
@@ -316,7 +320,8 @@ static bool note_event(struct place_of_all *all, annal_slice session, const anna
     return true;
 }
 
-/* Announce an event that is too large for a stream, so that the client can fetch it. */
+/* Announce an event that is too large for a stream without its data, so that the client can request
+ * it. */
 static annal_status put_large(struct buf *text, annal_slice session, const annal_event *event)
 {
     annal_event named = *event;
@@ -359,7 +364,7 @@ static annal_status put_resync(struct stream *stream, struct buf *text)
                              "\n");
 }
 
-/* Send everything again from the new journal, because the journal was replaced or deleted. */
+/* Tell the client to start again, and open new tails, because a journal was replaced or deleted. */
 static annal_status begin_again(struct stream *stream, struct buf *text, int epoll)
 {
     event_stream_end(stream);
@@ -373,7 +378,7 @@ static annal_status begin_again(struct stream *stream, struct buf *text, int epo
     return status < 0 ? status : ANNAL_DAMAGE;
 }
 
-/* Put the next event. Returns ANNAL_END if no event is left. */
+/* Append the next event of a tail. Returns ANNAL_END if no event is available. */
 static annal_status put_next(struct stream *stream, struct stream_part *part, struct buf *text,
                              int epoll)
 {
@@ -415,9 +420,9 @@ void event_stream_trim(struct stream *stream)
     }
 }
 
-/* Remove the descriptor from the epoll. Closing it is not enough: a child process that is being
- * started has the descriptor, too, until it runs its program, and until then the epoll continues to
- * report it. */
+/* Remove the descriptor of a tail from the epoll. Closing it is not enough: a child process that is
+ * being started shares the descriptor until it runs its program, and until then the epoll continues
+ * to report it. */
 static void unwatch(const struct stream *stream, annal_tail *tail)
 {
     int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of a session: a page of them as JSON, or all as NDJSON. */
+/* Events of a session: some of them as JSON (a page), or all as NDJSON. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "tools/serve/produce.h"
@@ -7,9 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PAGE_USUAL     200u
-#define PAGE_MAX       2000u
-#define PAGE_BYTES_MAX ((size_t)4 << 20) /* a page ends here, but not before its first event */
+#define PAGE_USUAL 200u
+#define PAGE_MAX   2000u
+/* size in bytes at which a page ends; a page has at least one event */
+#define PAGE_BYTES_MAX ((size_t)4 << 20)
 #define TYPES_MAX      64u
 
 struct wanted {
@@ -46,7 +47,7 @@ static bool wants_lines(const struct request *request)
     return accept != NULL && strstr(accept, NDJSON_TYPE) != NULL;
 }
 
-/* Print an event, or damage in place of an unproven event, as in `annal tail --json`. */
+/* Print an event, or, if the event could not be proved, the damage, as in `annal tail --json`. */
 static annal_status add_event(struct buf *out, annal_status how, annal_slice session,
                               const annal_event *event)
 {

@@ -15,18 +15,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and output buffer */
-#define TARGET_BYTES_MAX ((size_t)10 << 10) /* part of it for path, query and parameters */
-#define PARAMETER_BYTES  ((size_t)80)       /* memory of each parameter, and of each header */
-#define HEAD_BYTES_MAX   ((size_t)14 << 10) /* request; the rest is for the head of the answer */
-/* maximum size of the bodies of all concurrent requests */
+/* memory of a connection: request line, headers and output buffer, in bytes */
+#define CONNECTION_BYTES ((size_t)16 << 10)
+/* part of CONNECTION_BYTES for path, query and parameters */
+#define TARGET_BYTES_MAX ((size_t)10 << 10)
+/* memory that the library needs for each parameter and each header */
+#define PARAMETER_BYTES ((size_t)80)
+/* part of CONNECTION_BYTES for the request; the rest is for the head of the answer */
+#define HEAD_BYTES_MAX ((size_t)14 << 10)
+/* maximum size of all request bodies in memory together */
 #define BODIES_BYTES_MAX ((size_t)256 << 20)
-#define KEEP_BYTES       ((size_t)64 << 10) /* size above which an empty flow frees its buffer */
+/* size above which the buffer of an empty flow is freed */
+#define KEEP_BYTES ((size_t)64 << 10)
 
-/* A connection; guarded by the lock of http. */
+/* A connection. The lock of struct http guards it. */
 struct peer {
     int fd;
-    int64_t idle_us; /* time since which it has no request */
+    int64_t idle_us; /* time since which the connection has no request */
     struct request *request;
     struct peer *previous, *next;
 };
@@ -40,7 +45,7 @@ struct http {
     struct request *requests; /* list of all requests */
     struct peer *peers;
     _Atomic unsigned peer_count;
-    _Atomic size_t body_bytes; /* size of the bodies of all requests */
+    _Atomic size_t body_bytes; /* size of all request bodies in memory together */
 };
 
 struct flow {
@@ -57,7 +62,8 @@ struct flow {
     int users;
 };
 
-static const char too_many; /* marks a request: see see_target() */
+/* its address marks a request with too many parameters (see_target()) */
+static const char too_many;
 
 /* ---- Flows ---- */
 
@@ -99,7 +105,7 @@ void http_flow_drop(struct flow *flow)
     annal__free(flow);
 }
 
-/* Call with the lock; MHD then calls flow_read() again. */
+/* Resume the connection if it waits, so that MHD calls flow_read() again. Call with the lock. */
 static void wake(struct flow *flow)
 {
     if (!flow->suspended || flow->gone)
@@ -108,7 +114,7 @@ static void wake(struct flow *flow)
     MHD_resume_connection(flow->connection);
 }
 
-/* Call with the lock. */
+/* Append bytes, and return whether that was possible. Call with the lock. */
 static bool put(struct flow *flow, annal_slice bytes)
 {
     if (flow->gone || flow->ended)
@@ -179,7 +185,7 @@ static ssize_t take(struct flow *flow, char *to, size_t most)
     return (ssize_t)len;
 }
 
-/* Give MHD the next bytes of an answer. */
+/* Give MHD the next bytes of an answer, or suspend the connection if none are available. */
 static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
 {
     struct flow *flow = arg;
@@ -192,7 +198,7 @@ static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
     else if (flow->ended)
         len = flow->failed ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     else {
-        annal__buf_done(&flow->out); /* an idle listener uses no memory */
+        annal__buf_done(&flow->out); /* an idle stream needs no buffer */
         flow->taken = 0;
         flow->suspended = wants = true;
         MHD_suspend_connection(flow->connection);
@@ -263,7 +269,7 @@ static bool is_late(const struct peer *peer, int64_t now_us)
     return request->most_s > 0 && now_us - request->begun_us > request->most_s * INT64_C(1000000);
 }
 
-/* MHD notices that the socket was shut down, and closes it. */
+/* Shutting the socket down is enough: MHD notices it, and closes the connection. */
 void http_end_overdue(struct http *http)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -359,7 +365,7 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
         request->flow->gone = true;
         bytes = request->flow->bytes;
         pthread_mutex_unlock(&request->flow->lock);
-        /* so that the filler notices the end */
+        /* the code that fills the flow then notices its end */
         request->flow->source.want(request->flow->source.arg);
     }
     http->program.done(http->program.arg, request, bytes);
@@ -376,7 +382,7 @@ static struct MHD_Response *response_of(struct request *request)
                                                  request->flow, NULL);
     if (request->fd >= 0) {
         int fd = request->fd;
-        request->fd = -1; /* the response owns it and closes it */
+        request->fd = -1; /* the response owns the descriptor and closes it */
         return MHD_create_response_from_fd_at_offset64(request->fd_bytes, fd, request->fd_from);
     }
     if (request->constant.ptr != NULL)
@@ -430,13 +436,15 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* Take bytes of a body, always all of them: MHD would call again for remaining bytes. */
+/* Append received bytes to the body. All of them are consumed, because MHD would pass the others
+ * again. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
     size_t count = *len;
     request->body_bytes += count;
     *len = 0;
-    /* read as many bytes again, otherwise the client would not receive the answer */
+    /* Read and discard up to as many bytes again: a client that is still sending would not read the
+     * answer. */
     if (request->body_refused != 0)
         return request->body_bytes / 2 <= request->body_limit ? MHD_YES : MHD_NO;
     if (request->body_bytes > request->body_limit) {
@@ -463,7 +471,7 @@ static enum MHD_Result run_request(struct http *http, struct request *request)
 
 /* The library keeps each parameter of the query in the memory of the connection, and sends no
  * answer if that memory is too small. So a query with too many parameters is merged into one
- * parameter before the library reads it, and handle() refuses it. */
+ * parameter before the library reads it, and handle() refuses the request. */
 bool http_limit_parameters(char *target)
 {
     char *query = strchr(target, '?');
@@ -477,12 +485,12 @@ bool http_limit_parameters(char *target)
     return true;
 }
 
-/* The library answers a head that does not fit in CONNECTION_BYTES itself, with a page of HTML. It
- * calls no function of ours when it does so, and has no option for the text of the answer. More
- * memory would only move the limit, and every connection could take it. */
+/* A head that does not fit in CONNECTION_BYTES is answered by the library itself, with a page of
+ * HTML. The library calls no function of this file before it does so, and has no option for the
+ * text. More memory would only move the limit, and every connection could use it. */
 
-/* Write the answer directly, because the library has no memory left for the head of an answer and
- * would send none. The library does not know about these bytes; it finds the socket closed. */
+/* Write an answer directly to the socket, because the library has no memory left for the head of an
+ * answer and would send none. The library then finds the socket closed. */
 static void answer_for_it(const struct http *http, struct MHD_Connection *connection,
                           const char *status, const char *what)
 {
@@ -524,8 +532,8 @@ static bool fits_head(struct MHD_Connection *connection, const char *path)
     return bytes <= HEAD_BYTES_MAX;
 }
 
-/* Check for a body. A refused request is answered before its body is read, and its connection is
- * closed then. */
+/* Return whether the request has a body. A request that is refused before its body is read is
+ * answered at once, and its connection is closed. */
 static bool has_body(const struct request *request)
 {
     const char *length = http_header(request, "Content-Length");
@@ -557,7 +565,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         return request->status != 0 && has_body(request) ? send_answer(request) : MHD_YES;
     }
     if (request->begun)
-        return MHD_YES; /* the rest of the body is not read */
+        return MHD_YES; /* an answer is already being sent: ignore the rest of the body */
     if (*len > 0)
         return take_body(request, bytes, len);
     return request->status != 0 ? send_answer(request) : run_request(http, request);

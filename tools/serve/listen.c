@@ -57,7 +57,8 @@ static annal_status bound(int fd, const struct sockaddr *address, socklen_t len,
     return ANNAL_ERR_IO;
 }
 
-/* Replace the socket of a server that has ended; fail if a server answers on it. */
+/* Listen on a Unix socket. A socket of a server that has ended is replaced; fail if a server
+ * answers on it. */
 static annal_status listen_unix(const char *path, struct place *out, annal_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -81,7 +82,7 @@ static annal_status listen_unix(const char *path, struct place *out, annal_error
     return status;
 }
 
-/* Split "HOST:PORT"; a number alone is a port of this host. */
+/* Split "HOST:PORT"; a text without a colon is a port on this host. */
 static annal_status split(const char *where, char *host, size_t room, const char **out_port,
                           annal_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listens at a TCP address, at the path of a Unix socket, or on a socket from systemd. */
+/* Listens at a TCP address, at the path of a Unix socket, or on a socket that systemd passed. */
 #ifndef TOOLS_SERVE_LISTEN_H
 #define TOOLS_SERVE_LISTEN_H
 
@@ -8,9 +8,10 @@
 struct place {
     int fd;
     bool is_unix;
-    bool is_given;  /* created, and removed, by systemd */
-    unsigned port;  /* actual port, also if 0 was requested */
-    char host[280]; /* "127.0.0.1", "[::1]"; the path of a Unix socket */
+    bool is_given; /* whether systemd created the socket, and removes it */
+    /* port of the socket; if port 0 was requested, the port that the system chose */
+    unsigned port;
+    char host[280]; /* host such as "127.0.0.1" or "[::1]", or the path of a Unix socket */
     bool is_loopback;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that call the store, so that the connection thread never waits for a disk, a lock or
- * another process: rule 2 of http.h.
+ * another process (http.h, rule 2).
  *
- * Why a pool instead of short calls in the connection thread: an append waits for a sync, a
- * catch-up for whatever other processes wrote, and neither can be split. Each queue has its own
- * threads. So long requests (search, verify, bundles) leave threads for the others, and so does
- * SQL, which runs as long as its caller allows.
+ * Short calls in the connection thread would not do: an append waits for a sync, and a catch-up for
+ * everything that other processes wrote; neither can be split. Each queue has its own threads. So
+ * long requests (search, verify, bundles) leave threads for the others, and so does SQL, which may
+ * run as long as its timeout.
  */
 #ifndef TOOLS_SERVE_POOL_H
 #define TOOLS_SERVE_POOL_H
@@ -17,15 +17,18 @@ enum pool_queue { QUEUE_QUICK, QUEUE_SLOW, QUEUE_SQL, QUEUES };
 
 struct pool;
 
-struct pool *pool_new(const int threads[QUEUES]); /* NULL without memory or threads */
+/* Start the threads of each queue. Returns NULL if memory ran out or no thread could be started. */
+struct pool *pool_new(const int threads[QUEUES]);
 
-/* Call fn(arg) in a thread of that queue. Returns false if too many calls are waiting there. */
+/* Call fn(arg) in a thread of the queue `which`. Returns false if too many calls are waiting in the
+ * queue. */
 bool pool_submit(struct pool *pool, enum pool_queue which, void (*fn)(void *arg), void *arg);
 
-/* Return the number of waiting and running calls. */
+/* Return the number of calls that wait or run, in all queues. */
 unsigned pool_load(struct pool *pool);
 
-/* Finish all submitted calls and accept no more; then free the pool. Both accept NULL. */
+/* pool_stop() finishes all submitted calls and accepts no more; pool_free() then frees the pool.
+ * Both accept NULL. */
 void pool_stop(struct pool *pool);
 void pool_free(struct pool *pool);
 

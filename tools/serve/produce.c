@@ -7,9 +7,9 @@
 
 #define PRODUCE_S 3600u
 
-/* One thread at a time fills, and one thread ends the production. While fill() runs, the connection
- * may want more bytes or be closed: when the server stops, it ends the flow. fill() notices that
- * when its bytes are put. */
+/* State of a production. Only one thread at a time may call fill(), and only one may end the
+ * production. While fill() runs, the connection may ask for more bytes, or the server may end the
+ * flow because it stops; the latter is noticed when the bytes of fill() are appended. */
 enum { IDLE, FILLING, DONE };
 
 struct production {
@@ -50,7 +50,7 @@ static void fill(void *arg)
         status = production->producer.fill(production->producer.arg, &out);
     if (status == ANNAL_OK) {
         http_flow_keep(flow);
-        /* more bytes may be wanted as soon as these are put */
+        /* the connection may ask for more bytes as soon as these are appended */
         atomic_store(&production->state, IDLE);
         if (!http_flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
             end(production, (annal_slice){0}, true);
@@ -61,7 +61,8 @@ static void fill(void *arg)
     annal__buf_done(&out);
 }
 
-/* If the client has disconnected, the next fill notices it and is the last one. */
+/* Submit a call of fill(), unless one is running. If the client has disconnected, that call notices
+ * it, and is the last one. */
 static void want(void *arg)
 {
     struct production *production = arg;

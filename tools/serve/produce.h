@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are too large to keep: a thread of the pool fills them piece by piece while they are
- * sent. */
+/* Answers that are too large to keep in memory: a thread of the pool produces them piece by piece
+ * while they are sent. */
 #ifndef TOOLS_SERVE_PRODUCE_H
 #define TOOLS_SERVE_PRODUCE_H
 
@@ -9,15 +9,15 @@
 struct producer {
     enum pool_queue queue;
     void *arg;
-    /* Append about FLOW_BYTES. ANNAL_OK: more follows; ANNAL_END: the answer is complete. A failure
-     * ends the connection, so that the client sees that something is missing. One thread at a
-     * time. */
+    /* Append about FLOW_BYTES of the answer. ANNAL_OK: more follows; ANNAL_END: the answer is
+     * complete. After a failure the connection is closed, so that the client sees that something is
+     * missing. Only one thread at a time calls it. */
     annal_status (*fill)(void *arg, struct buf *out);
     void (*free)(void *arg);
 };
 
-/* Answer with the bytes that fill() produces. Takes ownership of arg and frees it at the end, or at
- * once on failure. */
+/* Answer with the bytes that fill() produces. Takes ownership of arg: frees it at the end of the
+ * answer, or at once if the answer cannot be started. */
 void produce(struct serve *serve, struct request *request, const char *type,
              const struct producer *producer);
 

@@ -2,11 +2,11 @@
 /*
  * Runs each SQL statement of a user in a process of its own.
  *
- * Limits are checked between the steps of a statement. But a single call of a function, such as
- * LIKE with many %, may run for hours and cannot be interrupted. Then its process exits (overdue.h)
- * or is killed, without effect on the server. The memory limit also applies to a process. The
- * process runs this command again and reads QUESTION from its environment, so that other users of
- * the host cannot read the statement in the list of processes.
+ * SQLite checks limits between the steps of a statement. But a single call of a function, such as
+ * LIKE with many %, may run for hours and cannot be interrupted. Its process exits (overdue.h) or
+ * is killed, without effect on the server. The memory limit also applies to a process. The process
+ * runs this command again and reads QUESTION from its environment, so that other users of the host
+ * cannot read the statement in the list of processes.
  */
 #include "tools/serve/question.h"
 #include "index/sys/open.h"
@@ -27,8 +27,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define QUESTION         "ANNAL_SERVE_QUESTION"
-#define BEGIN_MS         10000u /* for opening the store, and for the index */
+#define QUESTION "ANNAL_SERVE_QUESTION"
+/* time in ms that the process gets to open the store and the index, in addition to the
+ * statement's */
+#define BEGIN_MS         10000u
 #define SQL_ROWS_USUAL   1000u
 #define SQL_ROWS_MAX     100000u
 #define SQL_MS_USUAL     10000u
@@ -42,7 +44,7 @@ struct question {
     annal_value params[PARAMS_MAX];
     size_t param_count;
     uint64_t limit, timeout_ms;
-    struct buf texts; /* texts of sql and params */
+    struct buf texts; /* memory for the texts of sql and params */
 };
 
 static bool read_param(struct question *question, annal_slice raw)
@@ -100,7 +102,8 @@ static bool read_count(annal_slice object, const char *name, uint64_t most, uint
     return true;
 }
 
-/* Read {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N}. */
+/* Read a question from the body {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N}. Returns
+ * false after answering a request with an invalid body. */
 static bool read_question(struct request *request, struct question *question)
 {
     annal_slice body = annal__buf_slice(&request->body);
@@ -170,7 +173,8 @@ bool question_is_asked(void)
     return getenv(QUESTION) != NULL;
 }
 
-/* Print the HTTP status on a line, then the answer. */
+/* Run the statement of the standard input. Prints the HTTP status on a line, then the answer.
+ * Returns an exit status. */
 int question_run(const struct args *args)
 {
     struct request request = {.fd = -1, .body_fd = -1};

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define API              "/api/v1"
-#define PATIENCE_US      1000000 /* how long a client that closed its sending side may still read */
+#define API "/api/v1"
+/* time after which a waiting request is dropped if its client has closed its sending side, in us */
+#define PATIENCE_US      1000000
 #define APPEND_BYTES_MAX ((size_t)80 << 20)
 #define OTLP_BYTES_MAX   ((size_t)16 << 20)
-#define BUNDLE_BYTES_MAX ((size_t)1 << 40) /* stored on disk, not in memory */
+/* large, because a bundle is received into a file, not into memory */
+#define BUNDLE_BYTES_MAX ((size_t)1 << 40)
 
 static void healthz(struct serve *serve, struct request *request)
 {
@@ -95,8 +97,8 @@ const struct route routes[] = {
 
 /* ---- Finding the route ---- */
 
-/* Check whether path matches a pattern; *out_id is the part at {}, *out_item the part at a second
- * {}. */
+/* Return whether path matches a pattern. *out_id is the part of path at the first {}, *out_item the
+ * part at the second. */
 static bool fits(const char *pattern, const char *path, annal_slice *out_id, annal_slice *out_item)
 {
     annal_slice holes[2] = {{0}};
@@ -118,7 +120,7 @@ static bool fits(const char *pattern, const char *path, annal_slice *out_id, ann
     return *path == '\0';
 }
 
-/* Compare methods. HEAD is a GET whose body is not sent. */
+/* Return whether a route's method fits the request's. HEAD is a GET whose body is not sent. */
 static bool is_method(const char *method, const char *given)
 {
     return strcmp(method, given) == 0 || (strcmp(given, "HEAD") == 0 && strcmp(method, "GET") == 0);
@@ -139,7 +141,8 @@ static void put_allow(struct request *request)
     (void)annal__buf_printf(&request->headers, "\n");
 }
 
-/* Find the route, or return NULL: then *out_other says whether the path allows other methods. */
+/* Find the route of a request. Returns NULL if no route fits; *out_other is then true if the path
+ * allows other methods. */
 static const struct route *find_route(struct request *request, bool *out_other)
 {
     for (const struct route *route = routes; route->path != NULL; route++) {
@@ -158,10 +161,12 @@ static const struct route *find_route(struct request *request, bool *out_other)
 struct params {
     const struct route *route;
     struct request *request;
-    uint32_t seen; /* a bit for each parameter in the list, as far as bits suffice */
+    /* a bit for each of the first 32 parameters in the list of the route: set if it was given */
+    uint32_t seen;
 };
 
-/* Refuse an unknown parameter, and the second value of a parameter that may occur once. */
+/* Answer with an error if the route does not know the parameter, or if the parameter was given
+ * before and may be given only once. Returns 0 if the parameter is valid. */
 static int check_param(void *arg, const char *name, const char *value)
 {
     struct params *params = arg;
@@ -193,8 +198,8 @@ static bool knows_params(struct request *request)
 
 /* ---- Checking access ---- */
 
-/* Return the token in the header, or, for a stream, in the address, because EventSource cannot send
- * the header. */
+/* Return the token of a request, or NULL. It is in a header; for a stream it may be a parameter,
+ * because EventSource cannot send the header. */
 static const char *token_of(const struct request *request)
 {
     static const char bearer[] = "Bearer ";
@@ -281,7 +286,8 @@ static void find(struct serve *serve, struct request *request)
         transfer_admit(serve, request);
 }
 
-/* Set headers that forbid caches, other sites, and guessing of types. */
+/* Find the route, check the request, and add headers that forbid caching, sending the address to
+ * other sites, and guessing the type. */
 void routes_admit(void *arg, struct request *request)
 {
     request->program = arg;
@@ -295,8 +301,8 @@ void routes_admit(void *arg, struct request *request)
 
 /* ---- Running ---- */
 
-/* Skip requests whose clients have disconnected, so that they do not delay other waiting
- * requests. */
+/* Run a request, in a thread of the pool. If its client has disconnected while it waited, it is
+ * skipped, so that it does not delay other requests. */
 static void run_job(void *arg)
 {
     struct request *request = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * annal serve: common parts of its files. docs/serve.md describes the API and the rights.
+ * annal serve: what its files share. docs/serve.md describes the API and the rights.
  *
  * A complete request arrives through http.h; access.h checks its rights, and routes.c finds its
  * route. Most routes call the store in a thread of the pool (pool.h) and answer with a text; routes
@@ -28,24 +28,25 @@ struct serve {
     struct past *past;
     struct access access;
     bool read_only;
-    int log_fd; /* -1 if requests are not logged */
+    int log_fd; /* descriptor of the log; -1 if requests are not logged */
     int64_t begun_us;
 };
 
 struct route {
     const char *method;
-    const char *path; /* {} matches a session id */
+    const char *path; /* path; {} matches one part, first a session id */
     enum right right;
     enum pool_queue queue;
     size_t body_max;
     void (*run)(struct serve *serve, struct request *request);
-    /* names of the query parameters, each between spaces; * marks a repeatable one */
+    /* names of the query parameters, each between spaces; * after a name: it may be given several
+     * times */
     const char *params;
 };
 
 extern const struct route routes[];
 
-/* The callbacks of http.h. */
+/* The callbacks of struct http_program (http.h). */
 void routes_admit(void *arg, struct request *request);
 bool routes_run(void *arg, struct request *request);
 void routes_done(void *arg, const struct request *request, uint64_t bytes);
@@ -55,23 +56,27 @@ void routes_done(void *arg, const struct request *request, uint64_t bytes);
 void answer_error(struct request *request, unsigned status, const char *code, const char *format,
                   ...) ANNAL_PRINTF(4, 5);
 
-/* Answer with a failure of the library and the matching HTTP status. */
+/* answer_failure_status() returns the HTTP status for a failure of the library; answer_failure()
+ * answers a request with the failure. */
 unsigned answer_failure_status(const annal_error *err);
 void answer_failure(struct request *request, const annal_error *err);
 void answer_no_memory(struct request *request);
 
-/* Answer with the JSON in the answer, which has no final line break; or, on failure, with err. */
+/* Complete the JSON in request->answer, which has no final line break, with status 200. If status
+ * is a failure, answer with err instead. */
 void answer_json(struct request *request, annal_status status, const annal_error *err);
 
-/* ---- Parameters: false if invalid and answered ---- */
+/* ---- Parameters. If one is invalid, these answer the request and return false ---- */
 
 bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
-bool answer_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
-/* Read since and until; a range that ends before it begins is refused. */
+/* *out is at least 1 if the parameter is given */
+bool answer_limit(struct request *request, uint64_t most, uint64_t *out);
+/* Read since and until. A range whose end is before its beginning is invalid. */
 bool answer_range(struct request *request, struct time_range *out);
 bool answer_choice(struct request *request, const char *name, const char *const *choices, int *out);
 
-/* Read all values of a parameter as slices of the request; free *out with annal__free(). */
+/* Read all values of a parameter, at most `most`. They point into the request; free *out with
+ * annal__free(). */
 bool answer_list(struct request *request, const char *name, size_t most, annal_slice **out,
                  size_t *out_count);
 
@@ -104,11 +109,12 @@ void ask_usage(struct serve *serve, struct request *request);
 void ask_search(struct serve *serve, struct request *request);
 void ask_diff(struct serve *serve, struct request *request);
 
-/* Print events of an answer as JSON lines without line breaks. */
+/* Append an event, or damage, as one line of JSON without a line break. */
 annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event);
 annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage);
 
-/* Answer with a file of the embedded page (web.c). Returns false if the page has no such file. */
+/* Answer with a file of the embedded web page (web.c). Returns false if the page has no such
+ * file. */
 bool web_answer(struct request *request);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Writing: appending events to a session, and forking.
  *
- * An append has a body of lines, and its answer has one line for each, as `annal append` prints it.
- * The status is 200 if every line has a seq. Otherwise it is the status of the failed line, which
- * is the last line of the answer: the lines before it were appended.
+ * The body of an append consists of lines; the answer has one line for each, in the form that
+ * `annal append` prints. The status is 200 if every line has a seq. Otherwise it is the status of
+ * the failed line, which is the last line of the answer; the lines before it were appended.
  */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -57,7 +57,7 @@ static annal_status append_line(struct appender *appender, annal_slice line, str
     return status;
 }
 
-/* Append the lines of the body. The last line may lack a line break. */
+/* Append the lines of the body, and their answers. The last line need not end with a line break. */
 static annal_status append_lines(struct appender *appender, annal_slice body, struct buf *answers,
                                  annal_error *err)
 {
@@ -102,7 +102,7 @@ void serve_append_events(struct serve *serve, struct request *request)
     appender_done(&appender);
 }
 
-/* Read {"at":SEQ,"name":ID}. */
+/* Fork the session, at the event and with the name in the body {"at":SEQ,"name":ID}. */
 void serve_append_fork(struct serve *serve, struct request *request)
 {
     annal_slice body = annal__buf_slice(&request->body), child = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /metrics in OpenMetrics format: the work of the store, the load of the server, and the lag of the
- * store's shippers. */
+/* Answers /metrics in OpenMetrics format: the work of the store, the load of the server, and the
+ * lag of the shippers of this store. */
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/sys/metrics.h"
@@ -25,7 +25,7 @@ static annal_status put_gauge(struct buf *out, const char *name, const char *hel
                              name, help, name, value);
 }
 
-/* Print a histogram, with times in seconds. */
+/* Print a histogram. unit is the factor from its values to the printed unit. */
 static annal_status put_histogram(struct buf *out, const char *name, const char *help,
                                   const annal_histogram *histogram, double unit)
 {
@@ -116,7 +116,8 @@ static double of_lag(const struct ship_lag *lag, int which)
     return values[which];
 }
 
-/* Print a metric family for each value, with a line for each target; nothing without shippers. */
+/* Print a metric family for each member of struct ship_lag, with a line for each target; nothing if
+ * the store has no shippers. */
 static annal_status put_lags(struct buf *out, const struct lags *lags)
 {
     static const struct {

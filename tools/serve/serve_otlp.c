@@ -19,18 +19,19 @@
 #include <string.h>
 
 #define WIRE_TYPE      "application/x-protobuf"
-#define BODY_BYTES_MAX ((size_t)64 << 20) /* after gunzip */
-#define LINE_BYTES_MAX ((size_t)8 << 20)  /* maximum size of a resource as JSON */
-/* an importer that has read more is replaced by a new importer */
+#define BODY_BYTES_MAX ((size_t)64 << 20) /* maximum size of a body after gunzip */
+/* maximum size of a resource as JSON; a larger one is rejected */
+#define LINE_BYTES_MAX ((size_t)8 << 20)
+/* an importer that has read more than this is replaced by a new one, to free its memory */
 #define KEPT_BYTES_MAX ((uint64_t)256 << 20)
 #define JSON_DEPTH     128
 #define TRACE_DIGITS   32
-/* Maximum cost of a request. One unit of weight is about the cost of a comma or bracket in its
- * JSON. */
+/* Maximum cost of a request. A unit is about the cost of importing one comma or bracket of JSON. */
 #define WEIGHT_MAX     ((uint64_t)4000000)
 #define RESOURCE_COSTS 200
-#define EVENTS_AT_ONCE 1000 /* events between two checks whether the client is still connected */
-#define ITEM_COSTS     50   /* weight of a span or log record */
+/* number of events between two checks whether the client is still connected */
+#define EVENTS_AT_ONCE 1000
+#define ITEM_COSTS     50 /* cost of a span or log record, in the unit of WEIGHT_MAX */
 
 static const struct {
     const char *kind, *file, *resources, *line, *scopes, *items, *rejected;
@@ -41,7 +42,7 @@ static const struct {
 
 struct intake {
     pthread_mutex_t lock; /* only one thread at a time uses an importer */
-    annal_import *import; /* NULL: to be opened for the next line */
+    annal_import *import; /* NULL: the next line opens it */
     struct owners *owners;
     uint64_t lines, bytes;
 };
@@ -95,7 +96,7 @@ struct taking {
     uint64_t rejected;
     annal_error why; /* reason of the last rejection */
     annal_writer *writer;
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session of the writer */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session of writer */
 };
 
 static annal_status open_writer(struct taking *taking, annal_slice session, annal_error *err)
@@ -113,7 +114,8 @@ static annal_status open_writer(struct taking *taking, annal_slice session, anna
     return status;
 }
 
-/* Append an event: rule (2). The time 1 stands for an unknown time. */
+/* Append an event. A session that has the id with other data keeps its event (rule 2). The importer
+ * uses time 1 for an unknown time. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct taking *taking = arg;
@@ -133,7 +135,7 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
 
 /* ---- Lines ---- */
 
-/* An iterator over the items of a resource, in all its scopes. */
+/* Iterates over the spans or log records of a resource, in all its scopes. */
 struct items {
     struct json_walk scopes, items;
     const char *name;
@@ -158,11 +160,12 @@ static bool next_item(struct items *walk, annal_slice *out)
     return true;
 }
 
-/* Check the trace id of an item: 16 bytes, or none for a log record. */
+/* Return whether the trace id of an item is invalid: it must have 16 bytes; in a log record it may
+ * be missing. */
 static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
 {
     annal_slice trace = annal__json_member(item, "traceId");
-    size_t digits = trace.len < 2 ? 0 : trace.len - 2; /* without quotation marks */
+    size_t digits = trace.len < 2 ? 0 : trace.len - 2; /* skip the quotation marks */
     if (signal == OTLP_LOGS && digits == 0)
         return false;
     for (size_t i = 1; i <= digits; i++) {
@@ -172,7 +175,8 @@ static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
     return digits != TRACE_DIGITS;
 }
 
-/* Overwrite items with an invalid trace id by a number, which the importers ignore. */
+/* Overwrite each item that has an invalid trace id with a number, which the importers ignore; count
+ * it as rejected. */
 static void drop_bad_traces(struct taking *taking)
 {
     annal_slice line = annal__buf_slice(&taking->line), resource, item;
@@ -203,7 +207,7 @@ static annal_status open_import(struct taking *taking, annal_error *err)
     if (taking->intake->import != NULL)
         return ANNAL_OK;
     if ((source.owner_arg = taking->intake->owners = owners_new(NULL, taking->index)) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "spans: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import spans: out of memory");
     if (!importer_find(source.kind, &importer))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "there is no importer '%s'", source.kind);
     return annal_import_open(importer.sql, &source, &taking->intake->import, err);
@@ -218,8 +222,8 @@ static void reject(struct taking *taking, annal_slice resource, const annal_erro
     taking->why = *why;
 }
 
-/* Import a resource. A failure of the importer rejects only this resource; a failure of the store
- * ends the request. */
+/* Import a resource, which is in taking->line. A failure of the importer rejects only this
+ * resource; a failure of the store ends the request. */
 static annal_status feed(struct taking *taking, annal_slice resource, annal_error *err)
 {
     struct intake *intake = taking->intake;
@@ -239,7 +243,8 @@ static annal_status feed(struct taking *taking, annal_slice resource, annal_erro
     return ANNAL_OK;
 }
 
-/* Weigh a resource before anything is imported: a request is imported as a whole or not at all. */
+/* Add the cost of a resource to the request's. All resources are weighed before one is imported, so
+ * that a request is imported as a whole or not at all. */
 static annal_status weigh(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
@@ -260,8 +265,8 @@ static annal_status weigh(void *arg, annal_slice resource)
                              "server accepts at once: send it in parts");
 }
 
-/* Rule (1): replace line breaks, which are white space in JSON, because a line must not contain
- * any. */
+/* Convert a resource to a line of OTLP's JSON, and import it (rule 1). Line breaks between JSON
+ * tokens are replaced by spaces. */
 static annal_status take_resource(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
@@ -320,8 +325,8 @@ static bool is_type(const struct request *request, const char *type)
     return given != NULL && strncasecmp(given, type, strlen(type)) == 0;
 }
 
-/* Print ExportTraceServiceResponse or ExportLogsServiceResponse: partial_success = 1 {rejected = 1,
- * error_message = 2}. */
+/* Print ExportTraceServiceResponse or ExportLogsServiceResponse in protobuf: field 1,
+ * partial_success, with fields 1, rejected, and 2, error_message. */
 static annal_status put_wire_answer(struct buf *out, const struct taking *taking)
 {
     unsigned char count[10];
@@ -343,12 +348,13 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
                : annal__buf_printf(out, "\x12%c%.*s", (char)len, (int)len, taking->why.message);
 }
 
-/* Answer with google.rpc.Status {code = 1, message = 2}, which the protocol requires for
- * failures. */
+/* Answer a failure with google.rpc.Status, as the protocol requires: field 1 is the code, field 2
+ * the message. */
 static void answer_status(struct request *request, const annal_error *err, bool wire)
 {
     bool invalid = err->status == ANNAL_ERR_INVALID;
-    int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14; /* otherwise UNAVAILABLE */
+    /* INVALID_ARGUMENT, RESOURCE_EXHAUSTED or UNAVAILABLE */
+    int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14;
     size_t len = strlen(err->message);
     struct buf *out = &request->answer;
     len = len > 100 ? 100 : len; /* so that its length fits in one byte */

@@ -21,7 +21,7 @@
 
 struct otlp;
 
-struct otlp *serve_otlp_new(annal_store *store); /* NULL without memory */
+struct otlp *serve_otlp_new(annal_store *store); /* Returns NULL if memory ran out. */
 void serve_otlp_free(struct otlp *otlp);         /* accepts NULL */
 
 /* The routes. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of an event in its journal, with what proves it: docs/format.md explains the proof. */
+/* Answers with the line of an event in its journal and the hashes that prove it; docs/format.md
+ * explains the proof. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -16,7 +17,8 @@
 
 struct proof {
     uint64_t seq;
-    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session whose journal contains the event */
+    /* id of the session whose journal contains the event: the session or an ancestor */
+    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t previous;
     annal_event event;
     annal_format format;
@@ -33,7 +35,7 @@ static int note_part(void *arg, const annal_lineage_part *part)
     return 1;
 }
 
-/* Read the bytes of the line unchanged, without parsing them. */
+/* Read the bytes of the event's line as they are in the journal, without parsing them. */
 static annal_status read_line(struct serve *serve, const struct proof *proof, struct buf *line,
                               annal_error *err)
 {

@@ -2,7 +2,7 @@
 /*
  * The list of sessions, page by page.
  *
- * A cursor is the position of the last row in the order: the value by which the list is sorted, and
+ * A cursor is the position after the last row of a page: the value by which the list is sorted and
  * the session's id, as "number:id" or "'text:id". So a page does not change when rows are inserted
  * before it, and every page costs the same. Totals of usage are joined only to the rows of a page.
  */
@@ -34,7 +34,8 @@ static const char *const keys[] = {
     "s.total_turns",
     "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
 
-/* ?1 status … ?8 text to search for, ?9 parent; ?10 and ?11: the row before the page. */
+/* The filters. ?1 to ?9: status, agent, model, since, until, dir, provider, text to search for,
+ * parent. ?10 and ?11: value and id of the row before the page. */
 static const char conditions[] =
     " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
@@ -52,11 +53,12 @@ static const char conditions[] =
                              " AND (?9 IS NULL OR coalesce(f.parent_session_id, "
                              "s.parent_session_id) = ?9)";
 
-/* Sessions without an existing parent. */
+/* Condition for sessions without a parent that exists. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
                             " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
 
-/* The page with all descendants. UNION ends cycles: a session is counted once per root. */
+/* SQL that lists, for each session of the page, the session and all its descendants. UNION ends
+ * cycles: a session is listed once per root. */
 static const char below[] =
     ", edges AS MATERIALIZED (SELECT s.id AS below, coalesce(f.parent_session_id,"
     " s.parent_session_id) AS above FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
@@ -65,7 +67,7 @@ static const char below[] =
     " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id)";
 static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM page)";
 
-/* Usage of these sessions only, because prices are looked up for each of its rows. */
+/* SQL of the cost of these sessions only, because a price is looked up for each row of usage. */
 static const char costs[] =
     ", costs AS MATERIALIZED (SELECT session_id,"
     " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
@@ -73,8 +75,8 @@ static const char costs[] =
     " sum(costed_tokens) AS costed_tokens"
     " FROM usage_costs WHERE session_id IN (SELECT id FROM down) GROUP BY session_id)";
 
-/* For each session of the page with descendants, the totals over itself and all descendants, as
- * JSON. */
+/* SQL of the totals of each session of the page that has descendants, over the session and all its
+ * descendants, as JSON. */
 static const char trees[] =
     ", trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
     " 'events', sum(s.events), 'total_tokens', sum(s.total_tokens), 'cost_usd', sum(c.cost_usd),"
@@ -108,7 +110,8 @@ static bool read_times(struct listing *listing)
     return true;
 }
 
-/* Read "12:id", "1.5:id" or "'text:id"; a session id contains no colon. */
+/* Read the parameter cursor: "12:id", "1.5:id" or "'text:id". A session id contains no colon. If it
+ * is invalid, answers the request and returns false. */
 static bool read_cursor(struct listing *listing)
 {
     const char *text = http_query(listing->request, "cursor");
@@ -149,7 +152,8 @@ static bool read_listing(struct listing *listing)
 
 /* ---- Rows ---- */
 
-/* Note the cursor: the last columns of a row are its key and its tree. */
+/* Save the cursor of a row. The last two columns of a row are the value by which the list is sorted
+ * and the totals of the tree. */
 static annal_status note_cursor(struct listing *listing, const annal_row *row)
 {
     const annal_value *key = &row->values[row->count - 2];
@@ -166,7 +170,7 @@ static int add_row(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
     if (listing->rows++ == listing->limit)
-        return 0; /* it only shows that another page exists */
+        return 0; /* this row only shows that another page exists */
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
@@ -182,7 +186,7 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Select the ids of the page in order, then their rows. */
+/* Select the ids of the page in order, then the rows of these sessions. */
 static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
 {
     const char *key = keys[listing->sort];
@@ -267,7 +271,7 @@ void serve_sessions_list(struct serve *serve, struct request *request)
     answer_listing(&listing);
 }
 
-/* List sub-agents and forks. */
+/* Answer with the sub-agents and forks of a session. */
 void serve_sessions_children(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request, .trees = true};
@@ -314,7 +318,8 @@ struct facets {
     uint64_t count;
 };
 
-/* Print a name, a value and its number of sessions. */
+/* Print a value of a filter and its number of sessions; the row has the name of the filter, the
+ * value and the number. */
 static int put_facet(void *arg, const annal_row *row)
 {
     struct facets *facets = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a session at a moment, and the changes between two moments. */
+/* The state of a session at a moment, and the changes of the state between two moments. */
 #include "index/sys/pack.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -15,7 +15,8 @@
 
 #define ROWS_MAX 1000000u
 
-/* Read "1200", a time, or an age; the end of the session if the parameter is missing. */
+/* Read a moment from a parameter: the seq "1200", a time, or an age. If the parameter is missing,
+ * *out is unchanged: the end of the session. */
 static bool read_moment(struct request *request, const char *name, annal_moment *out)
 {
     const char *text = http_query(request, name);
@@ -34,7 +35,7 @@ static bool read_moment(struct request *request, const char *name, annal_moment 
 struct tables {
     annal_state *state;
     struct buf *out;
-    uint64_t rows; /* maximum per table, counted from the end; 0 for all */
+    uint64_t rows; /* maximum number of rows of a table, the last ones; 0 for all */
     uint64_t count;
     int64_t total; /* number of rows of the current table */
     bool has_seq;
@@ -49,7 +50,7 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Print rows of a table. Table names belong to packs and contain no quotation marks. */
+/* Print the rows of a table. Its name is an identifier of a pack, without quotation marks. */
 static annal_status put_rows(struct tables *tables, annal_slice name)
 {
     struct buf sql = {0};
@@ -99,7 +100,7 @@ static int put_time(void *arg, const annal_row *row)
     return annal__buf_printf(out, "\"%.*s\"", ANNAL_FMT(row->values[0].bytes));
 }
 
-/* Print {"seq":…,"time":…,"tables":{. */
+/* Print the beginning of the answer, {"seq":…,"time":…,"tables":{ */
 static annal_status put_head(struct serve *serve, struct request *request, uint64_t seq,
                              annal_error *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the index stores about one session: tools/show/timeline_rows.h. */
+/* What the index stores about one session (tools/show/timeline_rows.h). */
 #include "tools/show/timeline_rows.h"
 
 #include "tools/serve/serve.h"
 
-/* Answer with a part; fails if the session does not exist. */
+/* Answer with one part of the timeline; fails if the session does not exist. */
 static void answer_part(struct serve *serve, struct request *request, timeline_part *part)
 {
     annal_error err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verification: a line for each session, as soon as the session is read. */
+/* Verifies sessions, and answers with a line for each session as soon as it is verified. */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "tools/serve/produce.h"
@@ -12,7 +12,7 @@
 
 struct verify {
     annal_store *store;
-    struct buf names; /* each with a final NUL */
+    struct buf names; /* ids of the sessions to verify, each with a final NUL */
     size_t at;
     struct buf *out;
     uint64_t findings;

@@ -29,13 +29,14 @@
 #define LISTEN_USUAL    "127.0.0.1:7117"
 #define PLACES_MAX      8u
 #define CONNECTIONS_MAX 12000u
-#define SPARE_FILES     256u /* for the store and for running requests */
-#define IDLE_S          60u
-#define OVERDUE_S       5
+/* number of descriptors reserved for the store and for running requests */
+#define SPARE_FILES 256u
+#define IDLE_S      60u
+#define OVERDUE_S   5
 
 struct listener_of {
     struct place place;
-    struct serve serve; /* with an access of its own */
+    struct serve serve; /* a copy of the server's, with its own access */
     struct http *http;
 };
 
@@ -43,13 +44,14 @@ struct server {
     const struct args *args;
     struct serve serve;
     const annal_decider *decider;
-    char *certificate, *key; /* PEM; NULL without TLS */
+    char *certificate, *key; /* texts in PEM; NULL without TLS */
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
-    bool token_in_memory; /* the token file cannot be created */
-    pid_t opener;         /* process that starts the browser; 0 if none is running */
-    char open_page[400];  /* file that the browser opens, or "" */
+    /* whether the token exists only in memory, because the token file cannot be created */
+    bool token_in_memory;
+    pid_t opener;        /* id of the process that starts the browser; 0 if none is running */
+    char open_page[400]; /* path of the file that the browser opens, or "" */
 };
 
 extern char **environ;
@@ -98,7 +100,7 @@ static int name_hosts(struct server *server, const struct place *place)
 /* ---- Listening ---- */
 
 #define PEM_BYTES_MAX  ((size_t)1 << 20)
-#define GIVEN_FD_FIRST 3 /* as in sd_listen_fds(3) */
+#define GIVEN_FD_FIRST 3 /* the first descriptor that systemd passes (sd_listen_fds(3)) */
 
 static int read_pem(const char *path, char **out)
 {
@@ -174,8 +176,8 @@ static int listen_all(struct server *server)
     return exit_status;
 }
 
-/* Compute the number of connections from the limit of descriptors; a streaming connection needs up
- * to three. */
+/* Compute the maximum number of connections from the limit of open files; a connection with a
+ * stream needs up to three. */
 static unsigned connections_max(void)
 {
     struct rlimit limit = {0};
@@ -215,8 +217,8 @@ static int start_all(struct server *server)
 
 /* ---- Printing the address ---- */
 
-/* Give the browser the token in a file with mode 0600 that redirects to the page, because other
- * users can read the arguments of a process. */
+/* Write a file with mode 0600 that redirects the browser to the page with the token. The token is
+ * not an argument of the browser, because other users can read the arguments of a process. */
 static bool write_open_page(struct server *server, const char *url)
 {
     const char *directory = getenv("XDG_RUNTIME_DIR");
@@ -241,7 +243,7 @@ static bool write_open_page(struct server *server, const char *url)
     return fclose(file) == 0;
 }
 
-/* Start the browser with default signal handling; its starter may run as long as the browser. */
+/* Start the browser, with default signal handling. The process may run as long as the browser. */
 static void start_browser(struct server *server, const char *url)
 {
     char *const words[] = {(char *)(uintptr_t) "xdg-open", (char *)(uintptr_t)url, NULL};
@@ -261,8 +263,8 @@ static void start_browser(struct server *server, const char *url)
     posix_spawnattr_destroy(&attributes);
 }
 
-/* Print the address. The token is printed only to a terminal, because other users may be able to
- * read other output, or if it is not in a file. */
+/* Print the addresses of the server. The token is printed to a terminal, or if it is not in a file;
+ * not to other outputs, which other users may be able to read. */
 static void say_where(struct server *server)
 {
     char url[400];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the server: from the command line to the signal that ends it. */
+/* Runs annal serve, from the command line to the signal that ends the server. */
 #ifndef TOOLS_SERVE_SERVER_H
 #define TOOLS_SERVE_SERVER_H
 

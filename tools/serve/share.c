@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as one HTML file: tools/export/html.h. */
+/* Answers with a session as one HTML file (tools/export/html.h). */
 #include "tools/export/html.h"
 
 #include "tools/serve/produce.h"

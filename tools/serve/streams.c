@@ -16,21 +16,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ROUND_MS    1000 /* time between checks for heartbeats */
-#define READY_MAX   256
-#define TEXT_BYTES  ((size_t)1 << 20) /* text buffer of the thread above which memory is freed */
-#define LARGE_BYTES (2 * FLOW_BYTES)  /* buffer of a stream whose reader needed as much */
+#define ROUND_MS   1000 /* interval of the checks for heartbeats, in ms */
+#define READY_MAX  256
+#define TEXT_BYTES ((size_t)1 << 20) /* size above which the thread's text buffer is freed */
+/* size of output after which the stream's own buffers are freed */
+#define LARGE_BYTES (2 * FLOW_BYTES)
 
 struct streams {
     struct serve *serve;
     pthread_t thread;
     int epoll, wakeup;
-    struct buf text;      /* scratch of the thread */
-    struct stream *first; /* all streams; used by the thread */
+    struct buf text;      /* output buffer of the thread */
+    struct stream *first; /* list of all streams; used by the thread only */
     _Atomic unsigned count;
 
     pthread_mutex_t lock;
-    struct stream *called; /* streams that are new or need attention */
+    /* streams that the thread must look at: new ones, and ones that need bytes */
+    struct stream *called;
     bool stops;
 };
 
@@ -42,7 +44,8 @@ static void wake(struct streams *streams)
     (void)!write(streams->wakeup, &one, sizeof one);
 }
 
-/* Add a stream to the list that the thread handles next. Returns false if the thread has ended. */
+/* Add a stream to the list `called`, which the thread handles next. Returns false if the thread has
+ * ended. */
 static bool call(struct stream *stream)
 {
     struct streams *streams = stream->streams;
@@ -122,7 +125,8 @@ static void add(struct streams *streams, struct stream *stream)
         event_stream_watch(stream, i, streams->epoll);
 }
 
-/* Remove a stream. Its flow is freed later if the stream is in the list `called`. */
+/* Remove a stream, and end its flow. If the stream is in the list `called`, the thread drops its
+ * reference to the flow when it handles that list. */
 static void drop(struct streams *streams, struct stream *stream)
 {
     if (stream->previous != NULL)
@@ -142,7 +146,8 @@ static void drop(struct streams *streams, struct stream *stream)
         http_flow_drop(stream->flow);
 }
 
-/* Fill one stream: rule 1. */
+/* Send the available events of one stream, unless its client has not received the earlier ones
+ * (rule 1). */
 static void fill(struct streams *streams, struct stream *stream)
 {
     bool goes_on = !http_flow_is_gone(stream->flow);
@@ -190,8 +195,8 @@ static void answer_calls(struct streams *streams)
     }
 }
 
-/* Send heartbeats: rule 3. By rule 1, a client that did not receive its bytes within a second is
- * slow. */
+/* Send heartbeats to idle streams (rule 3). A stream that is full is slow, and frees its
+ * buffers. */
 static void put_heartbeat(struct streams *streams)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -218,7 +223,7 @@ static void *run(void *arg)
     bool stops = false;
     while (!stops) {
         int count = epoll_wait(streams->epoll, ready, READY_MAX, ROUND_MS);
-        /* A stream that is dropped in this loop can appear again in it only through the list
+        /* A stream that is removed in this loop is used again only if it is in the list
          * `called`. */
         for (int i = 0; i < count; i++) {
             struct stream *stream = ready[i].data.ptr;

@@ -21,18 +21,19 @@
 #include "tools/serve/serve.h"
 
 #define HEARTBEAT_S         15
-#define STREAM_SESSIONS_MAX 16u /* maximum number of sessions named in one stream */
+#define STREAM_SESSIONS_MAX 16u /* maximum number of sessions that a stream may name */
 
 struct streams;
 
 annal_status streams_new(struct serve *serve, struct streams **out_streams, annal_error *err);
 
-/* The route. */
+/* The route that opens a stream. */
 void streams_open(struct serve *serve, struct request *request);
 
 unsigned streams_count(struct streams *streams);
 
-/* End all streams; then free them when no route is running. Both accept NULL. */
+/* streams_stop() ends all streams; streams_free() frees them, when no route is running any more.
+ * Both accept NULL. */
 void streams_stop(struct streams *streams);
 void streams_free(struct streams *streams);
 

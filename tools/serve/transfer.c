@@ -3,12 +3,12 @@
  * Bundles: exports and imports of sessions (tools/export/bundle.h), through the verbs export and
  * import.
  *
- * (1) The same sessions give the same bytes, so an interrupted download can be continued: the
- *     entity tag is the SHA-256 of the bundle, and a Range with this tag in If-Range is answered
- *     from a bundle that is built again.
+ * (1) The same sessions give the same bytes, so an interrupted download can be continued. The
+ *     entity tag is the SHA-256 of the bundle. A request with Range, and this tag in If-Range, is
+ *     answered from a bundle that is built again.
  * (2) An interrupted upload can be continued if it has a name: PUT bundle?upload=NAME with
  *     Content-Range, whose first byte must follow the part that the server has; GET reports the
- *     size of that part. Uploads that are incomplete after a day are removed.
+ *     size of that part. Uploads that are still incomplete after a day are removed.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/below.h"
@@ -39,7 +39,8 @@
 
 /* ---- Downloads ---- */
 
-/* Create a directory for one file, which is unlinked after it is opened. */
+/* Create a directory for one file. The file and the directory are removed as soon as the file is
+ * open. */
 static annal_status make_place(char path[PATH_BYTES], annal_error *err)
 {
     const char *above = getenv("TMPDIR");
@@ -81,7 +82,8 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
     return status;
 }
 
-/* Read "bytes=A-B", "bytes=A-" or "bytes=-N". Returns false for anything else, which is ignored. */
+/* Read "bytes=A-B", "bytes=A-" or "bytes=-N". Returns false for any other text, which the caller
+ * ignores. */
 static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uint64_t *out_to)
 {
     uint64_t from = 0, to = bytes;
@@ -144,8 +146,8 @@ void transfer_get(struct serve *serve, struct request *request)
 
 static const struct below_mode OWN = {.file = 0600, .folder = 0700};
 
-/* Open the directory of uploads without following links. Returns -1 if it is missing or cannot be
- * created. */
+/* Open the directory of uploads without following links. Returns -1 if the directory is missing and
+ * to_write is false, or if it cannot be opened. */
 static int open_uploads(const struct serve *serve, bool to_write)
 {
     int fd = -1;
@@ -178,11 +180,12 @@ static void remove_old(const struct serve *serve, const char *done)
         close(uploads);
     if ((fd = open(annal_store_path(serve->store), O_DIRECTORY | O_CLOEXEC)) < 0)
         return;
-    (void)unlinkat(fd, UPLOADS, AT_REMOVEDIR); /* if it is empty */
+    (void)unlinkat(fd, UPLOADS, AT_REMOVEDIR); /* succeeds only if the directory is empty */
     close(fd);
 }
 
-/* Read "bytes A-B/TOTAL". */
+/* Read the header Content-Range: "bytes A-B/TOTAL". Answers the request and returns false if it is
+ * invalid; both values are 0 if it is missing. */
 static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out_total)
 {
     const char *text = http_header(request, "Content-Range");
@@ -204,7 +207,8 @@ static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out
     return false;
 }
 
-/* Open the file for the body; for an upload with a name, the part that the server has. */
+/* Open the file that receives the body. For an upload with a name, that is the part that the server
+ * has, which must end at `from`. Returns -1 on failure. */
 static int open_upload(struct serve *serve, struct request *request, const char *name,
                        uint64_t from)
 {
@@ -226,7 +230,8 @@ static int open_upload(struct serve *serve, struct request *request, const char 
     return fd;
 }
 
-/* Prepare for the body, in the thread of the connections: nothing here waits. */
+/* Open the file for the body; an admit() of http.h, so it runs in the connection thread and must
+ * not wait. */
 void transfer_admit(struct serve *serve, struct request *request)
 {
     const char *name = http_query(request, "upload");
@@ -249,7 +254,7 @@ void transfer_admit(struct serve *serve, struct request *request)
                      total - from);
 }
 
-/* Print lines of JSON as a list. */
+/* Print the lines, each of which is JSON, as {"imported":[…]}. */
 static annal_status put_report(struct buf *out, annal_slice lines)
 {
     annal_status status = annal__buf_append(out, "{\"imported\":[", 13);
@@ -276,7 +281,7 @@ static void replace(char *text, const char *what, const char *with)
     }
 }
 
-/* Remove the server's paths from a message, because clients need not know them. */
+/* Replace the server's paths in a message by words, because clients need not know them. */
 static void hide_paths(const struct serve *serve, const char *bundle, char *message)
 {
     replace(message, bundle, "bundle");

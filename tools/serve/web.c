@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page: files of web/dist, embedded at build time. The build creates web_files.c, which lists
- * them. */
+/* The web page: files of web/dist, embedded at build time. The build creates web_files.c, which
+ * lists them. */
 #include "tools/serve/serve.h"
 #include "tools/show/web_files.h"
 
 #include <string.h>
 
-/* Allow only scripts and styles from this server, no frames, and no forms that submit elsewhere. */
+/* Headers that allow only scripts and styles from this server, no frames, and no forms that submit
+ * to other sites. */
 static const char policy[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
     "'self' data: blob:; "
@@ -59,7 +60,7 @@ bool web_answer(struct request *request)
     request->type = type_of(path);
     request->constant =
         zips ? (annal_slice){file->zip, file->zip_len} : (annal_slice){file->bytes, file->len};
-    /* Names of assets contain the hash of their content. */
+    /* The name of an asset contains the hash of its content, so it can be cached forever. */
     (void)annal__buf_printf(
         &request->headers, "%sETag: \"%s%s\"\nVary: Accept-Encoding\n%sCache-Control: %s\n", policy,
         file->etag, zips ? ".gz" : "", zips ? "Content-Encoding: gzip\n" : "",

@@ -13,9 +13,10 @@
 struct proof {
     struct inspection *inspection;
     annal_slice session;
-    annal_cursor *cursor; /* opened at the first event at the target */
+    /* cursor opened at the first event that the target has; NULL before the first row */
+    annal_cursor *cursor;
     uint64_t next_seq;
-    uint64_t last_seq; /* last event to compare */
+    uint64_t last_seq; /* seq of the last event to compare */
     uint64_t events;
 };
 
@@ -58,8 +59,8 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
                : ANNAL_OK;
 }
 
-/* Check the events before the first one at the target, or all events. Only dropped events may be
- * missing. */
+/* Check the local events before the first event that the target returned (all local events if it
+ * returned none): the target may lack them only if its owner dropped old events. */
 static annal_status look_for_first(const struct proof *proof, struct ship_target *target,
                                    annal_error *err)
 {
@@ -78,14 +79,15 @@ static annal_status look_for_first(const struct proof *proof, struct ship_target
                          "is missing, although its day of arrival was not dropped", err);
 }
 
-/* Return the last seq that both sides have. */
+/* Return the seq of the last event that exists both in the journal and at the target. */
 static uint64_t last_of_both(const struct shipment *shipment)
 {
     bool is_less = shipment->state == SHIPMENT_SHARED && shipment->last_seq < shipment->head.seq;
     return is_less ? shipment->last_seq : shipment->head.seq;
 }
 
-/* Return the target under the store name that the head of the session has. */
+/* Return in *out the connection to the target that serves the session: shared sessions are read
+ * under the store name SHARED_STORE. */
 static annal_status target_of(struct inspection *inspection, const struct shipment *shipment,
                               struct ship_target **out, annal_error *err)
 {
@@ -189,7 +191,8 @@ static int note_artifacts(void *arg, struct shipment *shipment)
     return status < 0;
 }
 
-/* The target lacks this content: report that, unless it is too large or missing here, too. */
+/* Report that the target lacks an artifact, unless this store lacks it too or it is too large to be
+ * shipped. */
 static void look_for_absent(struct inspection *inspection, const struct reference *same,
                             size_t count)
 {

@@ -54,7 +54,9 @@ static int reach(struct homing *homing, const char *as)
 
 /* ---- take ---- */
 
-/* The journal does not continue after the head: keep late events (rule 3 of home.h). */
+/* Refuse to take the session, because its local journal does not continue after the target's last
+ * event. Its local events were appended after the lease expired: save them as another session
+ * (home.h, rule 3: late events are kept). */
 static int refuse_history(struct homing *homing, const struct place *head, uint64_t last_seq,
                           uint64_t lost_epoch)
 {
@@ -79,7 +81,7 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
         late.name, homing->session);
 }
 
-/* Check that the journal continues after the head. */
+/* Check that the local journal continues after the last event at the target. */
 static int compare_head(struct homing *homing, uint64_t lost_epoch)
 {
     struct place head = {0};
@@ -93,7 +95,7 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return ship_fail_target(&homing->err);
     if (head.at == 0)
-        return 0; /* the target has no event of it */
+        return 0; /* the target has no events of this session */
     status =
         annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor, &homing->err);
     annal_cursor_close(cursor);
@@ -104,8 +106,8 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
                : fail_error(&homing->err);
 }
 
-/* Check the journal before taking a session that no store has taken, so that a refusal changes
- * nothing. */
+/* Check the journal before taking a session that is not at home in any store, so that a refusal
+ * changes nothing. */
 static int look_before(struct homing *homing, uint64_t lost_epoch)
 {
     struct home home;
@@ -149,7 +151,7 @@ static int take(const struct args *args, struct homing *homing)
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
     exit_status = compare_head(homing, old.epoch);
-    if (exit_status != 0) { /* give the lease back */
+    if (exit_status != 0) { /* the session was taken in vain: release it */
         struct home ignored;
         return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
                                      &homing->err) < 0
@@ -197,9 +199,9 @@ static int share(const struct args *args, struct homing *homing)
     if (exit_status != 0)
         return exit_status;
     const annal_decider *decider = decider_new(store);
-    annal_status status = decider != NULL
-                              ? decider->share(decider->arg, session, &homing->err)
-                              : annal__fail(&homing->err, ANNAL_ERR_NOMEM, "out of memory");
+    annal_status status = decider != NULL ? decider->share(decider->arg, session, &homing->err)
+                                          : annal__fail(&homing->err, ANNAL_ERR_NOMEM,
+                                                        "share the session: out of memory");
     if (status >= 0)
         status = decider->bring(decider->arg, session, &homing->err);
     if (status >= 0)
@@ -269,7 +271,8 @@ static int end_lease(struct homing *homing, uint64_t epoch)
     return give(homing, &(annal_lease){.epoch = epoch});
 }
 
-/* Check that the target has all events: no other store has events that were not shipped. */
+/* Check that the target has all local events of the session, so that the next store to take it has
+ * them too. */
 static int check_shipped(struct homing *homing)
 {
     struct place head = {0};
@@ -288,7 +291,7 @@ static int check_shipped(struct homing *homing)
     return 0;
 }
 
-/* Refuse: the target has this epoch under another store name. */
+/* Refuse to release: at the target, the session is at home under another store name. */
 static int refuse_name(const struct homing *homing, const struct home *home)
 {
     if (strcmp(home->store, SHARED_STORE) == 0)
@@ -300,8 +303,9 @@ static int refuse_name(const struct homing *homing, const struct home *home)
                         homing->session, home->store, home->epoch, homing->shipping.name);
 }
 
-/* The target decides about a shared session, so sharing ends there first. After a failure, the
- * release can be repeated while the local lease is marked as shared. */
+/* End the sharing of a shared session at the target first, because the target decides about its
+ * events; then end the local lease. If this fails, it can be repeated as long as the local lease is
+ * marked as shared. */
 static int release(const struct args *args, struct homing *homing)
 {
     struct home home = {0};
@@ -390,7 +394,7 @@ static const struct column columns[] = {
 
 struct listing {
     struct homing *homing;
-    struct shipments shipments; /* only its glob is used */
+    struct shipments shipments; /* only the member glob is used */
     struct table *table;
 };
 
@@ -438,7 +442,7 @@ static int status(const struct args *args, struct homing *homing)
         return ship_fail_target(&homing->err);
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("print the homes of sessions: out of memory");
     annal_status failed =
         homing->kind->each(homing->target, NULL, print_home, &listing, &homing->err);
     table_free(listing.table);

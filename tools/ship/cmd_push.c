@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb annal push, and what it shares with annal pull. */
+/* The verb annal push, and the options and checks that it shares with annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/out.h"
@@ -16,7 +16,8 @@ bool push_is_url(const char *url)
     return strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0;
 }
 
-/* Read the last word of the first line, so that the token file of the server works, too. */
+/* Read the token, which is the last word of the first line, so that the token file of annal serve
+ * can be used, too. */
 static int read_token(const char *path, char out[512])
 {
     char line[512] = "";

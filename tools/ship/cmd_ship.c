@@ -136,9 +136,9 @@ uint64_t ship_inspection_behind(const struct shipment *shipment)
     return shipment->last_seq > shipment->head.seq ? shipment->last_seq - shipment->head.seq : 0;
 }
 
-/* Check that the local events of a shared session are a prefix of the target's history. It has more
- * events than the target only if the target lost some. On failure of the target, inspection->err is
- * set. */
+/* Check that the local events of a shared session are the first events of the target's history. The
+ * session has more local events than the target only if the target lost some. If the target cannot
+ * be read, inspection->err is set. */
 static bool is_its_beginning(struct inspection *inspection, const struct shipment *shipment)
 {
     annal_session_info info = {0};
@@ -161,7 +161,8 @@ static bool is_its_beginning(struct inspection *inspection, const struct shipmen
            last.seq > shipment->head.seq || same_seq == last.seq;
 }
 
-/* Check that the journal continues after the head; on failure err has the reason. */
+/* Check that the journal continues after the last event at the target; on failure err has the
+ * reason. */
 void ship_inspection_try(struct inspection *inspection, struct shipment *shipment, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -175,7 +176,8 @@ void ship_inspection_try(struct inspection *inspection, struct shipment *shipmen
                       shipment->state == SHIPMENT_DAMAGED;
 }
 
-/* Read the first event that the target lacks: the shipper can continue if it is readable. */
+/* Check that the first event that the target lacks can be read from the journal: if not, shipping
+ * cannot continue, and the shipment is damaged. */
 static void read_next(struct inspection *inspection, struct shipment *shipment)
 {
     annal_cursor *cursor = NULL;
@@ -254,7 +256,7 @@ static int with_shipments(const struct args *args, int (*fn)(struct inspection *
     return store_close(shipping.store, out_finish(exit_status));
 }
 
-/* The head of a shared session has another store name. */
+/* Read the head of a session that was shipped under another store name, and set its state. */
 static annal_status note_head(struct inspection *inspection, struct shipment *shipment,
                               enum shipment_state state, annal_error *err)
 {
@@ -302,7 +304,7 @@ annal_status ship_inspection_ask_homes(struct inspection *inspection, home_fn fn
                                        &inspection->err);
 }
 
-/* The rows of sessions and turns lag behind the events. */
+/* Print how far the rows of sessions and turns lag behind the events. */
 annal_status ship_inspection_say_rows(struct inspection *inspection)
 {
     const struct ship_kind *kind = inspection->shipping->options.kind;
@@ -323,7 +325,7 @@ static int print_status(struct inspection *inspection)
     inspection->table =
         table_new(inspection->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (inspection->table == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("print the state of the target: out of memory");
     inspection->err.status = ANNAL_OK;
     (void)shipments_each(&inspection->shipments, print_shipment, inspection);
     table_free(inspection->table);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the decider of appends to shared sessions (shared.h) with the target. */
+/* Decides appends to shared sessions (shared.h) in the database of the cluster. */
 #include "tools/cli/decider.h"
 
 #include "journal/base/alloc.h"
@@ -23,10 +23,10 @@ enum { AGAIN_US = 100000, LOCK_US = 500 };
 struct decider {
     annal_decider ops;
     annal_store *store;
-    pthread_mutex_t lock; /* guards the following members */
+    pthread_mutex_t lock; /* guards the members below */
     char url[SHARED_URL_BYTES];
     struct ship_where where;
-    const struct ship_kind *kind; /* NULL until the address is read */
+    const struct ship_kind *kind; /* NULL until the address of the database was read */
     struct ship_target *target;   /* NULL while disconnected */
 };
 
@@ -58,8 +58,7 @@ static annal_status connect(struct decider *decider, annal_error *err)
     return decider->kind->open(&decider->where, true, &decider->target, err);
 }
 
-/* Fail with ANNAL_ERR_IO if the target is unreachable, as annal home does. Closes the
- * connection. */
+/* Close the connection and fail; ANNAL_ERR_IO if the target is unreachable, as in annal home. */
 static annal_status fail_unreachable(struct decider *decider, annal_slice session,
                                      annal_status status, const annal_error *why, annal_error *err)
 {
@@ -77,7 +76,8 @@ static annal_status fail_unreachable(struct decider *decider, annal_slice sessio
 
 /* ---- Sharing ---- */
 
-/* No store ships a shared session, so it must be released before it is shipped. */
+/* Fail because the session has events that the target lacks: it cannot be shared before they are
+ * shipped, and no store ships a shared session. */
 static annal_status fail_ahead(const struct decider *decider, const annal_session_info *here,
                                const struct place *head, annal_error *err)
 {
@@ -94,8 +94,8 @@ static annal_status fail_ahead(const struct decider *decider, const annal_sessio
             : "run 'annal ship', then share it");
 }
 
-/* Check that the local events are a prefix of the target's history. A fork without own events does
- * not exist at the target yet. */
+/* Check that the local events are the first events of the target's history. A fork without own
+ * events need not exist at the target. */
 static annal_status compare_beginning(struct decider *decider, const char *session,
                                       annal_error *err)
 {
@@ -129,7 +129,7 @@ static annal_status compare_beginning(struct decider *decider, const char *sessi
     return status;
 }
 
-/* Share a session by rules 1 and 2. */
+/* Share a session with the other stores of the cluster (shared.h, rules 1 and 2). */
 static annal_status share_session(struct decider *decider, const char *session, annal_error *err)
 {
     struct home home, ignored;
@@ -138,7 +138,8 @@ static annal_status share_session(struct decider *decider, const char *session, 
     annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    status = compare_beginning(decider, session, err); /* before the session has a home */
+    /* call this first: if it fails, nothing was changed */
+    status = compare_beginning(decider, session, err);
     if (status >= 0)
         status = homes->take(decider->target, session, lease.epoch, INT32_MAX, &home, err);
     if (status < 0)
@@ -159,8 +160,8 @@ static annal_status share_session(struct decider *decider, const char *session, 
     return annal_lease_set(decider->store, annal_slice_of(session), &lease, err);
 }
 
-/* The target has another home or epoch: end the local sharing. The next append may share it
- * again. */
+/* End the local sharing, because the target names another home or epoch of the session. The next
+ * append may share it again. */
 static annal_status end_sharing(struct decider *decider, const char *name, uint64_t epoch,
                                 annal_error *err)
 {
@@ -179,7 +180,8 @@ static annal_status end_sharing(struct decider *decider, const char *name, uint6
 
 /* ---- Downloading ---- */
 
-/* Download a journal that is missing here. Another process of this store may be pulling it, too. */
+/* Download the journal of a session that does not exist locally. Waits while another process of
+ * this store pulls the session. */
 static annal_status fetch_journal(struct decider *decider, const char *session, annal_error *err)
 {
     const struct pull_options options = {
@@ -207,7 +209,8 @@ struct download {
     struct references references;
 };
 
-/* A row_fn. Another process of this store may have appended the event a moment ago. */
+/* Append one downloaded event; a row_fn. Succeeds if another process of this store has just
+ * appended the same event. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
     struct download *download = arg;
@@ -233,7 +236,8 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
                                                    &download->references, err);
 }
 
-/* Download artifacts. If the target lacks one, annal pull may find it later. */
+/* Download the artifacts of the downloaded events. An artifact that the target lacks is skipped;
+ * annal pull may find it later. */
 static annal_status fetch_artifacts(const struct download *download, annal_error *err)
 {
     struct decider *decider = download->decider;
@@ -275,8 +279,8 @@ static annal_status fetch_events(struct download *download, annal_error *err)
     return status;
 }
 
-/* Download the missing events of a session. Guards must see all events that the target has: if some
- * are missing after the download, the session is no longer shared. */
+/* Download the missing events of a session, because guards must see all events that the target has.
+ * If events are still missing afterwards, the session is no longer shared. */
 static annal_status fetch_session(struct decider *decider, const char *name, annal_error *err)
 {
     struct download download = {.decider = decider};
@@ -306,7 +310,8 @@ static annal_status fetch_session(struct decider *decider, const char *name, ann
     return status < 0 ? status : end_sharing(decider, name, lease.epoch, err);
 }
 
-/* Take the lock; another thread may hold it while it waits for a silent target. */
+/* Take the lock, or fail after the store's waiting time: another thread may hold the lock while it
+ * waits for a silent target. */
 static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
 {
     int64_t until_us =
@@ -322,7 +327,8 @@ static annal_status lock(struct decider *decider, annal_slice session, annal_err
     return ANNAL_OK;
 }
 
-/* Call fn with a connection. An idle connection may be dead: then retry with a new one. */
+/* Call fn with a connection. An idle connection may be broken: after a failure on such a
+ * connection, fn is called once more with a new one. */
 static annal_status with_session(struct decider *decider, annal_slice session,
                                  annal_status (*fn)(struct decider *, const char *, annal_error *),
                                  annal_error *err)
@@ -363,13 +369,16 @@ static annal_status fetch(void *arg, annal_slice session, annal_error *err)
 
 struct deciding {
     const annal_decision *decision;
-    struct shipment *shipments; /* the session's, then those of the sessions that its guards read */
-    struct shipment **all;      /* pointers to each of them */
+    /* shipment of the session that receives the events; after it, one for each session that its
+     * guards read */
+    struct shipment *shipments;
+    struct shipment **all; /* pointers to these shipments */
     size_t count;
-    bool was_sent; /* COMMIT may have succeeded: rule 4 */
+    bool was_sent; /* whether a COMMIT was sent whose outcome is unknown (shared.h, rule 4) */
 };
 
-/* Check, for rule 4, whether the last of these events is in the target's history. */
+/* Check whether the target has the last of these events: then an earlier COMMIT succeeded
+ * (shared.h, rule 4). */
 static annal_status look_for(struct decider *decider, const struct deciding *deciding,
                              annal_error *err)
 {
@@ -425,8 +434,8 @@ static const annal_session_info *end_of(const struct deciding *deciding, size_t 
     return i == 0 ? deciding->decision->end : &deciding->decision->reads[i - 1];
 }
 
-/* Check that the session ends with the same event at the target. A new session has no head, and
- * neither has a session without events that guards read. */
+/* Check that a session ends with the same event locally and at the target. The target has no head
+ * for a new session, and none for a session without events that guards read. */
 static bool is_same_end(const struct deciding *deciding, size_t i)
 {
     const annal_session_info *end = end_of(deciding, i);
@@ -444,8 +453,9 @@ static bool ends_are_same(const struct deciding *deciding)
     return are_same;
 }
 
-/* Find out why the ends differ. Usually other stores were first. But if the local events are not a
- * prefix of the target's, a retry would fail forever. */
+/* Find out why a session ends differently at the target. Usually other stores appended first, and a
+ * retry is useful. But if the local events are not the first events of the target's history, a
+ * retry would fail again: ANNAL_ERR_REFUSED. */
 static annal_status explain_ends(struct decider *decider, struct deciding *deciding,
                                  annal_error *err)
 {
@@ -459,7 +469,7 @@ static annal_status explain_ends(struct decider *decider, struct deciding *decid
     return status;
 }
 
-/* Try one transaction: rule 3. */
+/* Try one transaction: compare the ends of the sessions, then put the events (shared.h, rule 3). */
 static annal_status try_once(struct decider *decider, struct deciding *deciding, annal_error *err)
 {
     const struct ship_kind *kind = decider->kind;
@@ -475,7 +485,7 @@ static annal_status try_once(struct decider *decider, struct deciding *deciding,
     shipment->next = shipment->head;
     bool is_end = ends_are_same(deciding);
     if (is_end) {
-        deciding->was_sent = false; /* rule 4: it was not committed */
+        deciding->was_sent = false; /* an earlier COMMIT did not succeed (shared.h, rule 4) */
         status = put_all(decider, deciding, err);
         deciding->was_sent = status >= 0;
     }

@@ -11,7 +11,7 @@ static void add_number(struct digest *digest, int array, uint64_t number)
     postgres_add_number(&digest->arrays[array], number);
 }
 
-/* PostgreSQL has no year 0: it is the year 1 BC. */
+/* Format a time for PostgreSQL. Its calendar has no year 0, which is the year 1 BC. */
 void digest_time(int64_t time_us, char out[POSTGRES_TIME_BYTES])
 {
     annal_time_format(time_us, out);
@@ -59,8 +59,8 @@ static bool contains(annal_slice text, const char *part)
     return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
 }
 
-/* Select slightly more events than annal._fold() uses. Of messages, only those that may be a
- * user's. */
+/* Return whether annal._fold() may use the event. Some events too many are selected; messages only
+ * if they may be from a user. */
 static bool changes_a_row(const annal_event *event)
 {
     return annal__slice_begins(event->type, "session") ||

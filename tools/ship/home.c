@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_US INT64_C(5000000) /* time between checks for new leases */
+#define LOOK_US INT64_C(5000000) /* interval of the checks for new leases, in us */
 
 static annal_status take_home(void *arg, annal_slice session, const struct home *home,
                               annal_error *err)
@@ -25,9 +25,10 @@ annal_status home_find(const struct home_kind *kind, struct ship_target *target,
 {
     struct shipments one = {0};
     *out = (struct home){0};
-    annal_status status = shipment_of(&one, annal_slice_of(session)) == NULL
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "home: out of memory")
-                              : kind->each(target, &one, take_home, out, err);
+    annal_status status =
+        shipment_of(&one, annal_slice_of(session)) == NULL
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "find the home of a session: out of memory")
+            : kind->each(target, &one, take_home, out, err);
     shipments_done(&one);
     return status;
 }
@@ -83,8 +84,8 @@ static annal_status note(annal_store *store, struct home_lease *item, int64_t as
 }
 
 /* Save the target's answer for each lease. A lease that another process changed in the meantime
- * (CONFLICT, NOTFOUND) is left to that process; a busy one is retried in the next round, without
- * delaying the others. */
+ * (CONFLICT, NOTFOUND) is left to that process. A lease that another process is using (BUSY) is
+ * tried again in the next round, so that it does not delay the others. */
 static annal_status note_all(const struct leases *leases, int64_t asked_us, annal_error *err)
 {
     annal_error first = {0};
@@ -122,7 +123,7 @@ annal_status home_renew(annal_store *store, const struct home_kind *kind,
     int64_t asked_us = annal_lease_now();
     annal_status status = annal_lease_sessions(store, collect, &leases, err);
     if (leases.failed)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "renew the leases of sessions: out of memory");
     *out_third_us = third_of(&leases);
     if (status >= 0 && leases.count > 0)
         status = kind->renew(target, leases.list, leases.count, err);
@@ -139,7 +140,8 @@ annal_status home_lost(annal_store *store, const struct home_kind *kind, struct 
     struct home_late late;
     if (annal_lease_get(store, annal_slice_of(session), &lease, NULL) >= 0 && lease.seconds > 0 &&
         lease.epoch == epoch)
-        (void)end_lease(store, session, &lease, NULL); /* if busy: at the next check */
+        /* if the lease is in use, the next check ends it */
+        (void)end_lease(store, session, &lease, NULL);
     annal_status status = home_late_keep(store, kind, target, session, epoch, &late, err);
     if (status >= 0 && late.copied > 0)
         say("session '%s': %" PRIu64 " event%s after event %" PRIu64

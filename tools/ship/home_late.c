@@ -35,7 +35,7 @@ struct late {
     char first[500];    /* data of annal.late */
 };
 
-/* Read the positions of events from_seq to to_seq, which exist. */
+/* Read the seq, hash and offset of each event from from_seq to to_seq; all of them exist. */
 static annal_status read_places(const struct late *late, uint64_t from_seq, uint64_t to_seq,
                                 struct place *out, annal_error *err)
 {
@@ -55,7 +55,8 @@ static annal_status read_places(const struct late *late, uint64_t from_seq, uint
     return status;
 }
 
-/* Find the last common event by rule (1), from the end backwards, because few events are late. */
+/* Find the last event that both sides have (rule 1). Search from the end, because few events are
+ * late. */
 static annal_status find_after(struct late *late, const struct home_kind *kind,
                                struct ship_target *target, annal_error *err)
 {
@@ -110,8 +111,8 @@ static bool is_same(const annal_event *one, const annal_event *other)
            annal__slice_same(one->data, other->data) && one->ts_us == other->ts_us;
 }
 
-/* Compare by rule (3): find out whether a session of this name is the copy, and how much of it
- * exists. */
+/* Find out whether a session of this name is the copy that rule 3 describes, and the seq of its
+ * last event. */
 static annal_status compare(const struct late *late, annal_slice name, annal_cursor *events,
                             bool *out_same, uint64_t *out_last, annal_error *err)
 {
@@ -155,7 +156,8 @@ static annal_status append_rest(const struct late *late, annal_slice name, annal
     return status;
 }
 
-/* Copy to the session out->name, if it is the copy or does not exist. */
+/* Copy the late events to the session out->name, if it does not exist or is an unfinished copy of
+ * them. */
 static annal_status copy_to(const struct late *late, struct home_late *out, bool *out_same,
                             annal_error *err)
 {

@@ -11,17 +11,20 @@ struct inspection {
     struct shipping *shipping;
     struct shipments shipments;
     struct ship_target *target;
-    struct ship_target *shared; /* the same target opened as SHARED_STORE, when first needed */
+    /* connection to the same target as the store SHARED_STORE; opened when first needed, else
+     * NULL */
+    struct ship_target *shared;
     struct table *table;
     annal_error err;
-    bool bad;         /* a session differs from the local journal */
-    uint64_t events;  /* number of proven events */
-    uint64_t shipped; /* number of events according to the heads */
+    bool bad;         /* whether a session at the target differs from its local journal */
+    uint64_t events;  /* number of events that were compared and are equal */
+    uint64_t shipped; /* number of events that the target should have according to its heads */
     uint64_t behind;
     bool want_artifacts;
-    struct references references; /* artifacts that the proven events refer to */
-    uint64_t artifacts;           /* number of proven artifacts */
-    uint64_t absent;              /* artifacts missing on both sides, or too large to be shipped */
+    struct references references; /* artifacts that the compared events refer to */
+    uint64_t artifacts;           /* number of artifacts that were compared and are equal */
+    /* number of artifacts that neither side has, or that are too large to be shipped */
+    uint64_t absent;
 };
 
 /* ---- cmd_ship.c ---- */
@@ -29,15 +32,15 @@ struct inspection {
 /* Return how many events of the session are missing at the target, according to its head. */
 uint64_t ship_inspection_behind(const struct shipment *shipment);
 
-/* Check that the journal contains the head and can continue after it; on failure err has the
- * reason. */
+/* Check that the journal contains the last event at the target and can continue after it; on
+ * failure err has the reason. */
 void ship_inspection_try(struct inspection *inspection, struct shipment *shipment,
                          annal_error *err);
 
 /* Call fn for each session with a home, if the target supports homes. */
 annal_status ship_inspection_ask_homes(struct inspection *inspection, home_fn fn);
 
-/* A home_fn: mark a shared session, whose head has another store name. */
+/* Mark a shared session, and read its head, which has another store name; a home_fn. */
 annal_status ship_inspection_note_shared(void *arg, annal_slice session, const struct home *home,
                                          annal_error *err);
 

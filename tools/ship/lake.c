@@ -97,7 +97,8 @@ struct manifest {
     uint64_t rows, replaced_rows;
 };
 
-/* Rename the file of the last manifest by rule 2, unless the lake is open for reading only. */
+/* Rename the Parquet file of the last manifest to its final name (rule 2), unless the lake is open
+ * for reading only. */
 static annal_status settle(struct ship_target *lake, annal_error *err)
 {
     if (lake->last[0] == '\0' || !lake->to_write)
@@ -108,7 +109,8 @@ static annal_status settle(struct ship_target *lake, annal_error *err)
     return status;
 }
 
-/* The file may be renamed between two of these attempts. */
+/* Open the file under its final name, then as .tmp, then under its final name again: a shipper may
+ * rename it between two attempts. */
 annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
                              annal_error *err)
 {
@@ -139,9 +141,10 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
     uint64_t hash = annal__hash_end(sum.stream);
     return status < 0 || (sum.bytes == file->bytes && hash == file->hash)
                ? status
-               : annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "ship: '%s' differs from the file that was written",
-                             lake->kind->place(lake->files, file->name));
+               : annal__fail(
+                     err, ANNAL_ERR_CORRUPT,
+                     "ship: the file '%s' of the lake differs from the file that was written",
+                     lake->kind->place(lake->files, file->name));
 }
 
 annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file, annal_error *err)
@@ -209,7 +212,7 @@ struct lake_file *lake_find_file(struct ship_target *lake, const char *name)
     return found != NULL ? *found : NULL;
 }
 
-/* Read the files that a merged file replaces: rule 4. */
+/* Read a line about a file that a merged file replaces, or that was removed (rule 4). */
 static annal_status take_replaced(struct ship_target *lake, const char *text,
                                   struct manifest *manifest, annal_error *err)
 {
@@ -304,7 +307,7 @@ bool lake_check_text(char *text, size_t len, size_t *out_count)
     return true;
 }
 
-/* The bytes are verified before any of them is used. */
+/* Read a manifest. All bytes are verified by their hash before any of them is used. */
 static annal_status read_manifest(struct ship_target *lake, char *text, size_t len,
                                   annal_error *err)
 {
@@ -334,7 +337,7 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
                : status;
 }
 
-/* Read the next manifest. ANNAL_ERR_NOTFOUND: it was the last. */
+/* Read the next manifest. ANNAL_ERR_NOTFOUND: there are no more. */
 static annal_status read_next(struct ship_target *lake, annal_error *err)
 {
     char name[NAME_BYTES];
@@ -391,11 +394,11 @@ static void lake_close(struct ship_target *lake)
     annal__free(lake);
 }
 
-/* Characters that queries of the lake would take for a pattern, a list or another column. */
+/* Characters that queries of the lake would read as a pattern, a list or another column. */
 #define ALSO_ENCODED ",{}*?="
 
 /* Print store=<name>, with % escapes for characters that a path or a query cannot contain;
- * as_before: escape only for paths, as older versions did. */
+ * as_before: escape only for paths, which is the directory name that older versions used. */
 static annal_status store_name(const char *store, bool as_before, struct buf *out)
 {
     const char *encoded = as_before ? "/%\"\\" : "/%\"\\" ALSO_ENCODED;
@@ -418,7 +421,8 @@ static annal_status open_directory(struct ship_target *lake, const struct ship_w
     return status;
 }
 
-/* Open the files of the lake. A lake that an older annal started is found under its old name. */
+/* Open the files of the lake. If an older annal started it under the old directory name, that
+ * directory is used. */
 static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
                                annal_error *err)
 {
@@ -653,7 +657,7 @@ annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char
     return ANNAL_OK;
 }
 
-/* Make the complete file part of the lake by writing its manifest. */
+/* Add a complete Parquet file to the lake by writing its manifest. */
 static annal_status commit_file(struct ship_target *lake, struct lake_manifest *manifest, int fd,
                                 annal_error *err)
 {
@@ -663,14 +667,15 @@ static annal_status commit_file(struct ship_target *lake, struct lake_manifest *
     bool is_staged = status >= 0;
     if (is_staged)
         status = lake_publish(lake, manifest, err);
-    /* After another failure the manifest may exist: then its file is needed. */
+    /* After another failure the manifest may exist, and then its file is needed. */
     if (!is_staged || status == ANNAL_ERR_CONFLICT)
         lake->kind->drop(lake->files, manifest->name);
     return status != ANNAL_ERR_CONFLICT
                ? status
-               : annal__fail(
-                     err, ANNAL_ERR_BUSY,
-                     "ship: another shipper wrote to the lake in the meantime"); /* rule 1 */
+               : annal__fail(err, ANNAL_ERR_BUSY,
+                             /* rule 1: only one shipper creates a manifest name */
+                             "ship: another shipper wrote to the lake at the same time, so this "
+                             "batch was not added");
 }
 
 static annal_status lake_commit(struct ship_target *lake, struct shipment **shipments, size_t count,
@@ -698,7 +703,7 @@ static annal_status lake_commit(struct ship_target *lake, struct shipment **ship
     annal__buf_done(&manifest.lines);
     if (status < 0)
         return status;
-    return lake_read_log(lake, err); /* rule 2: this renames the file */
+    return lake_read_log(lake, err); /* renames the file to its final name (rule 2) */
 }
 
 /* ---- Artifacts: LAKE/store=<name>/artifacts/<sha256>, the content ---- */
@@ -708,7 +713,8 @@ static void artifact_name(char name[NAME_BYTES], const char *sha256)
     snprintf(name, NAME_BYTES, "artifacts/%s", sha256);
 }
 
-/* Report every artifact as missing: only creating it shows whether it exists. */
+/* Report every artifact as missing: creating its file, which fails if it exists, costs no more than
+ * a check. */
 static annal_status lake_has(struct ship_target *lake, const char *sha256, bool *out,
                              annal_error *err)
 {
@@ -735,7 +741,7 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
     return lake->kind->read(lake->files, name, out, err);
 }
 
-/* Every error is printed, except the last one, which is in *err. */
+/* State of a check. Every error is printed, except the last one, which is in *err. */
 struct proving {
     struct ship_target *lake;
     const char *missing; /* first missing file of a day, or NULL */
@@ -763,11 +769,12 @@ static void note_missing(struct proving *proving)
         return;
     const char *place = lake->kind->place(lake->files, proving->missing);
     if (proving->missing_count == 1)
-        annal__fail(&err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing", place);
+        annal__fail(&err, ANNAL_ERR_CORRUPT, "ship: the file '%s' of the lake is missing", place);
     else
         annal__fail(&err, ANNAL_ERR_CORRUPT,
-                    "ship: '%s' is missing, and %" PRIu64 " more files of this day", place,
-                    proving->missing_count - 1);
+                    "ship: the file '%s' of the lake is missing, and %" PRIu64
+                    " more files of this day",
+                    place, proving->missing_count - 1);
     proving->missing = NULL;
     proving->missing_count = 0;
     note_bad(proving, &err);
@@ -817,7 +824,7 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     return proving.status;
 }
 
-/* The two kinds differ in where their files are. */
+/* The functions of a lake. Only open() differs between a directory and a bucket. */
 #define LAKE_KIND(opens)                                                                           \
     {                                                                                              \
         .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \

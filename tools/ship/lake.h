@@ -15,10 +15,11 @@ enum { PATH_BYTES = 4096, NAME_BYTES = 200 };
 
 struct lake_files;
 
-/* Receives pieces of a file. Return 0 to continue. */
+/* Receive a piece of a file. Return ANNAL_OK to continue; another status ends the reading. */
 typedef annal_status (*piece_fn)(void *arg, const void *bytes, size_t len);
 
-/* ANNAL_ERR_BUSY as in struct ship_kind. directory: store=<name>. */
+/* Operations on the files of a lake. ANNAL_ERR_BUSY: the failure may be temporary. directory is
+ * store=<name>. */
 struct lake_files_kind {
     annal_status (*open)(const struct ship_where *where, const char *directory, bool to_write,
                          struct lake_files **out_files, annal_error *err);
@@ -33,9 +34,10 @@ struct lake_files_kind {
     annal_status (*create)(struct lake_files *files, const char *name, annal_slice bytes,
                            annal_error *err);
 
-    /* Three steps for a file that DuckDB writes: local() opens a file to write to, valid until the
-     * next call or close(); stage() stores it durably as <name>.tmp; settle() renames it to <name>,
-     * or does nothing if that is done. drop() removes what local() and stage() left. */
+    /* Write a file with DuckDB in three steps. local() opens a file to write to; its descriptor is
+     * valid until the next call or close(). stage() stores the file durably as <name>.tmp. settle()
+     * renames it to <name>, or does nothing if it was already renamed. drop() removes what local()
+     * and stage() created. */
     annal_status (*local)(struct lake_files *files, const char *name, int *out_fd,
                           annal_error *err);
     annal_status (*stage)(struct lake_files *files, const char *name, annal_error *err);
@@ -45,7 +47,7 @@ struct lake_files_kind {
     /* Remove a file. A missing file is not an error. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* Open a file, or an unnamed copy of it. ANNAL_ERR_NOTFOUND: it does not exist.
+    /* Open a file, or an unnamed copy of it, for reading. ANNAL_ERR_NOTFOUND: it does not exist.
      * ANNAL_ERR_CORRUPT: it is longer than `most` bytes. */
     annal_status (*fetch)(struct lake_files *files, const char *name, uint64_t most, int *out_fd,
                           annal_error *err);
@@ -56,20 +58,21 @@ struct lake_files_kind {
 
 extern const struct lake_files_kind lake_dir, lake_s3;
 
-/* Read an open file from its first byte; place is its name for messages. ANNAL_ERR_LIMIT: it is
- * longer than `most` bytes, or fn returned this. */
+/* Read an open file from its first byte, and pass it to fn piece by piece; place is the name of the
+ * file for messages. ANNAL_ERR_LIMIT: the file is longer than `most` bytes, or fn returned
+ * ANNAL_ERR_LIMIT. */
 annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
                           annal_error *err);
 
-/* Return the errors for a file that is too long. */
+/* Fail because a file is longer than annal writes it, or longer than its manifest says. */
 annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err);
 annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err);
 
-/* Print the path by which DuckDB opens an open file. */
+/* Print the path by which DuckDB can open the descriptor fd of this process. */
 enum { FD_PATH_BYTES = 40 };
 void lake_fd_path(char path[FD_PATH_BYTES], int fd);
 
-/* Create an unnamed file in $TMPDIR or /tmp, which only this process can open. */
+/* Create an unnamed file in $TMPDIR or /tmp, which no other process can open. */
 annal_status lake_unnamed(int *out_fd, annal_error *err);
 
 /* A piece_fn: append the bytes to a struct buf. */
@@ -84,10 +87,12 @@ enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY =
 struct lake_file {
     const char *name;
     uint64_t rows, bytes, hash;
-    int64_t replaced_us; /* 0 while it belongs to the lake */
+    int64_t
+        replaced_us; /* time when the file was replaced, in us; 0 while the lake lists the file */
     bool is_removed;
-    bool is_missing;               /* compaction found it deleted */
-    struct lake_file *replaced_by; /* file that contains its rows now; NULL if not replaced */
+    bool is_missing; /* whether a compaction found the file deleted */
+    struct lake_file
+        *replaced_by; /* file that contains the rows now; NULL if the file was not replaced */
 };
 
 struct lake_row {
@@ -95,25 +100,28 @@ struct lake_row {
     uint64_t seq;
     int64_t ts_us;
     uint64_t h;
-    size_t at; /* offset of its texts: type, id, cause, data, one after the other */
+    /* offset of the texts in ship_target.texts: type, id, cause, data, one after the other */
+    size_t at;
     size_t lens[4];
 };
 
-/* The manifest entries of a session: lake_read.c. */
+/* The files that contain events of a session, according to the manifests (lake_read.c). */
 struct lake_history;
 
 struct ship_target {
     const struct lake_files_kind *kind;
     struct lake_files *files;
-    struct shipments heads; /* head: according to the manifests */
+    struct shipments heads; /* the head of each session, according to the manifests */
     void *tree;             /* struct lake_file by name; root of tsearch(3) */
-    uint64_t number;        /* number of the last manifest read */
+    uint64_t number;        /* number of the last manifest that was read */
     uint64_t checkpoint;    /* number of the last manifest in the checkpoint, or 0 */
-    char last[NAME_BYTES];  /* file of the last manifest, or "" if it is renamed */
+    /* Parquet file of the last manifest, which may still have its temporary name; "" if it was
+     * renamed */
+    char last[NAME_BYTES];
     uint64_t events;
     bool to_write;
     char store[SHIP_STORE_BYTES_MAX];
-    /* whether the lake has histories of all sessions, from the first manifest on */
+    /* whether histories was filled for all sessions, from the first manifest on */
     bool has_histories;
     void *histories; /* struct lake_history by session; root of tsearch(3) */
 
@@ -123,16 +131,16 @@ struct ship_target {
     annal_value values[8];
 };
 
-/* Read the name of a file, day=YYYY-MM-DD/NNNNNNNN-XXXXXXXX.parquet, from a line of a manifest or
- * of the checkpoint. */
+/* Read the name of a Parquet file, day=YYYY-MM-DD/NNNNNNNN-XXXXXXXX.parquet, from a line of a
+ * manifest or of the checkpoint. */
 void lake_take_name(struct outside *line, char name[NAME_BYTES]);
 
-/* Open a file of the lake. The file of the last manifest may still be named ….tmp; readers do not
- * rename it. */
+/* Open a file of the lake. The file of the last manifest may still be named <name>.tmp; readers do
+ * not rename it. */
 annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
                              annal_error *err);
 
-/* Open files, with the paths by which DuckDB opens them. */
+/* Files that are open for DuckDB, as the paths by which it opens them. */
 struct opened {
     const char **paths;
     size_t count;
@@ -144,23 +152,24 @@ void lake_close_all(struct opened *opened);
 /* Read the manifests that were written since the last call. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err);
 
-/* Read a whole file, up to out->limit, and append a 0. */
+/* Read a whole file of at most out->limit bytes, and append a 0 byte. */
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
                             annal_error *err);
 
-/* The last line of a manifest or checkpoint proves the lines before it. lake_check_text() returns
- * false if they were changed, otherwise it cuts off the last line. */
+/* lake_end_text() appends the last line of a manifest or checkpoint, which has a hash of the lines
+ * before it. lake_check_text() returns false if these lines were changed; otherwise it cuts off the
+ * last line. */
 annal_status lake_end_text(struct buf *text, size_t count);
 bool lake_check_text(char *text, size_t len, size_t *out_count);
 
-/* Forget all manifests, to read again from the first. */
+/* Forget all manifests, so that the next read begins with the first one. */
 void lake_forget(struct ship_target *lake);
 
 annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file,
                            annal_error *err);
 
-/* lake_checkpoint.c: load the checkpoint (a missing or damaged one is ignored); replace it with the
- * current state; check that it matches the manifests. */
+/* Defined in lake_checkpoint.c: load the checkpoint (a missing or damaged one is ignored); replace
+ * it with one of the current state; check that it matches the manifests. */
 annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err);
 annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err);
 annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err);
@@ -172,15 +181,15 @@ struct lake_manifest {
     int version;
     const char *name; /* name of the file */
     uint64_t rows, bytes, hash;
-    struct buf lines; /* further lines of the manifest */
+    struct buf lines; /* lines of the manifest after its first line */
     size_t count;     /* number of these lines */
 };
 
-/* Choose an unused name. */
+/* Choose a file name that no file of the lake has. */
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
                            annal_error *err);
 
-/* Compute bytes and hash of an open file. */
+/* Set the bytes and the hash of the manifest from an open file. */
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
 
 /* Write the manifest with the next number. ANNAL_ERR_CONFLICT: another process was first. */
@@ -188,18 +197,19 @@ annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *
                           annal_error *err);
 
 /* The entry of a session in a manifest. The first entry of a session contains the header of its
- * journal; it is missing in a lake that an older annal started. */
+ * journal, unless an older annal wrote the entry. */
 struct lake_piece {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t first, before; /* first seq, and hash of the event before it */
+    uint64_t first, before; /* first seq in the file, and the hash of the event before that */
     struct place last;
     bool has_header;
     annal_session_info info;
 };
 
-/* lake_read.c */
+/* Defined in lake_read.c and lake_compact.c. */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
-bool lake_read_row(char *line, annal_event *out); /* a row as printed by DuckDB */
+/* Parse a row as DuckDB prints it; false if it is not an event. */
+bool lake_read_row(char *line, annal_event *out);
 bool lake_take_header(struct outside *line, annal_session_info *out);
 annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
                              struct lake_file *file, annal_error *err);

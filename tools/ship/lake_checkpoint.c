@@ -85,7 +85,7 @@ annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err)
     if (status >= 0)
         status = lake->kind->create(lake->files, file_name, annal__buf_slice(&text), err);
     annal__buf_done(&text);
-    if (status == ANNAL_ERR_CONFLICT) /* rule 2 */
+    if (status == ANNAL_ERR_CONFLICT) /* another process wrote the checkpoint first (rule 2) */
         return ANNAL_OK;
     if (status >= 0)
         lake->checkpoint = lake->number;
@@ -184,7 +184,8 @@ annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Check the checkpoint. If another process replaced it in the meantime, it is not checked. */
+/* Check that the checkpoint matches the manifests. If another process replaced it in the meantime,
+ * it is not checked. */
 annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
 {
     struct buf want = {0}, text = {.limit = CHECKPOINT_BYTES};

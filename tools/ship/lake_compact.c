@@ -25,7 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Larger files are left unchanged, and merged files are not much larger. */
+/* FILES_MAX: files in one merge; DAY_BYTES: length of YYYY-MM-DD; TRIES: manifests to try (rule 3).
+ * Files of SMALL_BYTES or more are not merged; a merged file has at most MADE_BYTES. */
 enum { FILES_MAX = 2000, DAY_BYTES = 10, TRIES = 100 };
 #define SMALL_BYTES ((uint64_t)16 << 20)
 #define MADE_BYTES  ((uint64_t)64 << 20)
@@ -39,9 +40,9 @@ struct merge {
     const char *names[FILES_MAX];
     size_t count;
     uint64_t bytes, rows;
-    struct buf removed; /* lines for the next manifest: files that need not be removed again */
+    struct buf removed; /* lines for the next manifest: the files that this run removed */
     size_t removed_count;
-    bool is_full; /* more files remain, for another merged file */
+    bool is_full; /* whether more files remain for another merged file */
     annal_error *err;
     annal_status status;
 };
@@ -51,7 +52,7 @@ static bool is_same_day(const char *name, const char *other)
     return strncmp(name, other, strlen("day=") + DAY_BYTES) == 0;
 }
 
-/* Visit files by name, and so by day: collect enough files of the same day. */
+/* Collect small files of the same day for one merge. Files are visited by name, and so by day. */
 static void choose(const void *node, VISIT which, void *closure)
 {
     struct merge *merge = closure;
@@ -74,8 +75,8 @@ static void choose(const void *node, VISIT which, void *closure)
     merge->rows += file->rows;
 }
 
-/* Open all files of the merge. ANNAL_ERR_NOTFOUND: one of them was deleted, and is left out from
- * now on (rule 4). */
+/* Open all files of the merge. ANNAL_ERR_NOTFOUND: one of them was deleted, so later merges leave
+ * it out (rule 4). */
 static annal_status fetch_all(struct merge *merge, struct opened *opened)
 {
     struct ship_target *lake = merge->lake;
@@ -118,7 +119,8 @@ static bool are_all_live(const struct merge *merge)
     return true;
 }
 
-/* Write the manifest: rules 1 and 3. */
+/* Write the manifest of the merged file, again with the next number if a shipper wrote first (rules
+ * 1 and 3). */
 static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
 {
     struct ship_target *lake = merge->lake;
@@ -138,7 +140,7 @@ static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
     return status < 0 ? status : lake_read_log(lake, merge->err);
 }
 
-/* Print the removed and the replaced files of this manifest. */
+/* Append lines about the removed and the replaced files to the manifest. */
 static annal_status print_changes(struct merge *merge, struct lake_manifest *manifest)
 {
     annal_status status = ANNAL_OK;
@@ -181,7 +183,7 @@ static annal_status merge_files(struct merge *merge)
     return status;
 }
 
-/* Remove a replaced file: rule 2. */
+/* Remove a replaced file that is older than keep_us (rule 2). */
 static void remove_old(const void *node, VISIT which, void *closure)
 {
     struct merge *merge = closure;

@@ -23,13 +23,14 @@
 enum { ROOT_BYTES = PATH_BYTES / 2 };
 
 struct lake_files {
-    struct below below;    /* not open if a reader found no such directory */
-    int local;             /* descriptor of dir_local(), or -1 */
-    char root[ROOT_BYTES]; /* LAKE/store=<name> */
+    /* directory of the store; not open if it does not exist and is only read */
+    struct below below;
+    int local;             /* descriptor that dir_local() opened, or -1 */
+    char root[ROOT_BYTES]; /* path LAKE/store=<name> */
     char place[PATH_BYTES];
 };
 
-/* The umask decides what readers of the lake, such as other users, may do. */
+/* The umask limits the access of other users, who may read the lake. */
 static const struct below_mode shared = {.file = 0666, .folder = 0777, .sync = true};
 
 static const char *place_of(struct lake_files *files, const char *name, const char *end)
@@ -98,7 +99,7 @@ static annal_status open_root(struct lake_files *files, bool to_write, annal_err
     if (status >= 0)
         status = ship_error(annal__below_open(files->root, &files->below, err), err);
     if (status == ANNAL_ERR_NOTFOUND && !to_write)
-        return ANNAL_OK; /* as if the lake were empty */
+        return ANNAL_OK; /* as if the lake were empty, because its directory does not exist */
     if (status >= 0 && to_write)
         status = make_folder(files, "_log", err);
     if (status >= 0 && to_write)
@@ -230,7 +231,7 @@ static annal_status dir_create(struct lake_files *files, const char *name, annal
                                annal_error *err)
 {
     char tmp[NAME_BYTES + 40];
-    uint64_t chance = 0; /* a process in another container may have the same id */
+    uint64_t chance = 0; /* random: a process in another container may have the same process id */
     bool ignored;
     if (getrandom(&chance, sizeof chance, 0) < 0)
         return annal__fail_errno(err, "ship: cannot create a temporary file beside '%s'",

@@ -42,7 +42,7 @@ annal_status lake_print_header(const annal_session_info *info, struct buf *out)
     return status;
 }
 
-/* Read what lake_print_header() printed, if it is next in the line. */
+/* Read what lake_print_header() printed. Returns false if the line does not continue with it. */
 bool lake_take_header(struct outside *line, annal_session_info *out)
 {
     if (!outside_has(line, ",\"file\":\""))
@@ -70,8 +70,10 @@ bool lake_take_header(struct outside *line, annal_session_info *out)
 
 struct lake_history {
     char *session;
-    annal_session_info info;  /* header of the journal; file "" if unknown */
-    struct lake_file **files; /* as listed in the manifests: some may be replaced since */
+    /* header of the journal; info.file is "" if the manifests do not have it */
+    annal_session_info info;
+    /* files as the manifests listed them; a later manifest may have replaced some */
+    struct lake_file **files;
     size_t count;
 };
 
@@ -132,7 +134,8 @@ annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *
     return ANNAL_OK;
 }
 
-/* Read all manifests, once. Later manifests are left for the next pull. */
+/* Read all manifests from the first, unless that was done. Manifests written after that are not
+ * read: they are for the next pull. */
 static annal_status read_histories(struct ship_target *lake, annal_error *err)
 {
     if (lake->has_histories)
@@ -210,8 +213,8 @@ enum { SQL_BYTES = 1200 };
 
 struct reading {
     struct ship_target *lake;
-    const char *proof; /* of parquet_lines() */
-    bool all;          /* read files of all sessions */
+    const char *proof; /* query that limits the rows, for parquet_lines(), or NULL */
+    bool all;          /* whether to read the files of all sessions */
     struct lake_file **files;
     size_t count;
     annal_error *err;
@@ -234,8 +237,8 @@ static annal_status add_file(struct reading *reading, struct lake_file *file)
     return ANNAL_OK;
 }
 
-/* Return the file that contains the rows of this file now, and shorten the path to it for later
- * calls. Only a later manifest replaces a file, so this ends. */
+/* Return the file that contains the rows of this file now, following the replacements, and shorten
+ * the path for later calls. Only a later manifest replaces a file, so the path has no cycle. */
 static struct lake_file *live(struct lake_file *file)
 {
     struct lake_file *last = file;
@@ -265,7 +268,7 @@ static annal_status files_of(struct reading *reading, const struct lake_history 
     return status;
 }
 
-/* Visit a file, in the order of names. */
+/* Add a file that is not replaced to the list; called in the order of names. */
 static void add_live(const void *node, VISIT which, void *closure)
 {
     struct reading *reading = closure;
@@ -281,7 +284,7 @@ static annal_status open_files(const struct reading *reading, struct opened *ope
         const struct lake_file *file = reading->files[i];
         status = lake_open_more(reading->lake, file, opened, reading->err);
         if (status == ANNAL_ERR_NOTFOUND && reading->all)
-            status = ANNAL_OK; /* its day was deleted */
+            status = ANNAL_OK; /* the day of the file was deleted from the lake */
     }
     return status;
 }
@@ -305,7 +308,7 @@ static bool unhex(char *text, annal_slice *out)
     return len % 2 == 0;
 }
 
-/* Read a number that is the whole text. */
+/* Read a text that consists of one number only. */
 static bool number_is(const char *text, int64_t *out)
 {
     struct outside field = {.at = text};
@@ -348,10 +351,11 @@ static annal_status give_row(void *arg, char *line, annal_error *err)
                              "ship: a file of the lake contains a row that is not an event");
 }
 
-/* Receives each line of an answer. */
+/* Receive one line of DuckDB's output. */
 typedef annal_status (*line_fn)(void *arg, char *line, annal_error *err);
 
-/* Consecutive events in the answer: the seq of the first, and the offset of its line. */
+/* Lines of DuckDB's output with consecutive events: the seq of the first event, the offset of its
+ * line, and the number of lines. */
 struct run {
     uint64_t seq;
     off_t at;
@@ -392,7 +396,7 @@ static annal_status find_runs(struct lines *lines, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Pass up to count lines from here to fn. */
+/* Pass up to count lines, from the current position of the file, to fn. */
 static annal_status give_run(struct lines *lines, uint64_t count, line_fn fn, void *arg,
                              annal_error *err)
 {
@@ -416,8 +420,8 @@ static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, an
     return status;
 }
 
-/* Pass the lines of the answer to fn; by_seq: each line begins with a seq, and the lines are passed
- * in that order. */
+/* Pass the lines of DuckDB's output to fn; by_seq: each line begins with a seq, and the lines are
+ * passed in the order of these. */
 static annal_status give_lines(FILE *file, bool by_seq, line_fn fn, void *arg, annal_error *err)
 {
     struct lines lines = {.file = file};
@@ -430,7 +434,7 @@ static annal_status give_lines(FILE *file, bool by_seq, line_fn fn, void *arg, a
     return status;
 }
 
-/* Run the SQL, and write its answer to a text file. */
+/* Run the SQL in DuckDB, which writes its output to the file with descriptor answer. */
 static annal_status ask(const struct reading *reading, const char *sql, int answer)
 {
     struct opened opened = {0};
@@ -467,7 +471,7 @@ annal_status lake_unnamed(int *out_fd, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Open the files, run the SQL, and pass the lines of the answer to fn. */
+/* Run the SQL on the files, and pass the lines of the output to fn. */
 static annal_status read_files(const struct reading *reading, const char *sql, line_fn fn,
                                void *arg)
 {
@@ -487,10 +491,10 @@ static annal_status read_files(const struct reading *reading, const char *sql, l
     return status;
 }
 
-/* Print the limits of a query. A small Parquet file may claim very many or very long rows, which
- * would fill the disk as text. So at most as many rows are read as the manifests list, and their
- * text is limited in proportion to the journal; JSON may need six bytes for one byte of a
- * journal. */
+/* Print a query that limits what is read. A small Parquet file may claim very many or very long
+ * rows, which would fill the disk as text. So at most as many rows are read as the manifests list,
+ * and their text is limited in proportion to the size of the journal; JSON may need six bytes for
+ * one byte of a journal. */
 static void print_proof(char sql[SQL_BYTES], const char *rows, const char *session, uint64_t most,
                         const struct place *head)
 {
@@ -537,7 +541,7 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
 
 /* ---- Forks and sub-agents ---- */
 
-/* A session that belongs to another session. */
+/* A fork or a sub-agent, and the session to which it belongs. */
 struct link {
     const char *of;
     char *session;
@@ -581,7 +585,7 @@ static void note_fork(const void *node, VISIT which, void *closure)
             add_link(noting->links, history->session, history->info.fork_session, noting->err);
 }
 
-/* Note a sub-agent. If the name of its parent is invalid, it belongs to no session. */
+/* Note a sub-agent. If the name of its parent is invalid, the sub-agent is ignored. */
 static annal_status note_agent(void *arg, char *line, annal_error *err)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1], of[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -600,7 +604,7 @@ static int compare_links(const void *a, const void *b)
     return order != 0 ? order : strcmp(one->session, other->session);
 }
 
-/* Find the first link of the sessions that belong to `of`. */
+/* Return the index of the first link whose parent is `of`. */
 static size_t first_link(const struct links *links, const char *of)
 {
     size_t from = 0, to = links->count;
@@ -614,7 +618,8 @@ static size_t first_link(const struct links *links, const char *of)
     return from;
 }
 
-/* Pass each session once, before the sessions that belong to it. A list replaces recursion. */
+/* Pass each session to fn once, before the sessions that belong to it. A list takes the place of
+ * recursion. */
 static annal_status give_tree(struct links *links, const char *of, session_fn fn, void *arg,
                               annal_error *err)
 {
@@ -628,7 +633,7 @@ static annal_status give_tree(struct links *links, const char *of, session_fn fn
         const char *session = at == 0 ? of : list[at - 1];
         for (size_t i = first_link(links, session);
              status >= 0 && i < links->count && strcmp(links->all[i].of, session) == 0; i++) {
-            if (links->all[i].is_given) /* a cycle ends here */
+            if (links->all[i].is_given) /* already passed: sessions form a cycle */
                 continue;
             links->all[i].is_given = true;
             list[given++] = links->all[i].session;
@@ -639,7 +644,8 @@ static annal_status give_tree(struct links *links, const char *of, session_fn fn
     return status;
 }
 
-/* The manifests contain forks; sub-agents are found in events, so all files are read. */
+/* Pass the forks and sub-agents of a session to fn. Forks are in the manifests, but sub-agents only
+ * in events, so all files are read. */
 annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
                        annal_error *err)
 {

@@ -32,13 +32,13 @@ enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
 
 struct lake_files {
     CURL *curl;
-    int local;            /* rule 3; -1 if not created yet */
+    int local;            /* descriptor of the unnamed file (rule 3); -1 if not created yet */
     char base[URL_BYTES]; /* URL of the bucket */
     char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, %-escaped */
     char root[URL_BYTES]; /* /prefix/store=<name>, %-escaped */
     char signer[100];
     char place[2 * URL_BYTES + 300];
-    const char *token; /* session token, or NULL */
+    const char *token; /* session token of AWS, or NULL */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -47,13 +47,13 @@ struct request {
     const char *name;
     const char *header; /* additional header, or NULL */
     annal_slice body;
-    piece_fn fn; /* receives the answer if its status is 200 */
+    piece_fn fn; /* receives the body of an answer with status 200 */
     void *arg;
 
     struct lake_files *files;
     long code;
-    annal_status taken;        /* result of fn */
-    char answer[ANSWER_BYTES]; /* beginning of any other answer, or of all if fn is NULL */
+    annal_status taken;        /* status that fn returned */
+    char answer[ANSWER_BYTES]; /* first bytes of the body, if the status is not 200 or fn is NULL */
     size_t answer_len;
 };
 
@@ -67,8 +67,8 @@ static const char *from_environment(const char *first, const char *second)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Escape all characters except these, as the signature requires; in a path, slashes are not escaped
- * either. */
+/* Append text with % escapes, except for these characters, as the signature requires; in a path,
+ * slashes are not escaped either. */
 static annal_status add_escaped(struct buf *out, const char *text, bool path)
 {
     annal_status status = ANNAL_OK;
@@ -109,7 +109,8 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
             text, "%.*s/%.*s",
             (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)), endpoint,
             ANNAL_FMT(bucket));
-    else if (memchr(bucket.ptr, '.', bucket.len) != NULL) /* a certificate covers only one label */
+    /* a wildcard certificate covers a name without dots only */
+    else if (memchr(bucket.ptr, '.', bucket.len) != NULL)
         status =
             annal__buf_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));
     else
@@ -118,7 +119,7 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
     return status < 0 ? status : keep(files->base, text);
 }
 
-/* Read s3://bucket/prefix; the prefix may be empty. */
+/* Read bucket and prefix from s3://bucket/prefix; the prefix may be empty. */
 static annal_status find_place(struct lake_files *files, const struct ship_where *where,
                                const char *directory, annal_error *err)
 {
@@ -196,10 +197,10 @@ static struct curl_slist *headers_of(const struct lake_files *files, const struc
     uint8_t sum[SHA256_BYTES];
     annal__sha256_of(request->body.ptr, request->body.len, sum);
     annal__sha256_text(sum, hex);
-    /* All headers are signed, also one without a value, which is not sent. */
+    /* All headers are signed. A header without a value would be signed but not sent. */
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/octet-stream");
     snprintf(line, sizeof line, "x-amz-content-sha256: %s", hex);
-    list = curl_slist_append(list, line); /* the server refuses other content */
+    list = curl_slist_append(list, line); /* the server refuses a body with another hash */
     if (files->token != NULL) {
         snprintf(line, sizeof line, "x-amz-security-token: %s", files->token);
         list = curl_slist_append(list, line);
@@ -279,10 +280,11 @@ static annal_status set_up(struct lake_files *files, uint32_t quiet_ms, annal_er
     return code == CURLE_OK
                ? ANNAL_OK
                : annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                             "ship: this libcurl cannot sign for S3: %s", curl_easy_strerror(code));
+                             "ship: the installed libcurl cannot sign requests for S3: %s",
+                             curl_easy_strerror(code));
 }
 
-/* Test the server by rule 1. */
+/* Test whether the server refuses to create a name that exists (rule 1). */
 static annal_status try_condition(struct lake_files *files, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -384,7 +386,8 @@ static annal_status s3_remove(struct lake_files *files, const char *name, annal_
     return ask(files, &request, err);
 }
 
-/* Rename by rule 2. A copy may be answered with 200 and an error in the body. */
+/* Rename <name>.tmp by copying it (rule 2). A server may answer a copy with status 200 and an error
+ * in the body. */
 static annal_status s3_settle(struct lake_files *files, const char *name, annal_error *err)
 {
     char tmp[300], header[URL_BYTES + 400];
@@ -417,7 +420,7 @@ static void s3_drop(struct lake_files *files, const char *name)
 
 struct copy {
     int fd;
-    uint64_t left; /* number of bytes that may follow */
+    uint64_t left; /* number of bytes that may still be written */
 };
 
 static annal_status add_to_copy(void *arg, const void *bytes, size_t len)

@@ -21,11 +21,11 @@ enum {
     SERVERS_MAX = 16,
     URL_BYTES = 1000,
     UNACKED_MAX = 512,
-    PART_ROOM = 8192, /* room for the headers of a message */
+    PART_ROOM = 8192, /* bytes reserved in each message for its headers */
     INBOX_BYTES = 100,
     ACK_BYTES = 1000,
     HEAD_BYTES = SHIP_STORE_BYTES_MAX + 400,
-    NO_REPLICAS = 10074 /* error code of a server that is not in a cluster */
+    NO_REPLICAS = 10074 /* error code with which a server without a cluster refuses replicas */
 };
 
 struct ship_target {
@@ -38,12 +38,13 @@ struct ship_target {
     natsSubscription *acks;
     char inbox[INBOX_BYTES];
     uint64_t store_hash;
-    int64_t created; /* creation time of the stream; heads of other streams are ignored */
+    /* creation time of the stream; heads that were written for another stream are ignored */
+    int64_t created;
     size_t part_bytes;
-    /* head: the head at the target; key: number of the last event's message; is_reported: it was
-     * looked up */
+    /* for each session: its head at the target; key: number of the last event's message;
+     * is_reported: whether that message was looked up */
     struct shipments heads;
-    struct buf text;             /* scratch, one event */
+    struct buf text;             /* buffer for one event */
     struct shipment **shipments; /* shipments of the current batch */
     size_t count, unacked;
 };
@@ -58,7 +59,8 @@ const char *nats_name(const char *url)
     return name;
 }
 
-/* Return the message of the library, or a better one where that says nothing. */
+/* Return the library's text for the code, or a clearer one for codes whose text explains
+ * nothing. */
 static const char *nats_why(natsStatus code)
 {
     return code == NATS_ERR || code == NATS_PROTOCOL_ERROR || code == NATS_LINE_TOO_LONG
@@ -268,7 +270,9 @@ static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64
     int64_t message;
     if (kvEntry_Operation(entry) != kvOp_Put ||
         !read_head(target, entry, &there, &message, session) || (uint64_t)message > last)
-        return ANNAL_OK; /* rule 3 */
+        /* another store's head, or its message is not in the stream: the session is sent again
+         * (rule 3) */
+        return ANNAL_OK;
     struct shipment *shipment = shipment_of(&target->heads, annal_slice_of(session));
     if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
@@ -305,8 +309,8 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     return code == NATS_OK ? status : fail_nats(target, "read the heads", code, err);
 }
 
-/* Look up the message of the head by rule 3. A message older than all messages in the stream was
- * dropped by the stream's limits. */
+/* Check that the stream contains the message of the head (rule 3). If all messages in the stream
+ * are newer, its limits removed the message, and the head is valid. */
 static annal_status look_up(struct ship_target *target, struct shipment *shipment, annal_error *err)
 {
     natsMsg *message = NULL;
@@ -354,8 +358,8 @@ static annal_status nats_begin(struct ship_target *target, struct shipment **shi
 
 /* ---- Events ---- */
 
-/* Read an acknowledgement: {"stream":…,"seq":N…}, of which the last one belongs to the last event
- * of a shipment, or {"error":…}. */
+/* Read one acknowledgement: {"stream":…,"seq":N…} or {"error":…}. N of the last event of a shipment
+ * is saved in its key. */
 static annal_status take_ack(struct ship_target *target, annal_error *err)
 {
     natsMsg *message = NULL;

@@ -26,7 +26,7 @@ enum { NATS_PARTITIONS = 64 };
 #define NATS_STREAM   "ANNAL"
 #define NATS_SUBJECTS "annal.events.*"
 
-/* Connect to all servers of nats://HOST:PORT,HOST:PORT. ANNAL_ERR_BUSY if none answers. */
+/* Connect to one of the servers of nats://HOST:PORT,HOST:PORT. ANNAL_ERR_BUSY if none answers. */
 annal_status nats_connect(const char *url, uint32_t quiet_ms, natsConnection **out_connection,
                           jsCtx **out_js, annal_error *err);
 

@@ -40,31 +40,33 @@ enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500 };
 enum { PARTS_MAX = 10000 };
 enum { SESSIONS_MAX = 1000000, HELD_MAX = 10000 };
 #define HELD_BYTES_MAX ((size_t)512 << 20)
-#define SETTLE_US      INT64_C(1000000) /* time without a message before a gap is reported */
+#define SETTLE_US      INT64_C(1000000) /* time without a message before a gap is reported, in us */
 #define STUCK_US       INT64_C(5000000)
 #define GAP_US         INT64_C(30000000)
 
-/* The headers of a message. */
+/* The values of a message's headers. */
 struct sent {
     uint64_t seq, h, before, stream_seq;
-    size_t part, part_count; /* part counts from 1 */
+    /* number of the message's part, from 1, and the number of parts of the event */
+    size_t part, part_count;
 };
 
 struct held {
     struct sent sent;
     size_t part_have, bytes;
     struct buf *parts;
-    struct held *next; /* in the order of seq */
+    struct held *next; /* held events, in the order of seq */
 };
 
 #define NAME_BYTES (SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2)
 
 struct followed {
-    char *name; /* STORE\nSESSION */
+    char *name; /* name of the store, a newline, id of the session */
     uint64_t seq, h, stream_seq;
     bool is_begun, was_reported;
-    uint64_t read_to;      /* the stream was read again for all gaps before this seq */
-    int64_t read_again_us; /* time of that reading */
+    /* seq of the last held event when the stream was last read again for missing events, or 0 */
+    uint64_t read_to;
+    int64_t read_again_us; /* time when the stream was last read again, in us (monotonic) */
     struct held *held;
     size_t held_count;
     struct followed *next;
@@ -75,11 +77,11 @@ struct following {
     natsConnection *connection;
     jsCtx *js;
     natsSubscription *subscription;
-    void *tree;                /* root of tsearch(3) */
+    void *tree;                /* struct followed by name; root of tsearch(3) */
     struct followed *sessions; /* the same sessions as a list */
-    uint64_t next;             /* next position in the stream */
+    uint64_t next;             /* position in the stream of the next message to read */
     int64_t created;           /* creation time of the stream, to notice a new stream */
-    int64_t received_us;       /* arrival of the last message */
+    int64_t received_us;       /* time when the last message arrived, in us (monotonic) */
     size_t session_count, held_bytes;
     bool is_unreachable, was_bad, was_not_ours, was_full, was_many;
 };
@@ -99,7 +101,7 @@ static void free_held(struct held *held)
     annal__free(held);
 }
 
-/* Free the first held event. */
+/* Remove the first held event from the list, and free it. */
 static void drop_first(struct following *following, struct followed *session)
 {
     struct held *held = session->held;
@@ -147,7 +149,7 @@ static struct followed *add_session(struct following *following, const char *nam
 
 /* ---- Printing ---- */
 
-/* Report a foreign message: rule 4. */
+/* Report, once, a message that annal did not send (rule 4). */
 static void say_not_ours(struct following *following, uint64_t stream_seq)
 {
     if (!following->was_not_ours)
@@ -165,7 +167,7 @@ static bool is_event(annal_slice text)
            annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* Print an event. Returns false without memory. */
+/* Print an event. Returns false if memory ran out. */
 static bool print(struct following *following, const struct followed *session, struct held *held)
 {
     struct buf *text = &held->parts[0];
@@ -182,7 +184,8 @@ static bool print(struct following *following, const struct followed *session, s
     fputs("{\"store\":", stdout);
     out_json_string((annal_slice){session->name, store});
     putchar(',');
-    fwrite(text->ptr + 1, 1, text->len - 1, stdout); /* without its opening brace */
+    /* the text without its opening brace, which was printed with the name of the store */
+    fwrite(text->ptr + 1, 1, text->len - 1, stdout);
     putchar('\n');
     return true;
 }
@@ -194,7 +197,7 @@ static void say_of(struct following *following, const struct followed *session, 
     following->was_bad = true;
 }
 
-/* Print the held events that continue the session (rule 1). Returns false without memory. */
+/* Print the held events that continue the session (rule 1). Returns false if memory ran out. */
 static bool print_ready(struct following *following, struct followed *session)
 {
     bool good = true;
@@ -232,8 +235,8 @@ static struct outside header_of(natsMsg *message, const char *header)
                                                                 : (struct outside){"", true};
 }
 
-/* Read the name, STORE\nSESSION, and the position of a message from its headers. Returns false if
- * annal did not send it. */
+/* Read the names of the store and the session, and the position of a message, from its headers.
+ * Returns false if annal did not send the message. */
 static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -243,7 +246,7 @@ static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
     struct outside before = header_of(message, "Annal-H-Before");
     struct outside part = header_of(message, "Annal-Part");
     size_t store_bytes = strlen(store.at);
-    if (part.is_bad) /* the event has only one part */
+    if (part.is_bad) /* an event in one message has no such header */
         part = (struct outside){.at = "1/1"};
     outside_session(&session, id);
     out->seq = outside_number(&seq, OUTSIDE_SEQ_MAX);
@@ -296,7 +299,7 @@ static bool take_part(struct following *following, struct followed *session, nat
     struct buf *piece = &held->parts[sent->part - 1];
     held->sent.stream_seq = sent->stream_seq;
     if (piece->len > 0)
-        return true; /* a repeat */
+        return true; /* this part was received before */
     held->part_have++;
     held->bytes += bytes;
     following->held_bytes += bytes;
@@ -315,10 +318,12 @@ static bool is_wanted(const struct following *following, const char *session)
 
 /* ---- Gaps ---- */
 
-enum patience { WAIT, NO_WAIT, NO_WHOLE }; /* NO_WHOLE: the last event may be incomplete, too */
+/* NO_WAIT: report gaps at once; NO_WHOLE: also drop a last event whose parts have not all
+ * arrived */
+enum patience { WAIT, NO_WAIT, NO_WHOLE };
 
-/* Check whether to wait for missing events. *out_again: read the stream again from
- * following->next. */
+/* Return whether to wait for the missing events before the first held event. *out_again: the stream
+ * must be read again, from following->next. */
 static bool must_wait(struct following *following, struct followed *session, bool *out_again)
 {
     const struct held *last = session->held;
@@ -335,7 +340,7 @@ static bool must_wait(struct following *following, struct followed *session, boo
            annal__clock_monotonic_us() < session->read_again_us + GAP_US;
 }
 
-/* Apply rule 2 to a session. Returns false without memory. */
+/* Print held events and report gaps in a session (rule 2). Returns false if memory ran out. */
 static bool settle_gaps(struct following *following, struct followed *session,
                         enum patience patience, bool *out_again)
 {
@@ -346,7 +351,7 @@ static bool settle_gaps(struct following *following, struct followed *session,
         if (patience == WAIT && must_wait(following, session, out_again))
             break;
         if (patience == NO_WAIT && !is_whole && held->next == NULL)
-            break; /* it may still be arriving */
+            break; /* the other parts of the event may still arrive */
         if (!is_whole) {
             drop_first(following, session);
             continue;
@@ -358,7 +363,7 @@ static bool settle_gaps(struct following *following, struct followed *session,
                      session->seq + 1, held->sent.seq - 1);
             say_of(following, session, what);
         }
-        session->is_begun = true; /* rule 3 */
+        session->is_begun = true; /* the stream no longer has the events before this one (rule 3) */
         session->seq = held->sent.seq - 1;
         session->h = held->sent.before;
         good = print_ready(following, session);
@@ -375,7 +380,8 @@ static bool settle_all(struct following *following, enum patience patience, bool
     return good;
 }
 
-/* Apply the limits of rule 2: print the held events and report the gaps between them. */
+/* When too many events or bytes are held (rule 2), print the held events and report the gaps
+ * between them. Returns false if memory ran out. */
 static bool limit_held(struct following *following, struct followed *session)
 {
     bool again = false, is_full = following->held_bytes > HELD_BYTES_MAX;
@@ -398,7 +404,7 @@ static bool say_too_many(struct following *following)
     return following->was_many = following->was_bad = true;
 }
 
-/* Handle a message. Returns false without memory. */
+/* Hold the event in a message, and print what can be printed. Returns false if memory ran out. */
 static bool take(struct following *following, natsMsg *message)
 {
     char name[NAME_BYTES];
@@ -458,8 +464,8 @@ static natsStatus subscribe(struct following *following)
     return code;
 }
 
-/* Open the stream. All printed events are known by seq and hash, so a new stream is read from its
- * beginning. */
+/* Open the stream. A stream that was created again is read from its beginning; events that were
+ * printed before are recognized by seq and hash. */
 static natsStatus open_stream(struct following *following)
 {
     jsStreamInfo *info = NULL;
@@ -491,7 +497,8 @@ static annal_status connect_stream(struct following *following, annal_error *err
     return err->status;
 }
 
-/* Handle a moment without messages. Returns ANNAL_END if the end of the stream is reached. */
+/* Called when no message arrived for a moment: settle the gaps if the silence lasts. Returns
+ * ANNAL_END at the end of the stream. */
 static annal_status handle_silence(struct following *following)
 {
     bool again = false;

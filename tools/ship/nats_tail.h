@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal tail --from nats://HOST: follows what a fleet ships to a stream of JetStream. */
+/* The command annal tail --from nats://HOST: prints the events that the stores of a fleet ship to a
+ * stream of JetStream. */
 #ifndef TOOLS_SHIP_NATS_TAIL_H
 #define TOOLS_SHIP_NATS_TAIL_H
 

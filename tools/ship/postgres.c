@@ -38,11 +38,12 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION   18
-#define LOCK_KEY         "hashtext('annal')"
-#define COPY_BYTES       ((size_t)64 << 10)
-#define ROW_BYTES_MAX    ((uint64_t)80 << 20)  /* larger than any event */
-#define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* read as a whole: a home for each session */
+#define SCHEMA_VERSION 18
+#define LOCK_KEY       "hashtext('annal')"
+#define COPY_BYTES     ((size_t)64 << 10)
+#define ROW_BYTES_MAX  ((uint64_t)80 << 20) /* larger than any event */
+/* answer that is read as a whole: at most a home for each session */
+#define ANSWER_BYTES_MAX ((uint64_t)256 << 20)
 enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000 };
 
 /* ---- Failures ---- */
@@ -116,7 +117,8 @@ static uint64_t bytes_sent(const struct ship_target *target)
     return target->taken + (ioctl(fd, FIONREAD, &waiting) == 0 ? (uint64_t)waiting : 0);
 }
 
-/* Read by rule (3) an answer that must end at this count. */
+/* Let libpq read. ANNAL_ERR_BUSY or another failure if the server has then sent more than end
+ * bytes, counted from the start of the connection (rule 3). */
 static annal_status take_input(struct ship_target *target, uint64_t end, annal_error *err)
 {
     uint64_t sent = bytes_sent(target);
@@ -133,7 +135,8 @@ static annal_status take_input(struct ship_target *target, uint64_t end, annal_e
                              target->name);
 }
 
-/* Send the queued data, and read what arrives in the meantime, which may explain a failure. */
+/* Send the queued data, and read what the server sends in the meantime, because it may explain a
+ * failure. */
 static annal_status flush(struct ship_target *target, annal_error *err)
 {
     uint64_t end = bytes_sent(target) + ANSWER_BYTES_MAX;
@@ -149,7 +152,7 @@ static annal_status flush(struct ship_target *target, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Read the next result, of at most bytes_max bytes; NULL at the end. */
+/* Read the next result, of at most bytes_max bytes; *out is NULL after the last one. */
 static annal_status next_result(struct ship_target *target, uint64_t bytes_max, PGresult **out,
                                 annal_error *err)
 {
@@ -166,7 +169,8 @@ static annal_status next_result(struct ship_target *target, uint64_t bytes_max, 
     return status;
 }
 
-/* Read results up to the last one, a COPY, or the first failed statement; return that result. */
+/* Read results up to the last one, the start of a COPY, or the first failed statement. *out (may be
+ * NULL) receives the last result. */
 static annal_status finish(struct ship_target *target, PGresult **out, annal_error *err)
 {
     PGresult *last = NULL, *result = NULL;
@@ -207,7 +211,8 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
     return sent == 1 ? finish(target, out, err) : fail_lost(target, err);
 }
 
-/* Check the result of COMMIT, which is ROLLBACK if the transaction failed. */
+/* Check the result of COMMIT: the server answers ROLLBACK if a statement of the transaction
+ * failed. */
 static annal_status check_commit(const struct ship_target *target, PGresult *result,
                                  annal_error *err)
 {
@@ -243,7 +248,7 @@ static annal_status find_name(struct ship_target *target, const char *url, annal
     return ANNAL_OK;
 }
 
-/* "… already exists, skipping" */
+/* Ignore notices such as "… already exists, skipping". */
 static void ignore_notice(void *arg, const PGresult *notice)
 {
     (void)arg;
@@ -255,7 +260,7 @@ static annal_status connect_to(struct ship_target *target, const char *url, anna
     char quiet_s[16], quiet_ms[16];
     snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
     snprintf(quiet_ms, sizeof quiet_ms, "%d", target->quiet_ms);
-    /* Parameters of the URL take precedence over those before it. */
+    /* A parameter in the URL takes precedence over one listed before "dbname". */
     const char *const names[] = {
         "connect_timeout",           "tcp_user_timeout", "keepalives_idle", "target_session_attrs",
         "fallback_application_name", "dbname",           "client_encoding", NULL};
@@ -308,8 +313,8 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
     return ANNAL_OK;
 }
 
-/* Create or upgrade the schema. Rule (1): if each host gave up after quiet_ms, a long upgrade would
- * never finish. */
+/* Create or upgrade the schema, with a longer limit for the answer: if each host gave up after
+ * quiet_ms, a long upgrade would never finish (rule 1). */
 static annal_status run_schema(struct ship_target *target, annal_error *err)
 {
     int quiet_ms = target->quiet_ms;
@@ -437,9 +442,9 @@ annal_status postgres_refuse(const char *what, annal_error *err)
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the database returned invalid data about %s", what);
 }
 
-/* Call fn with each row of the result, one at a time, until fn returns anything but 0. The
- * remaining rows are read and dropped, so that the connection can be used again, unless they are so
- * many that a new connection is cheaper. */
+/* Call fn with each row of the result, until fn returns something other than ANNAL_OK. The
+ * remaining rows are read and discarded, so that the connection can be used again; if they are more
+ * than REST_ROWS_MAX, the connection is closed. */
 static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
                              annal_error *err)
 {
@@ -519,8 +524,9 @@ static bool add_literal(struct buf *sql, PGconn *conn, const char *before, const
     return added;
 }
 
-/* Send several statements as one message, so that a batch waits for few answers: call a function
- * with the name of the store and these arrays, which are freed. */
+/* Call a function with the name of the store and these arrays, which are freed, between the
+ * statements before and after. All statements are one message, so that a batch waits for few
+ * answers. */
 static annal_status run_with(struct ship_target *target, const char *before, struct buf *arrays,
                              int count, const char *after, PGresult **out, annal_error *err)
 {
@@ -540,7 +546,7 @@ static annal_status run_with(struct ship_target *target, const char *before, str
     return status;
 }
 
-/* Read a row of annal._begin_batch(). */
+/* Set a shipment from its row of annal._begin_batch(). */
 static annal_status take_shipment(struct shipment *shipment, const PGresult *result, int row,
                                   annal_error *err)
 {
@@ -557,7 +563,7 @@ static annal_status take_shipment(struct shipment *shipment, const PGresult *res
     return ANNAL_OK;
 }
 
-/* The start of COPY's binary format: signature, flags and an empty extension. */
+/* The first bytes of COPY's binary format: signature, flags, and the length 0 of an extension. */
 static const char copy_head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
 
 static annal_status postgres_begin(struct ship_target *target, struct shipment **shipments,
@@ -595,7 +601,7 @@ static annal_status postgres_begin(struct ship_target *target, struct shipment *
 
 /* ---- Rows ---- */
 
-/* Append a field of COPY: its length and its bytes, big-endian. The caller made room. */
+/* Append a field of COPY: its length, big-endian, and its bytes. The caller has reserved room. */
 static void put_bytes(struct buf *buf, const void *bytes, size_t len)
 {
     uint32_t be = htobe32((uint32_t)len);
@@ -616,7 +622,7 @@ static void put_maybe(struct buf *buf, annal_slice text)
     if (text.len > 0) {
         put_bytes(buf, text.ptr, text.len);
     } else {
-        memset(buf->ptr + buf->len, 0xff, 4); /* NULL */
+        memset(buf->ptr + buf->len, 0xff, 4); /* length -1 stands for NULL */
         buf->len += 4;
     }
 }
@@ -625,7 +631,7 @@ static annal_status send_copy(struct ship_target *target, annal_error *err)
 {
     int queued = PQputCopyData(target->conn, target->copy.ptr, (int)target->copy.len);
     annal__buf_clear(&target->copy);
-    /* the result of the COPY explains the failure */
+    /* if sending fails, the result of the COPY explains why */
     return queued == 1 ? flush(target, err) : fail_lost(target, err);
 }
 
@@ -723,7 +729,7 @@ static void add_head(struct buf *arrays, const struct shipment *shipment)
     postgres_add_number(&arrays[10], info->fork_seq);
 }
 
-/* Move the heads, and queue the new events for the rows. */
+/* Write the new heads, queue the batch for the rows of sessions and turns, and commit. */
 static annal_status postgres_commit(struct ship_target *target, struct shipment **shipments,
                                     size_t count, annal_error *err)
 {

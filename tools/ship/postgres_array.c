@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds arrays in PostgreSQL's syntax; the values need no escaping. If an item could not be added
- * without memory, the array accepts no more items and cannot be completed. */
+/* Builds arrays in PostgreSQL's syntax; the text of an item must not need escaping. If memory runs
+ * out, the array accepts no more items and cannot be completed. */
 #include "tools/ship/postgres.h"
 
 #include "journal/base/number.h"

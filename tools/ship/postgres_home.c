@@ -16,8 +16,8 @@ static void read_home(const PGresult *result, int row, int column, struct home *
     out->seconds_left = strtod(postgres_text(result, row, column + 2), NULL);
 }
 
-/* Take a home. The server's limit equals ours, so a store that reported an unreachable target does
- * not become the home later. */
+/* Make this store the home of a session. The server gives up after the same time as this process,
+ * so a store that reported an unreachable target does not become the home afterwards. */
 static annal_status take(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err)
 {
@@ -137,8 +137,8 @@ static annal_status each(struct ship_target *target, struct shipments *only, hom
     return status;
 }
 
-/* SQL for the head of a session under its home, or else under the home that take_home() would set;
- * $1 is this store. */
+/* SQL for the head of a session that its home shipped. Without a home, it is the head that
+ * take_home() would continue. $1 is the name of this store. */
 #define ITS_HEAD(session)                                                                          \
     "annal._heads AS head WHERE session = " session " AND store = coalesce((SELECT"                \
     " coalesce(store, was) FROM annal._homes WHERE session = " session "), (SELECT store FROM"     \
@@ -162,7 +162,8 @@ static annal_status head(struct ship_target *target, const char *session, struct
     return ANNAL_OK;
 }
 
-/* Find the last of these events in the history with this head: its key, days, seq, h. */
+/* Find the last of these events in the history that ends with this head, a row of key, first day,
+ * last day, seq, h. *out_seq is 0 if none of them is in it. */
 static annal_status find_shared(struct ship_target *target, const PGresult *head,
                                 const struct place *events, size_t count, uint64_t *out_seq,
                                 annal_error *err)

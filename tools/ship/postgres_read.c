@@ -14,7 +14,8 @@
 struct rows {
     row_fn fn;
     void *arg;
-    uint64_t seq, last_seq; /* seq of the last event received; seq of the head */
+    /* seq of the last event received, and of the last event at the target */
+    uint64_t seq, last_seq;
 };
 
 static annal_slice text_of(const PGresult *row, int column)
@@ -24,7 +25,7 @@ static annal_slice text_of(const PGresult *row, int column)
     return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
 }
 
-/* Read a binary number; 0 if the column has another size. */
+/* Read a binary 64-bit number; 0 if the column does not have 8 bytes. */
 static uint64_t binary_of(const PGresult *row, int column)
 {
     uint64_t be = 0;
@@ -50,10 +51,11 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
     return rows->fn(rows->arg, &event, err);
 }
 
-/* A head: the key of its events, the days on which they arrived, and the last seq. */
+/* What is needed to read a session's events: their key, the days on which the first and the last
+ * event arrived, and the seq of the last one. */
 struct span {
     char key[24], first_day[16], last_day[16];
-    uint64_t seq; /* 0 if there is no head */
+    uint64_t seq; /* seq of the last event; 0 if the target does not have the session */
 };
 
 static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
@@ -98,11 +100,13 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
                           err);
 }
 
-/* SQL for the partition of a day, named as in annal._today(). */
+/* SQL for the partition of a day, which is named as in annal._today(); NULL if it does not
+ * exist. */
 #define PARTITION_OF(day) "to_regclass('annal.events_' || to_char(" day ", 'YYYYMMDD'))"
 
-/* Retention drops the oldest partitions first. The last event arrived when the head moved for the
- * last time. In a head of version 11 or older, first_day may be too late. */
+/* Find out whether retention may have dropped the first events, or the event last_seq. It drops the
+ * oldest partitions first. The last event arrived on the day when the head was last changed. In a
+ * head that a schema of version 11 or older wrote, first_day may be too late. */
 annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
                                bool *out, annal_error *err)
 {
@@ -128,7 +132,7 @@ annal_status postgres_may_lack(struct ship_target *target, annal_slice session, 
 
 /* ---- Finding a session ---- */
 
-/* Read the first row. */
+/* Read the session from the first row; further rows belong to older copies. */
 static annal_status take_origin(void *arg, const PGresult *row, annal_error *err)
 {
     struct ship_origin *out = arg;
@@ -147,7 +151,7 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
         (is_fork && !postgres_session(row, 0, 3, info->fork_session)) ||
         fork.seq > OUTSIDE_SEQ_MAX || last.seq < fork.seq)
         return postgres_refuse("the session", err);
-    out->stores = last.at; /* in the column after seq and h */
+    out->stores = last.at; /* count(*) OVER (), in the third column that postgres_place() reads */
     info->fork_seq = fork.seq;
     info->last_seq = last.seq;
     info->last_h = last.h;
@@ -163,7 +167,7 @@ static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err
     return ANNAL_OK;
 }
 
-/* Find the hash of the fork point in the parent. */
+/* Find the hash of the event at the fork point, in the parent session. */
 static annal_status find_fork_h(struct ship_target *target, annal_session_info *info,
                                 annal_error *err)
 {

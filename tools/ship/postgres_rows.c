@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Maximum number of queued sessions and events folded by one call. More per call would cost less
- * each, but progress would be reported less often. A batch is always folded as a whole. */
+/* Maximum number of queued sessions and events that one call processes. With more, a call would
+ * cost less per event, but progress would be reported less often. A batch is always processed as a
+ * whole. */
 #define FOLD_MOST "20000"
 enum { FOLD_QUIET_MS = 60000, AGAIN_NS = 100000000 };
 
@@ -40,7 +41,8 @@ static annal_status ask_rows(struct ship_target *target, const char *sql, struct
     return ANNAL_OK;
 }
 
-/* Allow more time than for other answers, because a batch may have many events. */
+/* Build rows of queued batches. The server gets at least FOLD_QUIET_MS to answer, because a batch
+ * may have many events. */
 annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
                                 struct ship_rows *out, annal_error *err)
 {

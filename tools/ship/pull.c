@@ -25,11 +25,11 @@ struct name {
     char text[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Names without duplicates, in the order in which they were added. */
+/* Session ids without duplicates, in the order in which they were added. */
 struct names {
     struct name **all;
     size_t count;
-    void *tree; /* root of tsearch(3) over the same names */
+    void *tree; /* the same ids; root of tsearch(3) */
 };
 
 struct pull {
@@ -38,15 +38,15 @@ struct pull {
     struct staging staging;
     struct progress progress;
     struct ship_origin origin; /* origin of the requested session */
-    uint64_t pulled;           /* number of pulled events */
+    uint64_t pulled;           /* number of downloaded events */
     uint64_t unchecked;        /* bytes written since free space was last checked */
-    uint64_t there;            /* number of sessions that were complete already */
-    struct names seen;         /* sessions handled so far */
+    uint64_t there;            /* number of sessions that were already complete in this store */
+    struct names seen;         /* ids of the sessions handled so far */
     struct names tree;         /* with options->tree: sub-agents and forks */
     annal_error *err;
 };
 
-/* A session that is being written. */
+/* A session that is being downloaded. */
 struct pulling {
     struct pull *pull;
     struct ship_origin origin;
@@ -78,7 +78,7 @@ static annal_status hash_of(annal_store *store, const char *session, uint64_t se
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Read the local session. Returns ANNAL_END if it is complete. */
+/* Compare the local session with the target's. Returns ANNAL_END if it has all events already. */
 static annal_status look_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -106,7 +106,7 @@ static annal_status look_here(struct pulling *pulling)
     return h == there->last_h ? ANNAL_END : refuse_history(pulling);
 }
 
-/* Copy the first bytes of a file of the store. */
+/* Copy the first bytes of a file of the store to the open file to. */
 static annal_status copy_bytes(struct pull *pull, const char *within, int to, uint64_t bytes)
 {
     struct below store = {0};
@@ -132,7 +132,8 @@ static annal_status copy_bytes(struct pull *pull, const char *within, int to, ui
     return status;
 }
 
-/* Start with the local events: rule (3). */
+/* Start the new journal with a copy of the local one, so that no event is downloaded twice (rule
+ * 3). */
 static annal_status begin_with_what_is_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -164,7 +165,8 @@ static annal_status fail_missing(const struct pulling *pulling, annal_error *err
                        pulling->origin.info.session, pulling->seq + 1);
 }
 
-/* A row_fn. Events shipped after the head was read are left for the next pull. */
+/* Add an event to the new journal; a row_fn. Events that were shipped after the head was read are
+ * left for the next pull. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
     struct pulling *pulling = arg;
@@ -226,7 +228,7 @@ static annal_status describe(struct pulling *pulling)
     char within[BUNDLE_PATH_BYTES];
     int fd = -1;
     if (session == NULL)
-        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
+        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull a session: out of memory");
     *session = (struct bundle_session){.fork_seq = info->fork_seq,
                                        .last_seq = info->last_seq,
                                        .h = info->last_h,
@@ -257,7 +259,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* Add a name; *out_is_new: it was not in the set. */
+/* Add a session id; *out_is_new: the list did not contain it. */
 static annal_status add_name(struct pull *pull, struct names *names, annal_slice session,
                              bool *out_is_new)
 {
@@ -279,7 +281,7 @@ static annal_status add_name(struct pull *pull, struct names *names, annal_slice
     if (name != NULL)
         (void)tdelete(name, &names->tree, compare_names);
     annal__free(name);
-    return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
+    return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull a session: out of memory");
 }
 
 static void names_done(struct names *names)
@@ -295,7 +297,7 @@ struct line_of {
     size_t count;
 };
 
-/* Find an ancestor, whose fork point must be below below_seq. */
+/* Find an ancestor at the target. Its own fork point must be before event below_seq. */
 static annal_status find_one(struct pull *pull, const char *session, uint64_t below_seq,
                              struct ship_origin *out)
 {
@@ -309,8 +311,8 @@ static annal_status find_one(struct pull *pull, const char *session, uint64_t be
         session, below_seq);
 }
 
-/* Find the ancestors: rule (4). Each fork point is before the fork point of the fork, so this
- * ends. */
+/* List a session and its ancestors (rule 4), up to one that was handled before. The fork point of
+ * each ancestor must be before the previous one, so the list is finite. */
 static annal_status find_ancestors(struct pull *pull, const char *session, struct line_of *line)
 {
     bool is_new = false;
@@ -322,7 +324,7 @@ static annal_status find_ancestors(struct pull *pull, const char *session, struc
         annal_session_info *item =
             status >= 0 ? annal__array_add(&line->all, &line->count, sizeof *item) : NULL;
         if (status >= 0 && item == NULL)
-            status = annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: out of memory");
+            status = annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull a session: out of memory");
         if (status >= 0 && line->count > ANNAL_ANCESTORS_MAX + 1)
             status = annal__fail(pull->err, ANNAL_ERR_LIMIT,
                                  "session '%s' has more than %d ancestors at the target",
@@ -340,7 +342,7 @@ static annal_status find_ancestors(struct pull *pull, const char *session, struc
     return status;
 }
 
-/* Pull one session, whose ancestors are already here. */
+/* Pull one session, whose ancestors exist locally. */
 static annal_status pull_one(struct pull *pull, const annal_session_info *info)
 {
     struct pulling pulling = {.pull = pull, .origin = {.info = *info}};
@@ -397,7 +399,8 @@ struct fetching {
     uint64_t missing;
 };
 
-/* Download artifacts/<session>/<sha256>.zst if it is missing. Its name proves the content. */
+/* Download the artifact artifacts/<session>/<sha256>.zst if this store does not have it. Its name
+ * proves the content. */
 static int fetch_artifact(void *arg, annal_slice path)
 {
     struct fetching *fetching = arg;
@@ -422,8 +425,9 @@ static int fetch_artifact(void *arg, annal_slice path)
     return ANNAL_OK;
 }
 
-/* Download the artifacts of a session's own events; its ancestors are handled separately. The
- * session is complete by then, so an interrupted pull can be continued here. */
+/* Download the artifacts that a session's own events refer to; its ancestors have their own calls.
+ * All events are in the store by now, so after an interruption the next pull fetches the remaining
+ * artifacts. */
 static annal_status fetch_of_session(struct fetching *fetching, const char *session)
 {
     struct pull *pull = fetching->pull;
@@ -451,7 +455,8 @@ static annal_status fetch_artifacts(struct pull *pull)
 
 /* ---- The whole pull ---- */
 
-/* Compute the key under which a later pull finds what an interrupted pull of this session left. */
+/* Compute a key from the target and the session. A later pull with the same key continues what an
+ * interrupted pull has written. */
 static uint64_t key_of(const struct pull_options *options)
 {
     uint64_t h = annal__hash(options->from.url, strlen(options->from.url), 1);

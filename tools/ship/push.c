@@ -49,7 +49,7 @@ struct push {
 
 /* ---- Push ---- */
 
-/* Write the bundle to an unnamed file. */
+/* Write the bundle of the session to an unnamed file. Returns 0 or an exit status. */
 static int make_bundle(annal_store *store, struct push *push, annal_error *err)
 {
     char path[PATH_MAX], hash[SHA256_TEXT_BYTES];
@@ -86,7 +86,8 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
     return exit_status;
 }
 
-/* Ask whether the server has the session up to its last event. */
+/* Find out whether the server has the session up to its last local event, by the hash of that
+ * event. */
 static annal_status has_session(struct push *push, bool *out_has, annal_error *err)
 {
     char path[300], h[20];
@@ -207,8 +208,9 @@ int push_run(const struct args *args, const struct remote_where *where)
 
 /* ---- Pull ---- */
 
-/* Download by rule (2): the tag is in a file beside the partial download. If that is complete, the
- * server would have nothing to send and refuse, so its last byte is requested again. */
+/* Download the bundle, and continue an earlier download (rule 2); its entity tag is in a file
+ * beside it. If all bytes were downloaded before, the last byte is requested again, because a
+ * server refuses a request for no bytes. */
 static annal_status download(struct staging *staging, struct remote *remote, const char *session,
                              int *out_fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Artifacts that events refer to, and their way to a target: rule 6 of ship.h. */
+/* The artifacts that events refer to, and how they are sent to a target (ship.h, rule 6). */
 #ifndef TOOLS_SHIP_REFERENCES_H
 #define TOOLS_SHIP_REFERENCES_H
 
@@ -16,13 +16,14 @@ struct references {
     size_t count;
 };
 
-/* An annal__artifact_reference_fn: add a reference to a struct references. */
+/* Add a reference to arg, a struct references; an annal__artifact_reference_fn. */
 annal_status references_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err);
 
 void references_sort(struct references *references); /* by content hash */
 void references_clear(struct references *references);
 
-/* Send the artifacts that the target lacks and this store has, after the last put() of a batch. */
+/* Send the artifacts that this store has and the target lacks. Call it after the last put() of a
+ * batch. */
 annal_status references_send(struct references *references, annal_store *store,
                              const struct ship_kind *kind, struct ship_target *target,
                              annal_error *err);

@@ -16,22 +16,23 @@
 
 enum { URL_BYTES = 2000, ANSWER_BYTES = 16 << 20 };
 
-/* A server is silent while it makes or imports a bundle. TCP keepalive shows that it is running. */
+/* A server is silent while it builds or imports a bundle, for up to WORK_S seconds. TCP keepalive,
+ * every ALIVE_S seconds, shows that its host is running. */
 enum { WORK_S = 3600, ALIVE_S = 20 };
 
 struct remote {
     CURL *curl;
     long quiet_s;
-    char url[URL_BYTES]; /* without a trailing slash */
-    char bearer[600];    /* "" without a token */
+    char url[URL_BYTES]; /* address without a slash at the end */
+    char bearer[600];    /* header with the token; "" without a token */
     char why[CURL_ERROR_SIZE];
 
     struct buf *answer;       /* receives answers that are not files */
-    struct remote_body *file; /* body of remote_fetch(), or NULL */
+    struct remote_body *file; /* where remote_fetch() writes the body; NULL in other requests */
     const struct remote_body *part;
     uint64_t sent;
     char etag[80];
-    int failed; /* errno of a failed write */
+    int failed; /* errno of a failed write to the file, or 0 */
 };
 
 /* ---- Callbacks of libcurl ---- */
@@ -47,7 +48,7 @@ static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
     return len;
 }
 
-/* Start the file from its first byte, and discard the earlier part. */
+/* Write the file from its first byte, and discard what was downloaded earlier. */
 static bool begin_file(struct remote *remote)
 {
     struct remote_body *file = remote->file;
@@ -107,7 +108,7 @@ static size_t give_part(char *room, size_t one, size_t count, void *arg)
 
 /* ---- A request ---- */
 
-/* Check that the answer is JSON before a field is looked up. */
+/* Check that the answer is JSON; call this before a member is looked up. */
 static bool is_json(const struct remote *remote)
 {
     enum { DEPTH = 16 };
@@ -115,7 +116,7 @@ static bool is_json(const struct remote *remote)
            annal__json_check(annal__buf_slice(remote->answer), DEPTH, NULL) == JSON_VALID;
 }
 
-/* Make an error from {"error":{"code":…,"message":…}}. */
+/* Fail with the message of an answer {"error":{"code":…,"message":…}}. */
 static annal_status fail_answer(const struct remote *remote, long code, annal_error *err)
 {
     char said[300] = "";
@@ -183,7 +184,7 @@ annal_status remote_put(struct remote *remote, const char *path, const struct re
                         struct buf *answer, annal_error *err)
 {
     char range[120];
-    /* Send the body without waiting for the server's permission. */
+    /* "Expect:" prevents libcurl from waiting for the server's permission to send the body */
     const char *const lines[] = {range, "Expect:", NULL};
     bool is_last = part->from + part->bytes == part->total;
     snprintf(range, sizeof range, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64,

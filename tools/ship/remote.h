@@ -10,22 +10,24 @@
 
 struct remote;
 
-/* A part of a file: the body of a request, or the place for the body of an answer. */
+/* A part of a file: the body of a request, or the file that receives the body of an answer. */
 struct remote_body {
-    int fd;        /* -1 if unused */
-    int tag_fd;    /* for an answer: file for the entity tag, written before the first byte */
-    uint64_t from; /* offset of the first byte */
+    int fd; /* descriptor of the file; -1 if unused */
+    /* for an answer: descriptor of the file for the entity tag, written before the first byte of
+     * the body */
+    int tag_fd;
+    uint64_t from; /* offset of the part's first byte in the file */
     /* for a request: the number to send; for an answer: the number received, also if it broke
      * off */
     uint64_t bytes;
     uint64_t total; /* size of the whole file, as the sender or the server reports it */
-    uint64_t most;  /* for an answer: maximum number of bytes */
+    uint64_t most;  /* maximum number of bytes of an answer */
 };
 
 struct remote_where {
     const char *url; /* http(s)://host[:port] */
-    char token[512]; /* "" for none */
-    const char *ca;  /* file with trusted certificates; NULL for the system's */
+    char token[512]; /* token for the server; "" for none */
+    const char *ca;  /* file with certificates to trust; NULL for the system's */
     uint32_t quiet_ms;
 };
 
@@ -43,7 +45,7 @@ void remote_close(struct remote *remote); /* accepts NULL */
 annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,
                         annal_error *err);
 
-/* Upload a part of a file. */
+/* Upload a part of a file; the JSON of the answer replaces `answer`. */
 annal_status remote_put(struct remote *remote, const char *path, const struct remote_body *part,
                         struct buf *answer, annal_error *err);
 

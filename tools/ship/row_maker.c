@@ -16,16 +16,17 @@ enum {
     MIN_AGE_MS =
         /* minimum age of the oldest batch, so that rows of several batches are built together */
     300,
-    PAUSE_MS = 400, /* minimum pause before a call */
-    PACE_MS = 1000, /* maximum pause, and the pause while another process builds rows */
+    PAUSE_MS = 400, /* minimum pause before rows are built, in ms */
+    PACE_MS = 1000, /* maximum pause, and the pause while another process builds rows, in ms */
     BACKOFF_MS_MAX = 30000,
     LATE_S = 60
 };
-#define PAUSES 3 /* pause after a long call, in durations of the call */
+/* a pause after rows were built is this many times as long as building them took */
+#define PAUSES 3
 
 struct row_maker {
     const struct ship_options *options;
-    struct ship_target *target; /* connection of the thread, or NULL */
+    struct ship_target *target; /* the thread's own connection, or NULL while disconnected */
     pthread_t thread;
 
     pthread_mutex_t lock;
@@ -33,7 +34,7 @@ struct row_maker {
     bool wanted, over;
     uint64_t calls;
     struct ship_rows rows;
-    annal_error failure; /* status 0 if every failure was reported */
+    annal_error failure; /* failure to print; status 0 if all were printed */
 };
 
 static struct timespec in_ms(uint32_t ms)
@@ -45,7 +46,7 @@ static struct timespec in_ms(uint32_t ms)
     return at;
 }
 
-/* Pause. Returns false when the thread is to end. */
+/* Pause for ms milliseconds. Returns false if the thread must end. */
 static bool pause_for(struct row_maker *maker, uint32_t ms)
 {
     const struct timespec until = in_ms(ms);
@@ -57,8 +58,8 @@ static bool pause_for(struct row_maker *maker, uint32_t ms)
     return goes_on;
 }
 
-/* Wait until a batch is committed, at most most_ms; 0 waits without a limit. Returns false when the
- * thread is to end. */
+/* Wait until a batch is committed, for at most most_ms milliseconds; 0: without a limit. Returns
+ * false if the thread must end. */
 static bool wait_for_batch(struct row_maker *maker, uint32_t most_ms)
 {
     const struct timespec until = in_ms(most_ms);
@@ -73,7 +74,7 @@ static bool wait_for_batch(struct row_maker *maker, uint32_t most_ms)
     return goes_on;
 }
 
-/* Make one call, and note what remains. */
+/* Build the rows of some batches with one call, and note which batches remain. */
 static annal_status make_some(struct row_maker *maker, struct ship_rows *out, annal_error *err)
 {
     const struct ship_options *options = maker->options;
@@ -91,7 +92,7 @@ static annal_status make_some(struct row_maker *maker, struct ship_rows *out, an
     return status;
 }
 
-/* Build rows by rule 1. */
+/* Build the rows of all batches that exist now (rule 1). */
 static annal_status make_all(struct row_maker *maker, annal_error *err)
 {
     struct ship_rows left = {0};
@@ -106,8 +107,9 @@ static annal_status make_all(struct row_maker *maker, annal_error *err)
     return status;
 }
 
-/* Note a failure for a later report; the work is retried after a pause or with the next batch. The
- * shipping thread itself reports an unreachable target. */
+/* Disconnect, and note a failure for row_maker_look(), if it is the first since the last success.
+ * The thread retries after a pause or with the next batch. An unreachable target is not noted,
+ * because the shipping thread reports it. */
 static void note_failure(struct row_maker *maker, const annal_error *err, bool is_first)
 {
     maker->options->kind->close(maker->target);
@@ -143,7 +145,8 @@ static void *make_on(void *arg)
 annal_status row_maker_start(const struct ship_options *options, struct row_maker **out,
                              annal_error *err)
 {
-    sigset_t all, before; /* the shipping thread handles signals */
+    /* signals are blocked in the new thread, so that the shipping thread handles them */
+    sigset_t all, before;
     pthread_condattr_t attr;
     *out = NULL;
     if (options->kind->make_rows == NULL)

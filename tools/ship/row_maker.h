@@ -15,7 +15,7 @@
 
 #include "tools/ship/ship.h"
 
-struct row_maker; /* NULL is accepted and does nothing */
+struct row_maker; /* NULL is accepted by the functions that take it, and they then do nothing */
 
 /* Start the thread. *out is NULL if this kind of target has no such rows. */
 annal_status row_maker_start(const struct ship_options *options, struct row_maker **out,
@@ -25,7 +25,7 @@ void row_maker_stop(struct row_maker *maker);
 /* Tell the thread that a batch was committed. Waits as in rule 2. */
 void row_maker_wake(struct row_maker *maker);
 
-/* Return what the thread found unfinished at its last check. Prints a failure that was not reported
+/* Return the batches without rows at the thread's last check. Prints a failure that was not printed
  * yet. */
 struct ship_rows row_maker_look(struct row_maker *maker);
 

@@ -63,7 +63,7 @@ static annal_status send_events(struct sender *sender, struct shipment *shipment
     return ANNAL_OK;
 }
 
-/* Stop by rule 2 of home.h. */
+/* Stop shipping a session whose home at the target is another store (home.h, rule 2). */
 static annal_status stop_elsewhere(struct sender *sender, struct shipment *shipment)
 {
     annal_error err;
@@ -85,7 +85,8 @@ static annal_status send_shipment(struct sender *sender, struct shipment *shipme
     if (shipment->is_elsewhere)
         return stop_elsewhere(sender, shipment);
     if (batch_is_full(sender) || !shipment->has_head)
-        /* another process removed its head: begin() creates it again in the next batch */
+        /* Without a head, another process removed it: begin() of the next batch creates it
+         * again. */
         return ANNAL_OK;
     annal_status status = shipment_open(&sender->shipments, shipment, &cursor, err);
     if (status == ANNAL_END)
@@ -107,8 +108,9 @@ static bool is_giver(const struct sender *sender, const annal_lease *lease)
     return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
 }
 
-/* A shared session is not shipped: the target stores its events before this store does. If events
- * are missing there, the target was restored. Checks once per survey. */
+/* Check a shared session, once per survey. It is not shipped, because the target stores its events
+ * before this store does. If the target lacks events of it, the target was restored from a
+ * backup. */
 static void look_at_shared(struct sender *sender, struct shipment *shipment)
 {
     annal_error err = {0};
@@ -130,11 +132,12 @@ static void look_at_shared(struct sender *sender, struct shipment *shipment)
                 shipment->session, info.last_seq - head.seq);
     report_stop(sender, shipment, &err);
     if (!shipment->is_reported)
-        shipment->state = SHIPMENT_ACTIVE; /* leave it to the other sender */
+        /* the other sender, which prints messages, checks it again */
+        shipment->state = SHIPMENT_ACTIVE;
 }
 
-/* Check whether the session may be sent. If it has no head, the header of its journal is read
- * later, with its events. */
+/* Check whether events of the session may be sent. If the target has no head of the session, the
+ * header of its journal is read later, with its events. */
 static bool look_into(struct sender *sender, struct shipment *shipment, annal_session_info *info)
 {
     annal_lease lease = {0};
@@ -151,7 +154,7 @@ static bool look_into(struct sender *sender, struct shipment *shipment, annal_se
     return true;
 }
 
-/* Choose the sessions that have been queued longest. */
+/* Choose the sessions for a batch: those that have been queued longest. */
 static void choose_shipments(struct sender *sender)
 {
     struct shipment *shipment;
@@ -179,8 +182,8 @@ static annal_status send_batch(struct sender *sender, bool *more, annal_error *e
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Queue unfinished sessions again. Sessions that were not sent are queued first, so that a long
- * session does not delay others. */
+/* Queue sessions again whose events were not all sent. Sessions without a sent event are queued
+ * first, so that a long session does not delay others. */
 static void wait_again(struct sender *sender, const bool *more, bool was_sent)
 {
     for (size_t i = 0; i < sender->count; i++) {
@@ -190,7 +193,8 @@ static void wait_again(struct sender *sender, const bool *more, bool was_sent)
     }
 }
 
-/* Apply rule 3 of home.h after the batch. A failure is retried at the next survey. */
+/* After a batch, save the late events of sessions whose home is another store now (home.h, rule 3).
+ * A failure is retried at the next survey. */
 static annal_status note_lost(struct sender *sender, annal_error *err)
 {
     for (size_t i = 0; i < sender->count; i++) {
@@ -272,8 +276,9 @@ static void *send_on(void *arg)
     return NULL;
 }
 
-/* Move the queue after its first `count` shipments to `to`. Neighbours stay together: they often
- * have similar times, and two connections that insert into the same index page block each other. */
+/* Move the queue after its first `count` shipments to `to`. Neighbours in the queue are not
+ * separated: they often have similar times, and two connections that insert into the same index
+ * page block each other. */
 static void give_rest(struct shipments *from, size_t count, struct shipments *to)
 {
     struct shipment *last = from->first;
@@ -287,7 +292,8 @@ static void give_rest(struct shipments *from, size_t count, struct shipments *to
 
 struct second *sender_start_second(struct sender *sender)
 {
-    sigset_t all, before; /* the first thread handles signals */
+    /* signals are blocked in the new thread, so that the first one handles them */
+    sigset_t all, before;
     size_t waiting = 0;
     for (const struct shipment *shipment = sender->shipments.first; shipment != NULL;
          shipment = shipment->next_queued)
@@ -345,7 +351,8 @@ void sender_join_second(struct second *second, struct sender *sender)
     sender->events += from->events;
     sender->bytes += from->bytes;
     sender->batches += from->batches;
-    sender->shipments.stopped += from->shipments.stopped; /* 0 or negative */
+    /* 0 or negative: the number of sessions that were resumed */
+    sender->shipments.stopped += from->shipments.stopped;
     sender_done(from);
     free(second);
 }

@@ -15,10 +15,10 @@ enum { BATCH_SESSIONS = 512, BATCH_BYTES = 32 << 20, SECOND_SESSIONS = 2 * BATCH
 struct sender {
     const struct ship_options *options;
     struct shipments shipments;
-    struct ship_target *target; /* NULL while unreachable */
-    struct row_maker *maker;    /* with follow */
-    /* hidden before a message is printed; NULL for the second sender, which prints nothing and
-     * leaves such sessions to the first */
+    struct ship_target *target; /* NULL while disconnected */
+    struct row_maker *maker;    /* with follow: the thread that builds rows, else NULL */
+    /* progress line to hide before a message is printed; NULL in the second sender, which prints
+     * nothing and leaves sessions with messages to the first sender */
     struct progress *progress;
     struct shipments left;
 
@@ -29,13 +29,14 @@ struct sender {
     uint64_t batch_bytes;
     struct references references;
 
-    _Atomic uint64_t events, bytes, batches; /* shipped so far */
-    _Atomic uint64_t behind;                 /* lag of the second sender */
+    _Atomic uint64_t events, bytes, batches; /* totals of what was shipped */
+    /* number of events not shipped yet; set by the second sender for the first */
+    _Atomic uint64_t behind;
     _Atomic int64_t since_us;
 };
 
-/* Send one batch, of the sessions that have been queued longest. Returns ANNAL_ERR_BUSY if the
- * target is unreachable; all sessions of the batch are then queued again. */
+/* Send one batch with events of the sessions that have been queued longest. ANNAL_ERR_BUSY: the
+ * target is unreachable, and all sessions of the batch are queued again. */
 annal_status sender_batch(struct sender *sender, annal_error *err);
 void sender_done(struct sender *sender);
 
@@ -44,13 +45,13 @@ void sender_done(struct sender *sender);
  * queued, or if this kind of target accepts only one batch at a time. */
 struct second;
 struct second *sender_start_second(struct sender *sender);
-const struct sender *sender_of_second(const struct second *second); /* for its counters */
-/* it has sent everything, or failed */
+const struct sender *sender_of_second(const struct second *second); /* for the counters in it */
+/* Return whether the second sender has sent everything, or failed. */
 bool sender_second_is_done(const struct second *second);
-/* ends it after its current batch */
+/* Tell the second sender to end after its current batch. */
 void sender_stop_second(struct second *second);
 
-/* Wait for the second sender to end, and queue what it left in the first. */
+/* Wait for the second sender to end, and queue its unsent sessions in the first sender. */
 void sender_join_second(struct second *second, struct sender *sender);
 
 #endif

@@ -46,7 +46,7 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
 {
     const char *root = annal_store_path(store);
     struct below below = {0};
-    /* one byte more than allowed, to detect a longer file */
+    /* one byte more than allowed, to detect a file that is too long */
     struct buf text = {.limit = SHARED_URL_BYTES + 1};
     out[0] = '\0';
     annal_status status = annal__below_open(root, &below, err);
@@ -116,7 +116,7 @@ struct leaving {
     annal_error *err;
 };
 
-/* An annal_session_fn: end the lease of a shared session. */
+/* End the lease of a session if it is shared; an annal_session_fn. */
 static int end_shared(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;

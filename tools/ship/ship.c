@@ -15,37 +15,41 @@
 #include <time.h>
 
 enum {
-    ROWS_AGAIN_MS = 100, /* while another process makes rows */
-    SECOND_MS = 10,      /* while the second sender has shipments and the first has none */
-    LOOK_MS = 500,       /* how often to check whether the output was closed */
-    DRAIN_EVENTS = 4096  /* events taken from the tail between two batches */
+    ROWS_AGAIN_MS = 100, /* pause while another process builds rows */
+    SECOND_MS = 10,      /* pause while only the second sender has sessions to send */
+    LOOK_MS = 500,       /* interval of the checks whether the output was closed */
+    DRAIN_EVENTS = 4096  /* maximum number of events taken from the tail between two batches */
 };
-#define LOOK_AGAIN_US  ((int64_t)60000000) /* between surveys while idle */
-#define REPORT_US      ((int64_t)1000000)
-#define PAUSES         3 /* pause between small batches, in durations of the last batch */
+#define LOOK_AGAIN_US ((int64_t)60000000) /* time between two surveys while no session is queued */
+#define REPORT_US     ((int64_t)1000000)
+/* pause between small batches, as a multiple of the last batch's duration */
+#define PAUSES         3
 #define BACKOFF_MS     250u
 #define BACKOFF_MS_MAX 30000
 
 struct ship {
     const struct ship_options *options;
     struct sender sender;
-    struct second *second;                   /* set while it sends half of the shipments */
+    /* second sender while it ships half of the sessions, else NULL */
+    struct second *second;
     annal_tail *tail;                        /* with follow: reports sessions with new events */
-    uint64_t reported_events, reported_rows; /* totals in the last line of --json */
+    uint64_t reported_events, reported_rows; /* totals in the line that --json printed last */
     int64_t begun_us, reported_us;
-    int64_t next_us;              /* when the next partial batch is due */
-    int64_t look_us;              /* time of the next survey */
-    int64_t renew_us;             /* time of the next renewal of leases (CLOCK_BOOTTIME) */
-    int64_t third_us;             /* a third of the shortest lease; 0 if unknown */
-    int64_t unreachable_since_us; /* 0 while reachable */
+    int64_t next_us;  /* time before which no partial batch is sent */
+    int64_t look_us;  /* time when the next survey is made */
+    int64_t renew_us; /* time of the next renewal of leases, in us (CLOCK_BOOTTIME) */
+    int64_t third_us; /* a third of the shortest lease, in us; 0 if unknown */
+    /* time since which the target is unreachable; 0 while it is reachable */
+    int64_t unreachable_since_us;
     unsigned tries;
-    struct ship_rows rows; /* batches without rows */
-    uint64_t rows_last;    /* without follow: number of the last batch to wait for */
-    int64_t rows_us;       /* time of the last progress of the rows */
-    int64_t shipped_us;    /* without follow: time when everything was shipped, or 0 */
+    struct ship_rows rows; /* batches whose rows are not built yet, at the last check */
+    uint64_t rows_last;    /* without follow: number of the last batch whose rows are waited for */
+    int64_t rows_us;       /* time of the last progress in building rows */
+    int64_t shipped_us;    /* without follow: time when the last event was shipped; 0 before */
     struct progress progress;
-    int lag_fd;             /* ship_lag.h; -1 if the file could not be created */
-    int64_t lag_written_us; /* time of the last write; 0 if it is out of date */
+    /* descriptor of the lag file (ship_lag.h); -1 if it could not be created */
+    int lag_fd;
+    int64_t lag_written_us; /* time when the lag file was written; 0 if it must be written again */
     struct ship_lag lag;
 };
 
@@ -111,7 +115,8 @@ static void write_lag(struct ship *ship, int64_t now_us)
     ship_lag_write(ship->lag_fd, &ship->lag);
 }
 
-/* Show progress on a terminal; with follow and --json print at most one line a second. */
+/* Show progress on a terminal, and write the lag file. With follow and --json, print at most one
+ * line a second. */
 static void report(struct ship *ship)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -124,7 +129,8 @@ static void report(struct ship *ship)
     if (ship->progress.on_terminal && counts.bytes < ship->progress.total) {
         progress_set(&ship->progress, counts.bytes, NULL);
     } else if (ship->progress.on_terminal) {
-        ship->progress.total = 0; /* caught up: from now on count new events */
+        /* everything that existed at the start is shipped: from now on, count new events */
+        ship->progress.total = 0;
         snprintf(detail, sizeof detail, "events, %" PRIu64 " behind", counts.behind);
         progress_set(&ship->progress, counts.events, detail);
     }
@@ -189,7 +195,8 @@ static annal_status note_growth(struct ship *ship, const annal_event *event, ann
         shipment->state = SHIPMENT_ACTIVE;
     if (event != NULL)
         shipment->last_seq = event->seq;
-    /* The tail also announces events that are shipped already, with the same seq and hash. */
+    /* The tail also reports events that this process has shipped; they have the same seq and hash
+     * as the head. */
     if (shipment->state == SHIPMENT_ACTIVE &&
         (event == NULL || event->seq > shipment->head.seq ||
          (event->seq == shipment->head.seq && event->h != shipment->head.h)))
@@ -197,7 +204,7 @@ static annal_status note_growth(struct ship *ship, const annal_event *event, ann
     return ANNAL_OK;
 }
 
-/* Take all news of the tail; wait up to wait_ms for the first. */
+/* Read what the tail reports, up to DRAIN_EVENTS events; wait up to wait_ms for the first. */
 static annal_status drain(struct ship *ship, uint32_t wait_ms, annal_error *err)
 {
     annal_event event;
@@ -226,7 +233,7 @@ static uint32_t with_jitter(uint32_t ms)
     return ms / 2 + chance % (ms / 2 + 1);
 }
 
-/* With follow, only the output of --json has a reader. */
+/* Return whether the reader of the output is gone. With follow, only --json prints to it. */
 static bool is_unread(const struct ship *ship)
 {
     return ship->options->follow && ship->options->json && out_reader_is_gone();
@@ -251,7 +258,8 @@ static annal_status pause_for(struct ship *ship, uint32_t ms, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Wait a little, because the target is unreachable (*err). Fails when --wait is over. */
+/* Wait before the next attempt, because the target is unreachable or full (*err). Fails when the
+ * time of --wait is over. */
 static annal_status back_off(struct ship *ship, annal_error *err)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -305,19 +313,20 @@ static annal_status look(struct ship *ship, annal_error *err)
     if (ship->sender.batches == 0 && status >= 0)
         ship->progress.total = ship->sender.shipments.bytes;
     if (status >= 0) {
-        row_maker_wake(ship->sender.maker); /* rows that another shipper left */
+        /* for batches without rows that another shipper has left */
+        row_maker_wake(ship->sender.maker);
         ship->second = sender_start_second(&ship->sender);
     }
     return status;
 }
 
-/* Caught up: pause. A slow target serves many hosts or has little power, so it gets fewer and
- * larger batches. */
+/* Set a pause after everything was sent: at least the pace of the target, and longer if the target
+ * was slow, because it may serve many hosts. It then gets fewer and larger batches. */
 static void pause_after(struct ship *ship, int64_t begun_us)
 {
     int64_t now_us = annal__clock_monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
     int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
-    ship->lag_written_us = 0; /* write it soon */
+    ship->lag_written_us = 0; /* write the lag file soon */
     ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
 }
 
@@ -332,7 +341,7 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     return status;
 }
 
-/* Small batches wait for the target's pace. */
+/* Return whether to send a batch now. A batch that is not full waits until next_us. */
 static bool is_due(const struct ship *ship)
 {
     const struct ship_options *options = ship->options;
@@ -350,7 +359,7 @@ static uint32_t until_due(const struct ship *ship)
     return left_us > 0 ? (uint32_t)(left_us / 1000) + 1 : 0;
 }
 
-/* Renew the leases of this store. */
+/* Renew the leases of this store when their time has come. */
 static annal_status renew(struct ship *ship, annal_error *err)
 {
     const struct home_kind *homes = ship->options->kind->homes;
@@ -364,8 +373,8 @@ static annal_status renew(struct ship *ship, annal_error *err)
     return status;
 }
 
-/* Build rows as in rule 7, without follow. Returns ANNAL_END when the rows of all batches are built
- * that existed when the last event was shipped, or when another process that builds rows makes no
+/* Without follow: build rows after the last event was shipped (rule 7). Returns ANNAL_END when all
+ * batches that existed at that time have rows, or when another process that builds rows makes no
  * progress. */
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
@@ -390,8 +399,8 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
     return ship->rows.first == first ? pause_for(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
 }
 
-/* Wait for the second sender. Its shipments must not be touched, so the tail is not drained, but
- * leases are renewed. */
+/* Wait a moment for the second sender. In that time its shipments must not be changed, so the tail
+ * is not read, but leases are renewed. */
 static annal_status wait_for_second(struct ship *ship)
 {
     if (sender_second_is_done(ship->second))
@@ -439,7 +448,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     ship->begun_us = annal__clock_monotonic_us();
     ship->lag_fd = ship_lag_open(store, options->target.url, options->target.store, &ship->lag);
     progress_begin(&ship->progress, "ship", 0);
-    /* Open the tail before the first survey, so that it announces everything appended after the
+    /* Open the tail before the first survey, so that it reports every event appended after the
      * survey. */
     if (options->follow)
         status = annal_tail_open(store, &(annal_tail_options){.from_now = true}, &ship->tail, &err);
@@ -447,7 +456,8 @@ int ship_run(annal_store *store, const struct ship_options *options)
         status = row_maker_start(options, &ship->sender.maker, &err);
     while (status == ANNAL_OK) {
         status = step(ship, &err);
-        bool is_full = status < 0 && annal__error_is_no_space(&err); /* space may be freed later */
+        /* another program may free space */
+        bool is_full = status < 0 && annal__error_is_no_space(&err);
         if (status == ANNAL_ERR_BUSY || (options->follow && is_full))
             status = back_off(ship, &err);
     }

@@ -30,8 +30,8 @@
 #include <annal/journal.h>
 #include <annal/tail.h>
 
-/* A position after event seq, whose hash is h: the next event starts at byte `at` of the journal.
- * If at is 0, the target has no event of the session, and its first event will be seq + 1. */
+/* The position after event seq, whose hash is h: the next event starts at byte `at` of the journal.
+ * If at is 0, the target has no event of the session, and the first one will have seq + 1. */
 struct place {
     uint64_t seq;
     uint64_t h;
@@ -40,29 +40,32 @@ struct place {
 
 enum shipment_state {
     SHIPMENT_ACTIVE,
-    SHIPMENT_CONFLICT,  /* rule 3 */
-    SHIPMENT_DAMAGED,   /* events after the head are unreadable */
-    SHIPMENT_ELSEWHERE, /* another store is its home (home.h) */
-    SHIPMENT_SHARED,    /* the target decides about its events and therefore has them (shared.h) */
-    SHIPMENT_GONE       /* the store has no such session */
+    SHIPMENT_CONFLICT,  /* the journal does not contain the target's last event (rule 3) */
+    SHIPMENT_DAMAGED,   /* events after the target's last one cannot be read */
+    SHIPMENT_ELSEWHERE, /* the home of the session is another store (home.h) */
+    /* the target decides about its events, and stores them before this store does (shared.h) */
+    SHIPMENT_SHARED,
+    SHIPMENT_GONE /* the store has no such session */
 };
 
 /* A session that is being shipped. */
 struct shipment {
     const char *session;
-    struct place head; /* last event at the target, or {0} */
-    struct place next; /* head after this batch is committed */
+    struct place head; /* last event of the session at the target; {0} without events */
+    struct place next; /* value of head after this batch is committed */
     int64_t key;       /* number of the session at the target, or 0 if unknown */
     bool has_head;
-    bool is_new;       /* during a batch: commit() creates the head */
-    bool is_queued;    /* is in the queue */
-    bool is_elsewhere; /* whether its home is another store or has another epoch: set by begin() */
-    uint64_t epoch;    /* epoch of the local lease, or 0 */
-    bool is_reported;  /* a state other than SHIPMENT_ACTIVE was reported */
+    bool is_new;    /* whether commit() of this batch must create the head */
+    bool is_queued; /* whether the shipment is in the queue */
+    /* whether the home of the session is another store or has another epoch; set by begin() */
+    bool is_elsewhere;
+    uint64_t epoch;   /* epoch of the local lease, or 0 */
+    bool is_reported; /* whether a state other than SHIPMENT_ACTIVE was printed */
     enum shipment_state state;
-    uint64_t last_seq;            /* last known seq in the journal */
-    int64_t since_us;             /* time when it was queued (monotonic) */
-    annal_session_info *info;     /* header of the journal, during a batch, if it had no head */
+    uint64_t last_seq; /* highest known seq in the journal */
+    int64_t since_us;  /* time when the shipment was queued, in us (monotonic) */
+    /* during a batch: header of the journal if the target has no head yet, else NULL */
+    annal_session_info *info;
     struct shipment *next_queued; /* next entry of the queue */
 };
 
@@ -72,27 +75,28 @@ enum { SHIP_STORE_BYTES_MAX = 4600, SHIP_ARTIFACT_BYTES_MAX = 16 << 20 };
 
 struct ship_where {
     const char *url;
-    const char *store; /* name of the store at the target; NULL is allowed for pulling */
-    uint32_t quiet_ms; /* time without an answer before the target counts as unreachable */
+    const char *store; /* name of this store at the target; may be NULL for a pull */
+    /* time without an answer after which the target counts as unreachable, in ms */
+    uint32_t quiet_ms;
 };
 
 struct ship_target;
 struct ship_options;
 struct home_kind;
 
-/* Receives each head of the store. Return 0 to continue. */
+/* Receive the last event of a session at the target. Return ANNAL_OK to continue. */
 typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
                                 annal_error *err);
 
-/* Receives an event from the target. Return 0 to continue, ANNAL_END to stop. */
+/* Receive one event from the target. Return ANNAL_OK to continue, ANNAL_END to stop. */
 typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
 
-/* Receives a session of the target. Return 0 to continue. */
+/* Receive the id of one session at the target. Return ANNAL_OK to continue. */
 typedef annal_status (*session_fn)(void *arg, annal_slice session, annal_error *err);
 
 struct ship_compact {
-    bool today;      /* include the current day */
-    int64_t keep_us; /* how long replaced files are kept */
+    bool today;      /* whether to merge files of the current day, too */
+    int64_t keep_us; /* how long replaced files are kept, in us */
 };
 
 struct ship_compacted {
@@ -103,29 +107,30 @@ struct ship_compacted {
  * replaces, created_us, the fork, last_seq and last_h). */
 struct ship_origin {
     char store[SHIP_STORE_BYTES_MAX];
-    uint64_t stores; /* number of stores with a session of this name */
+    uint64_t stores; /* number of stores that shipped a session with this id */
     annal_session_info info;
 };
 
-/* Batches whose events are missing from the rows of sessions and turns. */
+/* The batches whose events are not in the rows of sessions and turns yet. */
 struct ship_rows {
     uint64_t batches;
-    double seconds;       /* age of the oldest batch */
+    double seconds;       /* age of the oldest batch, in s */
     uint64_t first, last; /* numbers of the first and the last batch, or 0 */
 };
 
 /* Any of these functions may return ANNAL_ERR_BUSY: the target is unreachable or asks for a retry;
  * after that only close() may be called. All other failures are final. */
 struct ship_kind {
-    uint32_t pace_ms; /* with follow: minimum delay before a batch that is not full */
-    bool takes_two;   /* accepts two batches at a time, of different sessions */
+    uint32_t pace_ms; /* with follow: minimum pause before a batch that is not full, in ms */
+    bool takes_two; /* whether the target accepts two batches at a time, with different sessions */
     annal_status (*open)(const struct ship_where *where, bool to_write,
                          struct ship_target **out_target, annal_error *err);
     void (*close)(struct ship_target *target); /* accepts NULL */
     annal_status (*heads)(struct ship_target *target, head_fn fn, void *arg, annal_error *err);
 
-    /* A batch. begin() sets head, key and has_head of each shipment to the target's values; put()
-     * sends the events, one shipment after the other; commit() moves the heads to next. */
+    /* Send a batch. begin() sets head, key and has_head of each shipment to the target's values;
+     * put() sends the events, one shipment after the other; commit() makes the events visible and
+     * sets the heads to next. */
     annal_status (*begin)(struct ship_target *target, struct shipment **shipments, size_t count,
                           annal_error *err);
     annal_status (*put)(struct ship_target *target, const struct shipment *shipment,
@@ -133,10 +138,10 @@ struct ship_kind {
     annal_status (*commit)(struct ship_target *target, struct shipment **shipments, size_t count,
                            annal_error *err);
 
-    /* Artifacts: each content is stored once, under its SHA-256 (64 digits). NULL if the target
-     * stores no artifacts. After the last put() of a batch, keep() is called for each artifact that
-     * has() reports as missing; storing an existing one is harmless. fetch() appends the content to
-     * out, or returns ANNAL_ERR_NOTFOUND. */
+    /* Artifacts. The target stores each content once, under its SHA-256 (64 digits). has() reports
+     * whether it does; keep() stores a content, and is harmless if it is stored already; fetch()
+     * appends the content to out, or returns ANNAL_ERR_NOTFOUND. keep() and has() are called after
+     * the last put() of a batch. NULL if the target stores no artifacts. */
     annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
                          annal_error *err);
     annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
@@ -144,16 +149,16 @@ struct ship_kind {
     annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
                           annal_error *err);
 
-    /* Rows of sessions and turns, built after the batches. make_rows() builds the rows of the
-     * oldest batch, unless the batch is younger than min_age_ms or another process is building
-     * rows. *out: what remains. NULL if the target has no such rows. */
+    /* Rows of sessions and turns. make_rows() builds the rows of the oldest batches, unless the
+     * oldest is younger than min_age_ms or another process is building rows; *out: the batches that
+     * remain. look_at_rows() only reports them. NULL if the target has no such rows. */
     annal_status (*make_rows)(struct ship_target *target, uint32_t min_age_ms,
                               struct ship_rows *out, annal_error *err);
     annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
                                  annal_error *err);
 
     /* Prove that all data at the target is unchanged, from the first event on. *out_events: the
-     * number of proven events. */
+     * number of events that were compared. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
 
     /* Merge small files into a few large ones. NULL if the target has no files. */
@@ -177,12 +182,13 @@ struct ship_kind {
     annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
                          annal_error *err);
 
-    /* For targets with find: list the sub-agents and forks of a session, and theirs in turn, in the
-     * same store and in any order. */
+    /* For targets with find: pass all sub-agents and forks of a session, at every depth, to fn;
+     * only those in the same store, in any order. */
     annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
                          annal_error *err);
 
-    /* The verb tables: ship_pack_tables.h. NULL if the target has no such tables. */
+    /* Run the verb `ship tables` (ship_pack_tables.h). NULL if the target stores no tables of
+     * packs. */
     int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
 
     const struct home_kind *homes; /* NULL if this kind of target has no homes */
@@ -199,26 +205,28 @@ int ship_find_kind(const char *url, const struct ship_kind **out);
 /* Check that the URL contains a valid bucket name. */
 bool lake_s3_names_bucket(const char *url);
 
-/* Print the failure. An unreachable target is EXIT_STORAGE, not EXIT_REFUSED. */
+/* Print the failure, and return an exit status: EXIT_STORAGE, not EXIT_REFUSED, if the target is
+ * unreachable. */
 int ship_fail_target(const annal_error *err);
 
 /* ---- Shipments ---- */
 
 struct shipments {
     annal_store *store;
-    const char *glob;              /* NULL for all sessions */
-    void *tree;                    /* root of tsearch(3) */
+    const char *glob;              /* pattern of session ids; NULL for all sessions */
+    void *tree;                    /* struct shipment by session; root of tsearch(3) */
     uint64_t count;                /* number of shipments */
-    struct shipment *first, *last; /* queue: sessions with new events */
-    uint64_t here;                 /* sessions in the store, at the last survey */
-    uint64_t stopped;              /* reported sessions that are not shipped */
-    uint64_t bytes;                /* approximate size of the events to send */
+    struct shipment *first, *last; /* queue of the sessions with events to send */
+    uint64_t here;                 /* number of sessions in the store, at the last survey */
+    /* number of sessions that are not shipped, for a reason that was printed */
+    uint64_t stopped;
+    uint64_t bytes; /* approximate size of the events to send, in bytes */
 };
 
 /* Maximum number of sessions that a target may report. */
 enum { SHIPMENTS_MAX = 4000000 };
 
-/* Find the shipment of a session, or create it. Returns NULL without memory. */
+/* Find the shipment of a session, or create it. Returns NULL if memory ran out. */
 struct shipment *shipment_of(struct shipments *shipments, annal_slice session);
 struct shipment *shipment_find(const struct shipments *shipments,
                                annal_slice session); /* NULL if missing */
@@ -226,11 +234,12 @@ bool shipment_is_wanted(const struct shipments *shipments, annal_slice session);
 void shipment_queue(struct shipments *shipments, struct shipment *shipment);
 struct shipment *shipment_take(struct shipments *shipments);
 void shipment_resume(struct shipments *shipments,
-                     struct shipment *shipment); /* does nothing unless it was stopped */
+                     /* if the shipment was stopped, the session counts as shipped from now on */
+                     struct shipment *shipment);
 void shipments_done(struct shipments *shipments);
 
-/* Lag of the target: the known number of queued events and the time since when the oldest has been
- * queued (monotonic; 0 if the queue is empty). */
+/* How much the target lacks: the known number of events of the queued sessions, and the time when
+ * the oldest was queued (monotonic, in us; 0 if the queue is empty). */
 struct lag {
     uint64_t events;
     int64_t since_us;
@@ -268,7 +277,7 @@ struct ship_options {
     const struct ship_kind *kind;
     const char *glob;
     uint64_t batch_events;
-    uint32_t wait_ms; /* without follow: how long to retry while the target is unreachable */
+    uint32_t wait_ms; /* without follow: how long to retry while the target is unreachable, in ms */
     bool follow;
     bool json;
 };

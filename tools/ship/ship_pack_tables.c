@@ -30,9 +30,10 @@ enum {
     PAUSE_MS_MAX = 30000
 };
 
-#define LOOK_US        INT64_C(60000000)
-#define ROWS_BYTES     ((size_t)8 << 20)  /* rows of several sessions that are sent together */
-#define ROWS_BYTES_MAX ((size_t)64 << 20) /* rows of one session */
+#define LOOK_US INT64_C(60000000)
+/* maximum size of the rows of several sessions sent together */
+#define ROWS_BYTES     ((size_t)8 << 20)
+#define ROWS_BYTES_MAX ((size_t)64 << 20) /* maximum size of the rows of one session */
 
 /* A session, and the event up to which its local rows are complete. */
 struct position {
@@ -42,8 +43,10 @@ struct position {
 
 struct pack_table {
     char *name, *quoted;
-    char id[16];    /* number of the table at the target */
-    struct buf sql; /* SELECT of the rows and places of the sessions in the JSON array ?1 */
+    char id[16]; /* number that the target gave the table */
+    /* SELECT of the rows of the sessions in the JSON array ?1; first column: index of the session
+     * in the array */
+    struct buf sql;
 };
 
 /* The pack whose rows are being sent. */
@@ -63,12 +66,12 @@ struct sending {
     struct ship_target *target;
     struct pack *pack;
     annal_error err;
-    bool is_reported; /* the packs that are left out were reported */
-    /* numbers of transactions in the databases: until look_us, nothing is sent while these are
-     * unchanged */
+    bool is_reported; /* whether the packs that are left out were printed */
+    /* number of transactions in each pack database at the last check; until look_us, nothing is
+     * sent while these numbers are the same */
     struct buf stamps;
     int64_t look_us;
-    /* left_out: packs, and sessions with too many rows */
+    /* results of a pass; left_out counts packs, and sessions with too many rows */
     uint64_t sessions, rows, behind, other, left_out;
 };
 
@@ -97,7 +100,7 @@ static annal_value text_of(const char *text)
     return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
 }
 
-/* Query a table of the pack's database; ?1 is the name of the pack. */
+/* Run a SELECT on a table of the pack's database; ?1 is the name of the pack. */
 static annal_status ask_pack(struct sending *sending, const struct annal__pack_rows *rows,
                              const char *columns, const char *from, annal_row_fn fn, void *arg)
 {
@@ -237,7 +240,7 @@ enum { SESSIONS, SEQS, HS, POSITIONS, TABS = POSITIONS, PLACES, ROWS, ARRAYS };
 
 struct batch {
     struct buf arrays[ARRAYS];
-    struct buf row; /* scratch */
+    struct buf row; /* buffer for one row */
     const char *tab;
     uint64_t rows;
 };
@@ -254,7 +257,8 @@ static annal_status value_json(struct buf *out, const annal_value *value)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
-/* Print a row as JSON: a member for each column that is not NULL, named in lower case. */
+/* Print a row as a JSON object: a member for each column that is not NULL, with its name in lower
+ * case. */
 static annal_status row_json(struct buf *out, const annal_row *row)
 {
     annal_status status = ANNAL_OK;
@@ -411,8 +415,9 @@ static annal_status send_page(struct sending *sending)
     return status < 0 || older == 0 ? status : renew_view(sending);
 }
 
-/* Send the rows that belong to no session, then the rows of each session in the order of ids.
- * Sessions that are not settled and forks without own events are skipped. */
+/* Send the rows that belong to no session, then the rows of each session in the order of ids. Forks
+ * without own events are skipped, and sessions that a pack has settled only in part (indexer.c,
+ * rule 9). */
 static annal_status send_sessions(struct sending *sending)
 {
     struct pack *pack = sending->pack;
@@ -492,7 +497,7 @@ static int add_stamp(void *arg, const struct annal__pack_rows *rows)
                     &sending->stamps);
 }
 
-/* Check whether rows of pack tables may have changed since the last check. */
+/* Return whether rows of pack tables may have changed since the last check. */
 static bool has_changed(struct sending *sending)
 {
     struct buf before = sending->stamps;
@@ -504,7 +509,7 @@ static bool has_changed(struct sending *sending)
     return !same;
 }
 
-/* Send everything once. Returns ANNAL_END if nothing has changed. */
+/* Send the changed rows of all packs once. Returns ANNAL_END if no rows have changed. */
 static annal_status pass(struct sending *sending)
 {
     const struct ship_options *options = sending->options;
@@ -557,7 +562,7 @@ static int follow(struct sending *sending)
         const annal_catch_up_options wholly = {.packs = true};
         annal_status status =
             annal_index_catch_up(sending->index, (annal_slice){0}, &wholly, &sending->err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY) /* some tables were caught up */
+        if (status >= 0 || status == ANNAL_ERR_BUSY) /* some tables have all events */
             status = pass(sending);
         if (status < 0 && status != ANNAL_ERR_BUSY)
             return fail_error(&sending->err);

@@ -19,7 +19,8 @@
 
 #include <annal/index.h>
 
-/* Send rows that are older at the target; with follow, continue. Returns an exit status. */
+/* Send the rows of sessions that have newer rows here than at the target; with follow, continue.
+ * Returns an exit status. */
 int ship_pack_tables_run(annal_store *store, const struct ship_options *options);
 
 #endif

@@ -155,7 +155,7 @@ static int forget_head(void *arg, struct shipment *shipment)
     shipment->head = (struct place){0};
     shipment->has_head = false;
     shipment->key = 0;
-    shipment->state = SHIPMENT_GONE; /* until its journal is found */
+    shipment->state = SHIPMENT_GONE; /* reset when the survey finds the journal of the session */
     return 0;
 }
 
@@ -185,7 +185,8 @@ struct survey {
     annal_status status;
 };
 
-/* Check whether the session has events after its head or a different end. */
+/* Return whether the journal has events after the head, or another event than the head at its
+ * end. */
 static bool is_behind(const struct shipment *shipment, const annal_session_info *info)
 {
     if (shipment->has_head)
@@ -206,7 +207,8 @@ static annal_status learn_end(const struct shipments *shipments, struct shipment
     return status;
 }
 
-/* A session without a head is not opened before its turn. */
+/* Note one session of the store, and queue it if it differs from its head; an annal_session_fn. The
+ * journal of a session without a head is opened only when it is sent. */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
     struct survey *survey = arg;
@@ -226,13 +228,14 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     if (!behind)
         return 0;
     if (shipment->last_seq == 0)
-        shipment->last_seq = 1; /* at least */
+        shipment->last_seq = 1; /* minimum; the real number is not known yet */
     shipments->bytes += bytes > shipment->head.at ? bytes - shipment->head.at : 0;
     shipment_queue(shipments, shipment);
     return 0;
 }
 
-/* Resume the session if it is gone from the store or equal to the target. */
+/* Count a session as shipped again if it is not queued: the store no longer has it, or it equals
+ * the target's copy. */
 static int resume_unless_queued(void *arg, struct shipment *shipment)
 {
     if (!shipment->is_queued)
@@ -281,7 +284,7 @@ static annal_status stop(struct shipment *shipment, enum shipment_state state)
     return ANNAL_END;
 }
 
-/* Explain how the journal differs from the head. */
+/* Write to err how the journal differs from the target's last event. */
 static annal_status explain_conflict(struct shipments *shipments, struct shipment *shipment,
                                      annal_error *err)
 {
@@ -318,7 +321,7 @@ annal_status shipment_open(struct shipments *shipments, struct shipment *shipmen
     return status;
 }
 
-/* Reports damage only if it interrupts the order of events; the events before the damage are
+/* Damage is reported only if it makes an event unreadable; the events before the damage are
  * sent. */
 annal_status shipment_read(const struct shipment *shipment, annal_cursor *cursor,
                            annal_event *out_event, annal_error *err)

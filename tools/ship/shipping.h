@@ -13,8 +13,8 @@ struct shipping {
     char name[SHIP_STORE_BYTES_MAX]; /* name of the store at the target */
 };
 
-/* Open the store, and read the operand TARGET and the options below. Returns 0 or an exit status;
- * in both cases the caller closes the store. */
+/* Open the store; read the operand TARGET and the options below it. Returns 0 or an exit status; in
+ * both cases the caller closes the store. */
 int ship_begin(const struct args *args, enum open_mode mode, struct shipping *shipping);
 
 #define TARGET_OPERAND                                                                             \

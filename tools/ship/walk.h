@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tsearch(3) with twalk_r(), a GNU extension that other C libraries lack. */
+/* tsearch(3), and twalk_r() for C libraries other than glibc, which lack this GNU extension. */
 #ifndef TOOLS_SHIP_WALK_H
 #define TOOLS_SHIP_WALK_H
 

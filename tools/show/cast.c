@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Write a line break as a terminal driver does: it also returns to the first column. */
+/* Quote text as a JSON string. A line break becomes "\r\n", as a terminal driver writes it, so that
+ * the next line starts in the first column. */
 static annal_status quote_terminal(struct buf *out, annal_slice text)
 {
     struct buf raw = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A difference between two states as JSON: {"table","change","key","before","after"}. */
+/* Prints a difference between two states as JSON: {"table","change","key","before","after"}. */
 #ifndef TOOLS_SHOW_CHANGE_JSON_H
 #define TOOLS_SHOW_CHANGE_JSON_H
 
@@ -7,7 +7,7 @@
 
 #include <annal/diff.h>
 
-/* Values have the form of 'annal replay --json'. */
+/* Append one change; values have the form of 'annal replay --json'. */
 annal_status change_json(struct buf *out, const annal_change *change, annal_error *err);
 
 #endif

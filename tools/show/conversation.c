@@ -70,7 +70,7 @@ static int room(const struct conversation *talk, size_t used)
     return talk->full ? 1 << 20 : talk->columns == 0 ? LINE_CHARS : columns < 20 ? 20 : columns;
 }
 
-/* Explain once how to read the rest of a cut text. */
+/* Print how many lines were cut, and, the first time, how to read them. */
 static void print_hint(struct conversation *talk, uint64_t cut)
 {
     if (cut == 0)
@@ -87,7 +87,8 @@ static void print_hint(struct conversation *talk, uint64_t cut)
     talk->hinted = true;
 }
 
-/* used: columns of its first line that are already taken. */
+/* Print a raw text in at most `lines` lines; used is the number of columns used on its first
+ * line. */
 static void print_block(struct conversation *talk, annal_slice raw, int lines, int used)
 {
     const int columns = talk->columns - INDENT - 1;
@@ -126,7 +127,7 @@ static void print_part(struct conversation *talk, annal_slice part)
         colour(talk, "0");
 }
 
-/* Print text, or blocks, or an object in the producer's own form. */
+/* Print the content of a message: a text, blocks, or an object in the form of its program. */
 static void print_content(struct conversation *talk, annal_slice content)
 {
     struct json_walk walk;
@@ -156,7 +157,7 @@ static void print_message(struct conversation *talk, const annal_event *event)
     print_content(talk, event_member(event, "content"));
 }
 
-/* Print "→ Grep  ". Returns its columns. */
+/* Print a mark and the name of a tool, such as "→ Grep ". Returns the number of columns used. */
 static int print_tool(struct conversation *talk, const char *mark, const char *style,
                       annal_slice tool)
 {
@@ -171,7 +172,7 @@ static int print_tool(struct conversation *talk, const char *mark, const char *s
     return used;
 }
 
-/* Print the line of a call, which stays open for its result. */
+/* Print the line of a call. Its result may be added to the line. */
 static void print_call(struct conversation *talk, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
@@ -205,7 +206,8 @@ void conversation_end_line(struct conversation *conversation)
     conversation->call.id = (annal_slice){0};
 }
 
-/* Print the result on the line of its call, if that is the last line. */
+/* If the last line is the line of this call, continue it for the result. Returns false
+ * otherwise. */
 static bool continue_call(struct conversation *talk, annal_slice call)
 {
     char up[40];
@@ -236,7 +238,7 @@ static annal_slice tool_of(struct conversation *talk, const annal_event *event)
     return tool != NULL ? annal_slice_of(tool) : call;
 }
 
-/* Print one line: the first words, and the number of lines. */
+/* Print a result on one line: its first words, and its number of lines. */
 static void print_result(struct conversation *talk, const annal_event *event)
 {
     annal_slice output = event_either(event, "output", "output_ref");
@@ -265,7 +267,7 @@ static void print_result(struct conversation *talk, const annal_event *event)
     annal__buf_done(&text);
 }
 
-/* With full, print all of it. */
+/* Print all of a result (full). */
 static void print_result_whole(struct conversation *talk, const annal_event *event)
 {
     annal_slice output = event_either(event, "output", "output_ref");
@@ -324,7 +326,7 @@ static void print_turn_ends(const struct conversation *talk, const annal_event *
     fputs("  ", stdout);
 }
 
-/* Print any other event, and events of sessions: the type and the text. */
+/* Print an event without a form of its own: its type, and what it is about. */
 static void print_other(struct conversation *talk, const annal_event *event)
 {
     struct buf text = {0};

@@ -129,7 +129,8 @@ bool event_block_is_thought(annal_slice block)
     return thought;
 }
 
-/* Find a string, or the text of the first object of an array, such as a summary of Codex. */
+/* Return a raw string: the value itself, or the text of the first object of an array, such as a
+ * summary of Codex. */
 static annal_slice first_text(annal_slice value)
 {
     struct json_walk walk;
@@ -154,7 +155,7 @@ annal_slice event_block_text(annal_slice block)
     return excerpt_is_text(text) ? text : (annal_slice){0};
 }
 
-/* Return whether a JSON string contains only white space. */
+/* Return whether a raw string contains only white space. */
 static bool is_blank(annal_slice raw)
 {
     if (raw.len < 2 || raw.ptr[0] != '"')
@@ -264,7 +265,7 @@ bool event_rests(bool rested, const annal_event *event)
 static uint64_t turn_of(annal_slice turn_id, uint64_t seq)
 {
     return turn_id.len > 0 ? annal__hash(turn_id.ptr, turn_id.len, 0)
-                           /* without an id, the seq identifies the turn */
+                           /* without an id, the seq of the event identifies the turn */
                            : annal__hash(&seq, sizeof seq, 1);
 }
 
@@ -277,17 +278,18 @@ static const struct known_turn *known_turn(const struct known_turns *known, uint
     return NULL;
 }
 
-/* Return whether a turn is new, as far as is remembered, and remember it. */
+/* Remember a turn. Returns whether it is new: not remembered, or remembered from the same or a
+ * later event. */
 static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
 {
     const struct known_turn *turn = known_turn(known, id);
     if (turn != NULL)
-        return turn->seq >= seq; /* it may be played again */
+        return turn->seq >= seq; /* after a step back, the same event is added again */
     known->turns[known->next++ % TURNS_KNOWN] = (struct known_turn){id, seq};
     return true;
 }
 
-/* An end without a turn id belongs to the newest open turn. */
+/* Note the end of the newest open turn, because an end without a turn id belongs to that. */
 static void end_newest(struct spending *spending, uint64_t seq)
 {
     for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
@@ -321,7 +323,7 @@ static int64_t count_or_none(int64_t count)
     return count < 0 ? 0 : count;
 }
 
-/* Compute the usage in the end of a turn: 0 if agent.turn.usage reported it. */
+/* Return the usage in the event that ends a turn. Negative numbers count as 0. */
 static struct tally tally_of_end(const annal_event *event)
 {
     return (struct tally){
@@ -330,7 +332,7 @@ static struct tally tally_of_end(const annal_event *event)
         .cost_microusd = event_cost(event)};
 }
 
-/* Read an increment, which may be negative. */
+/* Return the usage in agent.turn.usage: an increment, which may be negative. */
 static struct tally tally_of_usage(const annal_event *event)
 {
     return (struct tally){
@@ -357,7 +359,7 @@ static struct tally tally_of_turn_end(struct spending *spending, const annal_eve
     else if (!meet(&spending->ended, id, event->seq))
         used = (struct tally){0};
     else if (meet(&spending->begun, id, event->seq))
-        used.turns = 1; /* no event reported its start */
+        used.turns = 1; /* no event reported that the turn began */
     return used;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts from events, in the words of docs/events.md: the kind of an event, the usage so far, the
- * call of a result. Values are raw JSON, slices of the event's data.
+ * Finds facts in events, by the types and members of docs/events.md: the kind of an event, the
+ * usage up to an event, the call of a result. Values are raw JSON, slices of the event's data.
  *
  * Memory does not grow with the session: only the newest calls and ended turns are remembered, so
  * that a result has the name of its tool and a turn that ends twice counts once.
@@ -25,19 +25,20 @@ enum fact {
 
 enum fact event_fact_of(const annal_event *event);
 
-/* Find a member of the data, raw; empty if it is missing or null. */
+/* Return a member of the event's data as raw JSON, or the first of two members that exists; empty
+ * if it is missing or null. */
 annal_slice event_member(const annal_event *event, const char *name);
 annal_slice event_either(const annal_event *event, const char *name, const char *other);
 bool event_is(const annal_event *event, const char *type);
 bool event_type_ends(const annal_event *event, const char *end);
 
-/* Return whether a result says that its tool failed. */
+/* Return whether an event reports a failure, such as a result of a tool that failed. */
 bool event_failed(const annal_event *event);
 
-/* Read a raw number as a whole number; 0 if it is not a number. */
+/* Return a raw number as a whole number; 0 if it is not a number. */
 int64_t event_raw_count(annal_slice raw);
 
-/* ---- Usage, as the pack core counts it ---- */
+/* ---- Usage, computed as in the pack core ---- */
 
 struct tally {
     uint64_t turns;
@@ -49,76 +50,76 @@ struct tally {
 enum { CALLS_KNOWN = 256, TURNS_KNOWN = 256, TOOL_NAME_BYTES = 48 };
 
 struct spending {
-    struct tally tally; /* so far */
+    struct tally tally; /* totals of the events up to now */
     struct known_turns {
         struct known_turn {
-            uint64_t id; /* hash of the turn id */
+            uint64_t id; /* hash of the raw turn id */
             uint64_t seq;
         } turns[TURNS_KNOWN];
         unsigned next;
     } begun, ended;
 };
 
-/* Add the usage of an event, and return it. An event may be added again, because it may be played
- * again. */
+/* Add the usage of an event to the totals, and return it. The same event may be added again after a
+ * step back. */
 struct tally event_spending_add(struct spending *spending, const annal_event *event);
 
-/* Add a turn that is already known, and whether it has ended; its id as text. */
+/* Add a turn that began before the first event, and whether it has ended; its id is text. */
 void event_spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended,
                               uint64_t seq);
 
-/* Write "3 turns · 14,219 tokens · $0.12" to text, which is returned. */
+/* Write "3 turns · 14,219 tokens · $0.12" to text, and return text. */
 #define TALLY_BYTES 120
 const char *event_tally_text(char text[TALLY_BYTES], const struct tally *tally);
 
-/* Write a number with its sign, "-1,234". */
+/* Write a number with commas and its sign, such as "-1,234", to text, and return text. */
 const char *event_signed_text(char text[HUMAN_BYTES], int64_t count);
 
 /* ---- Calls, by their id ---- */
 
 struct known_calls {
     struct known_call {
-        uint64_t id; /* hash; 0: none */
+        uint64_t id; /* hash of the raw call id; 0 if unused */
         char tool[TOOL_NAME_BYTES];
     } calls[CALLS_KNOWN];
     unsigned next;
 };
 
-/* Remember a call; both are raw. */
+/* Remember a call and its tool; both are raw JSON. */
 void event_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
 
-/* Find the tool of a call; NULL if unknown. */
+/* Return the tool of a call that is remembered; NULL if it is not. */
 const char *event_calls_tool(const struct known_calls *known, annal_slice call_id);
 
 /* ---- Messages ---- */
 
-/* Find the role of a message.added, and its content, raw; empty if the event is not such a
+/* Return the role, or the content, of a message.added as raw JSON; empty if the event is not such a
  * message. */
 annal_slice event_message_role(const annal_event *event);
 annal_slice event_message_content(const annal_event *event);
 
-/* Find raw text, or the first text of the blocks; empty: nothing was said, only thought or
- * shown. */
+/* Return what was said as a raw string: the content itself, or the first text in its blocks. Empty
+ * if the message has only thoughts or images. */
 annal_slice event_message_text(const annal_event *event);
 annal_slice event_content_text(annal_slice content);
 
-/* Read a block of a content: whether it is a thought; its text, raw, empty if it has none (an
- * image, or a hidden thought). */
+/* Return whether a block of a content is a thought; return its text as a raw string, empty if it
+ * has none (an image, or a hidden thought). */
 bool event_block_is_thought(annal_slice block);
 annal_slice event_block_text(annal_slice block);
 
 /* Return whether a block, or every block of a content, has an empty text. */
 bool event_block_is_empty(annal_slice block);
 
-/* Return whether a block is an image, a sound, or a file, without text. *out_type: its type, such
- * as image/png. */
+/* Return whether a block is an image, a sound, or a file, without text. *out_type is its media
+ * type, such as image/png. */
 bool event_block_is_media(annal_slice block, annal_slice *out_type);
 bool event_content_is_empty(annal_slice content);
 
 /*
- * Update whether the agent is idle after this event: it is if the latest message, call, result or
- * failure is a complete text of the assistant that announces no call. Many logs do not record the
- * end of a turn.
+ * Return whether the agent is idle after an event; rested is the answer before it. The agent is
+ * idle if the latest message, call, result or failure is a complete text of the assistant that
+ * announces no call. This is computed because many logs do not record the end of a turn.
  */
 bool event_rests(bool rested, const annal_event *event);
 

@@ -44,7 +44,7 @@ static void print_heading(struct event_lines *lines, annal_slice session, const 
     out_style("0");
 }
 
-/* Print seq, time and type. Returns the columns that are left. */
+/* Print seq, time and type of an event. Returns the number of columns that remain. */
 static int print_envelope(struct event_lines *lines, annal_slice session, const annal_event *event)
 {
     char time[HUMAN_TIME_BYTES];
@@ -83,7 +83,7 @@ static void find_tool(annal_index *index, annal_slice session, annal_slice call_
     annal__buf_done(&scratch);
 }
 
-/* Find the role of a message, the tool of a call or of its result. */
+/* Append the role of a message, or the tool of a call or result. */
 static void add_who(struct event_lines *lines, annal_slice session, const annal_event *event,
                     struct buf *out)
 {

@@ -14,7 +14,8 @@
 
 enum { END_WAITS = 20, END_WAIT_MS = 10, PIECE_BYTES = 65536 };
 
-/* Only data can contain a character that JSON escapes: the journal refuses them elsewhere. */
+/* Print a member that needs no escapes: only data can contain characters that JSON escapes, because
+ * the journal refuses them elsewhere. */
 static int add_member(char *text, size_t room, const char *name, annal_slice value)
 {
     return value.len == 0 ? 0 : snprintf(text, room, ",\"%s\":\"%.*s\"", name, ANNAL_FMT(value));
@@ -82,7 +83,8 @@ annal_slice event_strict(annal_slice data, struct buf *room)
     return annal__buf_slice(room);
 }
 
-/* Print data in pieces that do not end within a pair. cursor NULL: all of it is in memory. */
+/* Print data in pieces that do not end within a surrogate pair. If cursor is NULL, event->data is
+ * complete. */
 static bool print_pieces(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                          annal_error *err)
 {
@@ -166,7 +168,7 @@ annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t 
 {
     annal__buf_clear(data);
     if (data_bytes > LONG_DATA_BYTES)
-        event->data = (annal_slice){0}; /* even if it is in memory */
+        event->data = (annal_slice){0}; /* even if the data is in memory */
     if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
         return ANNAL_OK;
     return event_read_whole(cursor, event, data_bytes, data, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print an event as a line of JSON. */
+/* Prints an event as a line of JSON. */
 #ifndef TOOLS_SHOW_EVENT_OUT_H
 #define TOOLS_SHOW_EVENT_OUT_H
 
@@ -8,59 +8,62 @@
 #include <annal/journal.h>
 
 /*
- * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on
- * stdout. A session that is not empty is the first member, "session_id".
+ * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break on stdout.
+ * If session is not empty, it is the first member, "session_id".
  */
 void event_print(const annal_event *event, annal_slice session);
 
 /*
- * The output is text for strict readers of JSON: half a surrogate pair becomes U+FFFD. With --raw
- * it keeps the bytes of the journal.
+ * Choose whether to print data with the bytes of the journal (--raw). Otherwise half a surrogate
+ * pair becomes U+FFFD, because strict readers of JSON refuse it.
  */
 void event_keep_bytes(bool keep);
 
-/* Append data in this form; or return it, in room if it had to be changed. */
+/* Append data in this form; or return data in this form, which is in room if it was changed. */
 annal_status event_put_data(struct buf *out, annal_slice data);
 annal_slice event_strict(annal_slice data, struct buf *room);
 
-/* Do the same for an event, whose data is in data, or is copied there. */
+/* Convert the data of an event to this form; *data contains it, or receives a copy if it must be
+ * changed. */
 annal_status event_mend(annal_event *event, struct buf *data, annal_error *err);
 
-/* Write all of the event up to its data to text; a brace follows the data. Returns its length. */
+/* Write the event up to its data to text, as event_print() prints it, and return the length. After
+ * the data, only a brace follows. */
 #define EVENT_HEAD_BYTES 1024
 size_t event_head(const annal_event *event, annal_slice session, char text[EVENT_HEAD_BYTES]);
 
 /*
- * Print the last event of a cursor; its data is printed in pieces if it is not in memory. False: it
- * could not be read.
+ * Print the last event that a cursor returned. If its data is not in memory, it is read and printed
+ * in pieces. Returns false if it could not be read.
  */
 bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
                       uint64_t data_bytes, annal_error *err);
 
-/* Print only the data of such an event, in the same way. */
+/* As event_print_head(), but print only the data. */
 bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                       annal_error *err);
 
 /*
- * Read the data of such an event into memory (data, which it then points into), unless it is longer
- * than LONG_DATA_BYTES: then it stays empty.
+ * Read the data of the last event that a cursor returned into memory. data receives the bytes, and
+ * event->data points to them. Data longer than LONG_DATA_BYTES is not read; event->data is then
+ * empty.
  */
 #define LONG_DATA_BYTES (1u << 20)
 annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                              struct buf *data, annal_error *err);
 
-/* Do the same, whatever its length. */
+/* As event_read_data(), but without a maximum length. */
 annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                               struct buf *data, annal_error *err);
 
-/* Print one line on stderr. */
+/* Print one line about the damage on stderr. */
 void event_say_damage(annal_slice session, const annal_damage *damage);
 
 /*
- * Finish a plain read at this position: bytes after the last sound line, which may be an event that
- * is being written, may become an event within a moment. If they do not, they are reported on
- * stderr: EXIT_REFUSED. *waits, 0 at first, is shared by the sessions of one answer: later damaged
- * sessions get less time.
+ * Check the end of a journal that was read up to `here`. Bytes after the last valid line may belong
+ * to an event that is being written, so wait a moment for it. If they remain, report them on
+ * stderr, and return EXIT_REFUSED. *waits is 0 at first and shared by the sessions of one answer:
+ * for later sessions the wait is shorter.
  */
 int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits);
 

@@ -17,7 +17,7 @@ struct letters excerpt_letters_of(annal_slice raw)
     return (struct letters){raw.ptr, raw.ptr + raw.len, false};
 }
 
-/* Count the bytes of a character that is not escaped. */
+/* Return the next character, which is not escaped. */
 static struct letter take_bytes(struct letters *letters)
 {
     struct letter letter = {.len = 1};
@@ -63,7 +63,7 @@ bool excerpt_is_text(annal_slice raw)
 
 /* ---- A block ---- */
 
-/* Count the rest of the lines, without printing. */
+/* Return the number of the remaining lines that are not empty. */
 static uint64_t count_lines(struct letters *letters)
 {
     uint64_t lines = 0;
@@ -79,7 +79,7 @@ static uint64_t count_lines(struct letters *letters)
     return lines;
 }
 
-/* Print the rest of a line, up to its break or to this many characters; false: it is longer. */
+/* Print the rest of a line, or its first `room` characters. Returns false if the line is longer. */
 static bool print_line(struct letters *letters, size_t room)
 {
     while (letters->at < letters->end) {
@@ -122,8 +122,8 @@ static void print_up_to(struct letters *letters, const char *end)
     }
 }
 
-/* Print the words that fit; a word that is too long is broken. True: up to a line break of the
- * text. */
+/* Print as many words as fit into a line; break a word that is longer than the line. Returns true
+ * if the line ends at a line break of the text. */
 static bool wrap_line(struct letters *letters, int columns)
 {
     struct letters at = *letters, end = *letters, rest = *letters;
@@ -185,19 +185,20 @@ uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
         }
         fputc('\n', stdout);
         (void)excerpt_letter_next(&letters);
-        if (letters.at == letters.end) /* the last line break of a text begins no further line */
+        /* a line break at the end of a text does not begin another line */
+        if (letters.at == letters.end)
             return cut;
         if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
             return cut + count_lines(&letters);
         struct letters here = letters;
-        if (excerpt_letter_next(&here).bytes[0] != '\n') /* an empty line */
+        if (excerpt_letter_next(&here).bytes[0] != '\n') /* an empty line needs no indentation */
             printf("%*s", excerpt->indent, "");
     }
 }
 
 /* ---- A line ---- */
 
-/* Append at most this many characters; the last one only if it ends the text. */
+/* Append a character. The last character of the room becomes "…", because the text is longer. */
 static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
 {
     if (*room == 0)
@@ -233,7 +234,7 @@ void excerpt_line(struct buf *out, annal_slice raw, size_t chars)
 {
     struct json_walk walk;
     annal_slice name, value;
-    size_t room = chars + 1; /* the extra character becomes the "…" */
+    size_t room = chars + 1; /* if the text needs the extra character, "…" takes its place */
     if (raw.len > 0 && raw.ptr[0] == '{' && annal__json_walk_object(&walk, raw)) {
         for (int i = 0; room > 0 && annal__json_walk_next(&walk, &name, &value); i++) {
             put_text(out, &room, i == 0 ? "" : ", ");

@@ -21,7 +21,8 @@ static void put_raw(struct buf *out, annal_slice raw)
     excerpt_line(out, raw, GIST_CHARS);
 }
 
-/* Find the object in a string, as Codex writes arguments. Anything else is unchanged. */
+/* Return the object inside a string, because Codex writes arguments as a string; any other value is
+ * returned unchanged. */
 static annal_slice unfold(annal_slice raw, struct buf *scratch)
 {
     annal_slice text = raw;
@@ -32,7 +33,8 @@ static annal_slice unfold(annal_slice raw, struct buf *scratch)
     return text;
 }
 
-/* Find the first of these members that has a value. */
+/* Return the first of these members that is not missing, null or an empty string; empty if there is
+ * none. */
 static annal_slice first_of(annal_slice object, const char *const *names)
 {
     annal_slice value = {0};
@@ -46,7 +48,8 @@ static annal_slice first_of(annal_slice object, const char *const *names)
     return value;
 }
 
-/* Find the last word of ["bash", "-lc", "make"]. */
+/* Return the last item of an array, such as "make" of ["bash", "-lc", "make"]; any other value is
+ * returned unchanged. */
 static annal_slice last_item(annal_slice value)
 {
     struct json_walk walk;
@@ -80,7 +83,7 @@ void gist_input(struct buf *out, annal_slice input)
     annal__buf_done(&scratch);
 }
 
-/* Find the output in a text to which Codex or mini-swe-agent added lines at the start. */
+/* Return the output in a text before which Codex or mini-swe-agent has added lines. */
 static const char *skip_head(const char *text)
 {
     static const struct {
@@ -99,7 +102,7 @@ static const char *skip_head(const char *text)
     return text;
 }
 
-/* Find the last line of a Python traceback, the last one if there are several; else empty. */
+/* Return the last line of the last Python traceback in a text; empty without a traceback. */
 static annal_slice end_of_traceback(annal_slice text)
 {
     static const char begins[] = "Traceback (most recent call last):\n";
@@ -119,7 +122,8 @@ static annal_slice end_of_traceback(annal_slice text)
     return (annal_slice){line, (size_t)((stop == NULL ? end : stop) - line)};
 }
 
-/* A traceback names the failure at its end; its beginning is the same in all. */
+/* If the output contains a traceback, append only its last line, which names the failure: its first
+ * lines are the same in all tracebacks. Returns whether it did. */
 static bool put_traceback(struct buf *out, annal_slice raw)
 {
     struct buf scratch = {0};
@@ -128,7 +132,8 @@ static bool put_traceback(struct buf *out, annal_slice raw)
         line = end_of_traceback(text);
     if (line.len > GIST_CHARS) {
         line.len = GIST_CHARS;
-        while (((unsigned char)line.ptr[line.len] & 0xC0) == 0x80) /* within a character */
+        /* do not cut inside a character of UTF-8 */
+        while (((unsigned char)line.ptr[line.len] & 0xC0) == 0x80)
             line.len--;
     }
     (void)!annal__buf_append_slice(out, line);
@@ -158,7 +163,8 @@ void gist_output(struct buf *out, annal_slice output)
     annal__buf_done(&scratch);
 }
 
-/* Append blocks without text: a thought, or the first block unchanged. */
+/* Append the first block of a content without text: a thought with a mark, another block
+ * unchanged. */
 static void put_blocks(struct buf *out, annal_slice content)
 {
     struct json_walk walk;
@@ -224,7 +230,7 @@ static void put_turn(struct buf *out, const annal_event *event)
     put_raw(out, why);
 }
 
-/* Append the members of an object without ids and without members that importers add. */
+/* Append the members of an object, without ids and without members that importers add. */
 static void put_members(struct buf *out, annal_slice object)
 {
     static const char *const added[] = {"\"source\"", "\"extra\"", "\"time\"", "\"turn_id\"",
@@ -270,7 +276,7 @@ void gist(struct buf *out, const annal_event *event)
         put_turn(out, event);
         break;
     case FACT_OTHER:
-        if (annal__slice_begins(event->type, "turn.")) { /* taken back, or restored */
+        if (annal__slice_begins(event->type, "turn.")) { /* a turn that was undone or restored */
             put_raw(out, event_member(event, "turn_id"));
             put(out, "  ");
         }

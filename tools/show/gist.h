@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Summarize an event on one line: "user", "Why is high water printed an hour late?"; "Grep",
- * "localtime src"; "Grep", "Found 2 files".
+ * Summarizes an event on one line, such as "Why is high water printed an hour late?" for a message,
+ * "localtime src" for a call of Grep, "Found 2 files" for its result.
  *
- * The texts are for a line that is cut to its width: they end after GIST_CHARS characters. Without
- * memory they are shorter.
+ * The texts are for a line that is cut to its width: they end after GIST_CHARS characters. If
+ * memory runs out, they are shorter.
  */
 #ifndef TOOLS_SHOW_GIST_H
 #define TOOLS_SHOW_GIST_H
@@ -13,13 +13,15 @@
 
 enum { GIST_CHARS = 400 };
 
-/* Append the arguments of a call, raw: only the important ones, if the tool is known. */
+/* Append the arguments of a call, which are raw JSON; of known tools only the important
+ * arguments. */
 void gist_input(struct buf *out, annal_slice input);
 
-/* Append the result of a tool, raw, without the lines that some programs add before it. */
+/* Append the result of a tool, which is raw JSON, without the lines that some programs add before
+ * it. */
 void gist_output(struct buf *out, annal_slice output);
 
-/* Append the text of any event. */
+/* Append the summary of any event. */
 void gist(struct buf *out, const annal_event *event);
 
 #endif

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How the values of a histogram are shown to people. */
+/* The unit in which people see the values of a histogram. */
 enum unit { UNIT_US, UNIT_BYTES, UNIT_COUNT };
 
 struct histogram_row {
-    const char *name;  /* field in JSON */
+    const char *name;  /* name in JSON */
     const char *title; /* title for people */
     enum unit unit;
     const annal_histogram *histogram;
@@ -125,7 +125,7 @@ static const char *human_value(char text[HUMAN_BYTES], enum unit unit, uint64_t 
     return text;
 }
 
-/* Print one cell for each bucket, from the first that is not empty to the last. */
+/* Print a bar of one cell for each bucket, from the first to the last that is not empty. */
 static void print_bars(const annal_histogram *histogram)
 {
     static const char *const glyphs[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its
- * names. */
+/* Prints the metrics of a store on stdout: as a table with small bars, or as one JSON object with
+ * units in its names. */
 #ifndef TOOLS_SHOW_METRICS_OUT_H
 #define TOOLS_SHOW_METRICS_OUT_H
 

@@ -10,11 +10,11 @@
 #include <string.h>
 
 struct place {
-    annal_travel *travel; /* NULL: free, or in use */
+    annal_travel *travel; /* NULL if the place is free or its state is in use */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33]; /* id of the journal: another journal has another past */
+    char file[33]; /* id of the journal, because a new journal has a different past */
     uint64_t seq;
-    uint64_t used; /* counter at its last return */
+    uint64_t used; /* value of past.uses when the state was last given back */
 };
 
 struct past {
@@ -51,7 +51,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
-/* Find the nearest position that is not far; NULL: none. The caller then owns its travel. */
+/* Return the nearest state within PAST_FAR events, or NULL. It belongs to the caller, and its place
+ * becomes free. */
 static annal_travel *take_near(struct past *past, annal_slice session, const char *file,
                                uint64_t seq)
 {
@@ -94,7 +95,7 @@ annal_status past_take(struct past *past, annal_slice session, annal_moment at,
     return status;
 }
 
-/* Store it in a free position, else in the position used longest ago. */
+/* Keep the state in a free place, else in the place that was used least recently. */
 void past_give(struct past *past, annal_slice session, annal_travel *travel)
 {
     annal_session_info info;

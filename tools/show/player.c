@@ -24,7 +24,7 @@
 
 enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, BEGIN_BYTES = 120, INDENT = 19 };
 
-static const double SPEED_MAX = 1000; /* from this speed on without a pause */
+static const double SPEED_MAX = 1000; /* a higher speed means no pauses */
 
 struct player {
     const struct player_options *options;
@@ -32,23 +32,23 @@ struct player {
     annal_slice session;
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_cursor *cursor;
-    uint64_t data_bytes; /* size of the data of its last event */
-    struct buf data;     /* the data itself, if it was long */
+    uint64_t data_bytes; /* size of the data of the cursor's last event */
+    struct buf data;     /* data of the event, if the cursor did not return it */
     struct terminal terminal;
     struct conversation talk;
     struct cast cast;
-    char types[80];  /* as typed */
-    char search[80]; /* the last search */
+    char types[80];  /* types to show, as the user typed them */
+    char search[80]; /* text that was searched last */
     double speed;
     bool paused;
-    bool step; /* show one event, then pause */
+    bool step; /* whether to show one event, then pause */
     bool quit;
-    bool status;    /* the last line of the screen shows the status */
+    bool status;    /* whether the last line of the screen shows the status */
     uint64_t shown; /* seq of the last event shown */
     int64_t shown_ts_us;
     uint64_t damaged;
-    uint64_t sound_seq; /* damage before this seq is counted */
-    int64_t looked_us;  /* time of the last check of keys and status */
+    uint64_t sound_seq; /* damage before this seq is already in `damaged` */
+    int64_t looked_us;  /* time of the last check of keys and status, in us (monotonic) */
 };
 
 /* ---- The last line of the screen ---- */
@@ -117,7 +117,7 @@ static int take_call(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Read the state before an event: usage, turns and calls so far. */
+/* Read the state before an event from the index: usage, turns and calls up to it. */
 static annal_status know_state(struct player *player, uint64_t seq, annal_error *err)
 {
     static const struct {
@@ -145,7 +145,7 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
     return status;
 }
 
-/* Move to the position before an event. */
+/* Move the cursor so that the next event is seq. */
 static annal_status go_to(struct player *player, uint64_t seq, annal_error *err)
 {
     annal_status status = annal_cursor_seek(player->cursor, seq, err);
@@ -162,7 +162,7 @@ static void change_speed(struct player *player, bool faster)
         player->speed = player->speed == 0 ? SPEED_MAX / 2 : fmax(player->speed / 2, 1.0 / 16);
 }
 
-/* Print a line that is not an event. */
+/* Print a line about the player itself, such as help. */
 static void remark(struct player *player, const char *text)
 {
     clear_status(player);
@@ -192,7 +192,7 @@ static void ask_types(struct player *player)
     player->talk.types = player->types;
 }
 
-/* Handle a key that does not move. */
+/* Handle a key that does not change the position. */
 static void act(struct player *player, enum key key)
 {
     if (key == KEY_SPACE)
@@ -218,7 +218,8 @@ static bool moves(enum key key)
            key == KEY_FAILURE || key == KEY_GOTO;
 }
 
-/* Wait for keys until an event is due. KEY_NONE, or a key that moves. */
+/* Handle keys until the next event is to be shown. Returns KEY_NONE, or a key that changes the
+ * position. */
 static enum key wait_for(struct player *player, double left_us, bool at_end)
 {
     for (;;) {
@@ -241,7 +242,7 @@ static enum key wait_for(struct player *player, double left_us, bool at_end)
     }
 }
 
-/* Find where to look for the event that a key requests. False: the user cancelled. */
+/* Choose what to search for a key, and from which event on. Returns false if the user cancelled. */
 static bool ask_where(struct player *player, enum key key, struct search *search,
                       uint64_t *from_seq)
 {
@@ -264,7 +265,8 @@ static bool ask_where(struct player *player, enum key key, struct search *search
     return player->search[0] != '\0';
 }
 
-/* Show the event that a key requests, and pause there; without such an event, show next_seq. */
+/* Show the event that a key requests, and pause after it. If there is no such event, the next one
+ * to show remains next_seq. */
 static annal_status move(struct player *player, enum key key, uint64_t next_seq, annal_error *err)
 {
     bool back = key == KEY_BACK || key == KEY_TURN_BACK;
@@ -305,13 +307,13 @@ static void span_text(char text[HUMAN_BYTES], double seconds)
         snprintf(text, HUMAN_BYTES, "%.1f days", seconds / 86400);
 }
 
-/* Compute how long to wait before an event, in microseconds of its session; a long gap is cut, and
- * a line says so. */
+/* Return the pause before an event, in us of the session's time. A pause longer than `gap` is cut,
+ * which a line reports. */
 static double pause_before(struct player *player, const annal_event *event)
 {
     char text[HUMAN_BYTES], later[HUMAN_BYTES + 20];
     if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us ||
-        player->shown_ts_us <= 1) /* importers write 1 for an unknown time */
+        player->shown_ts_us <= 1) /* 1 is how importers write an unknown time */
         return 0;
     double gap_us = (double)(event->ts_us - player->shown_ts_us);
     double most_us = player->options->gap * 1e6 * player->speed;
@@ -325,7 +327,7 @@ static double pause_before(struct player *player, const annal_event *event)
     return most_us;
 }
 
-/* Print an event as a part of the conversation; only the beginning of long data. */
+/* Print an event as a part of the conversation; of long data only the beginning. */
 static annal_status show_talk(struct player *player, annal_event *event, annal_error *err)
 {
     char begin[BEGIN_BYTES];
@@ -357,13 +359,13 @@ static annal_status show(struct player *player, annal_event *event, annal_error 
     return status;
 }
 
-/* Return whether to check the keys although no event is awaited. */
+/* Return whether to check the keys now, although no pause is due. */
 static bool is_time_to_look(const struct player *player)
 {
     return player->terminal.open && annal__clock_monotonic_us() - player->looked_us >= LOOK_US;
 }
 
-/* Return whether an event is hidden; then it only counts. */
+/* If an event is hidden, count its usage and return true. */
 static bool passes(struct player *player, const annal_event *event)
 {
     if (player->options->json || conversation_shows(&player->talk, event))
@@ -389,11 +391,12 @@ static annal_status show_next(struct player *player, annal_event *event, annal_e
         if (key != KEY_NONE)
             return move(player, key, event->seq, err);
     }
-    /* The types may have changed in the meantime. */
+    /* a key may have changed the types in the meantime */
     return player->quit || passes(player, event) ? ANNAL_OK : show(player, event, err);
 }
 
-/* At the end a user who has paused may go back. */
+/* At the end of the session, wait for keys while the player is paused: the user may step back.
+ * *out_done: whether playing ends. */
 static annal_status stay_at_end(struct player *player, bool *out_done, annal_error *err)
 {
     *out_done = true;
@@ -407,7 +410,7 @@ static annal_status stay_at_end(struct player *player, bool *out_done, annal_err
     return move(player, key, player->options->to_seq + 1, err);
 }
 
-/* Count damage once, even if it is passed again after a step back. */
+/* Count damage once, even if the user steps back and passes it again. */
 static void count_damage(struct player *player)
 {
     annal_damage damage = annal_cursor_damage(player->cursor);
@@ -465,7 +468,7 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
         return EXIT_DONE;
     if (own.cast != NULL)
         exit_status = begin_cast(&player);
-    else if (!own.json) /* JSON lines are for programs, even on a terminal */
+    else if (!own.json) /* JSON lines are for programs, even on a terminal, so no keys are read */
         player.talk.rewrites = terminal_open(&player.terminal);
     if (exit_status != 0)
         return exit_status;

@@ -17,7 +17,8 @@ static bool holds(annal_slice raw, const char *text)
     return false;
 }
 
-/* Search only what people see: not the members that importers add. */
+/* Return whether an event contains a text, in the members that people see: not in those that
+ * importers add. */
 static bool says(const annal_event *event, const char *text)
 {
     static const char *const members[] = {"content",   "prompt", "tool",  "input",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recovery: the last durable point of a session, the process that owns it, and what was in
- * progress: calls without results, open turns, the last messages. It reads the journal and the
- * state at its end, so it needs no index, and works for forks and on read-only media.
+ * Recovery: the last durable event of a session, the process that owns it, and what was in
+ * progress: calls without results, open turns, the last messages. All of it is read from the
+ * journal and from the state at its end, so no index is needed, and it works for forks and on
+ * read-only media.
  */
 #include "tools/show/recovery.h"
 
@@ -30,8 +31,8 @@ enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480, DUE_EVENT
 
 /* The last message of a role. */
 struct said {
-    const char *role; /* raw */
-    uint64_t seq;     /* 0: not found */
+    const char *role; /* role as raw JSON */
+    uint64_t seq;     /* 0 until a message is found */
     int64_t ts_us;
     struct buf text;
 };
@@ -44,23 +45,23 @@ struct recovery {
     annal_state *state;
     annal_replay_info replay;
     bool owner_known;
-    uint32_t pid;          /* process that owns the session; 0: none */
-    const char *unwritten; /* events durable only in a commit log, or NULL */
-    annal_error settling;  /* owns the text of `unwritten` */
+    uint32_t pid;          /* id of the process that owns the session; 0 if none does */
+    const char *unwritten; /* why events are still only in a commit log, or NULL */
+    annal_error settling;  /* contains the text of unwritten */
     annal_index_lag lag;
     struct said user, assistant;
-    bool rests;            /* the agent's last event is an answer */
-    uint64_t calls, turns; /* number of all of them */
+    bool rests;            /* whether the agent is idle at the end */
+    uint64_t calls, turns; /* number of calls without a result, and of open turns */
     char status[64];
     char first_turn[ANNAL_ID_BYTES_MAX];
     annal_cursor *cursor;
-    struct buf data; /* data of a longer event */
-    uint64_t items;  /* printed items of the current list */
+    struct buf data; /* data of a long event */
+    uint64_t items;  /* number of items of the current list printed so far */
     struct table *table;
     annal_error err;
 };
 
-/* At most this many of the newest are listed: for programs, and for people. */
+/* Only the newest items are listed: at most LISTED_MAX for programs, SHOWN_MAX for people. */
 #define LISTED_MAX 100
 enum { SHOWN_MAX = 20 };
 
@@ -82,7 +83,7 @@ static int take_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Note what was said; later messages replace earlier messages. */
+/* Note a message of the wanted role; a later one replaces an earlier one. */
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = event_message_role(event), text = event_message_text(event);
@@ -94,7 +95,7 @@ static void listen(struct said *said, const annal_event *event)
     excerpt_line(&said->text, text, TEXT_CHARS);
 }
 
-/* Read the next event; long data is not read. */
+/* Read the next event of the cursor; data that is too long is not read. */
 static annal_status next_event(struct recovery *r, annal_event *event)
 {
     uint64_t data_bytes = 0;
@@ -106,7 +107,7 @@ static annal_status next_event(struct recovery *r, annal_event *event)
 
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
 {
-    /* not found in a newer block */
+    /* whether the message was not found in a newer block */
     bool user = r->user.seq == 0, assistant = r->assistant.seq == 0;
     annal_status status = annal_cursor_seek(r->cursor, from, &r->err);
     while (status >= 0 && annal_cursor_position(r->cursor).seq < to) {
@@ -126,7 +127,8 @@ static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t 
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Read from the end backwards, block by block: a long session is not read whole. */
+/* Find the last messages, from the end backwards in blocks of BLOCK_EVENTS, so that a long session
+ * is not read completely. */
 static annal_status find_messages(struct recovery *r)
 {
     uint64_t to = r->info.last_seq + 1, looked = 0;
@@ -165,7 +167,7 @@ static int take_counts(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Find the time of the last event; for a fork without own events, in an ancestor. */
+/* Find the time of the last event of a fork without own events; it is in an ancestor's journal. */
 static annal_status find_time(struct recovery *r)
 {
     annal_event event;
@@ -207,7 +209,7 @@ static annal_status find_out(struct recovery *r)
     return status < 0 ? status : find_messages(r);
 }
 
-/* Append the arguments of the call at seq, on one line. */
+/* Set out to the arguments of the call at seq, on one line; empty if they cannot be read. */
 static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
 {
     annal_event event;
@@ -448,7 +450,7 @@ static int print_call(void *arg, const annal_row *row)
     struct buf input = {0};
     if (r->items++ == SHOWN_MAX)
         return ANNAL_END;
-    for (size_t i = 0; i + 1 < row->count; i++) /* all but the turn */
+    for (size_t i = 0; i + 1 < row->count; i++) /* all columns except the last one, the turn */
         rows_cell(r->table, &row->values[i]);
     read_arguments(r, (uint64_t)row->values[1].integer, &input);
     table_text(r->table, annal__buf_slice(&input));
@@ -512,8 +514,8 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
-/* Store a snapshot at the end after folding so much, so that the next call need not fold it
- * again. */
+/* Take a snapshot of the state at the end if many events had to be folded, so that the next call
+ * need not fold them again. */
 static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run annal replay --hash and --verify. */
+/* Runs annal replay --hash and --verify. */
 #ifndef TOOLS_SHOW_REPLAY_PROOF_H
 #define TOOLS_SHOW_REPLAY_PROOF_H
 
 #include <annal/replay.h>
 
-/* Print the hash of a state of this session, after event seq; 0 or an exit status. */
+/* Print the hash of the state of a session after event seq. Returns 0 or an exit status. */
 int replay_print_hash(annal_slice session, annal_state *state, uint64_t seq, bool json);
 
-/* Fold from event 1, compare, and print the result. EXIT_REFUSED if a state differs. */
+/* Fold the session from event 1 up to this moment, compare the states with its snapshots, and print
+ * the result. EXIT_REFUSED if a state differs. */
 int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool json);
 
 #endif

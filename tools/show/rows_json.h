@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print SQL answers as {"columns":[…],"rows":[[…],…]}. */
+/* Prints rows of SQL as {"columns":[…],"rows":[[…],…]}. */
 #ifndef TOOLS_SHOW_ROWS_JSON_H
 #define TOOLS_SHOW_ROWS_JSON_H
 
@@ -9,24 +9,26 @@
 
 #define ROWS_BYTES_MAX ((size_t)64 << 20)
 
-/* An answer: begin with {.out = …}; columns and rows are appended to it, then call
+/* Rows that are appended to out as JSON. Begin with {.out = …}; after the last row call
  * rows_json_end(). */
 struct rows_json {
     struct buf *out;
-    uint64_t limit; /* rows; 0: no limit */
+    uint64_t limit; /* maximum number of rows; 0 for no limit */
     uint64_t count;
-    bool begun;     /* the columns are written */
-    bool truncated; /* rows were left out: beyond the limit, or too large */
+    bool begun;     /* whether the columns were appended */
+    bool truncated; /* whether rows were left out, because of limit or ROWS_BYTES_MAX */
 };
 
-/* Callbacks for annal_sql() and annal_state_sql(): options.columns, and fn. */
+/* Callbacks for annal_sql() and annal_state_sql(): rows_json_columns() for options.columns,
+ * rows_json_row() for fn. arg is a struct rows_json. */
 int rows_json_columns(void *arg, const annal_row *row);
 int rows_json_row(void *arg, const annal_row *row);
 
-/* Append "]" after the rows, or a whole answer without columns; more members may follow. */
+/* Append "]" after the rows; without any columns, append empty ones first. The closing brace is
+ * left to the caller, who may add members. */
 annal_status rows_json_end(struct rows_json *rows);
 
-/* Run one SELECT over the index: {"columns":…,"rows":…} without a line break. */
+/* Run one SELECT on the index, and append {"columns":…,"rows":…} without a line break. */
 annal_status rows_json_ask(annal_index *index, const char *sql, const annal_value *params,
                            size_t param_count, struct buf *out, annal_error *err);
 

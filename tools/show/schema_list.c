@@ -7,7 +7,7 @@
 
 struct schema {
     annal_index *index;
-    struct buf names, json; /* columns of the current table */
+    struct buf names, json; /* columns of the current table, for schema_table */
     schema_fn fn;
     void *arg;
 };
@@ -30,7 +30,7 @@ static int add_column(void *arg, const annal_row *row)
     return status < 0 ? status : annal__buf_append(&schema->json, "}", 1);
 }
 
-/* Read database, name and kind. A view over missing tables has no columns. */
+/* Read the columns of one table, whose row has database, name and kind, and pass it to fn. */
 static int add_table(void *arg, const annal_row *row)
 {
     struct schema *schema = arg;
@@ -62,8 +62,8 @@ static int add_table(void *arg, const annal_row *row)
     return verdict;
 }
 
-/* List events by hand: SQLite creates this table when a statement names it, so no list contains
- * it. */
+/* The table events is listed by a constant row, because SQLite creates it only when a statement
+ * uses it. */
 annal_status schema_list(annal_index *index, schema_fn fn, void *arg, annal_error *err)
 {
     struct schema schema = {.index = index, .fn = fn, .arg = arg};

@@ -15,7 +15,7 @@
 
 enum { NAMED = 5, ASK_MS = 1000 };
 
-/* Each database passes on its findings by session. */
+/* Note one finding; a callback. Each database reports its findings sorted by session. */
 static int add_finding(void *arg, const annal_index_finding *finding)
 {
     struct session_findings *all = arg;
@@ -50,7 +50,8 @@ static int by_session(const void *a, const void *b)
     return order != 0 ? order : (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* Several databases may have findings about a session. */
+/* Sort the sessions, and merge the entries of a session about which several databases report
+ * findings. */
 static annal_status merge(struct session_findings *findings, annal_status status, annal_error *err)
 {
     size_t count = 0;

@@ -8,18 +8,20 @@
 
 #include <annal/query.h>
 
-/* The time of such a session is the time of its imported file: a guess, which is not sorted by. */
+/* Value of time_from of a session whose only time is the time of the imported file. This time is a
+ * guess, so lists are not sorted by it. */
 #define SESSION_GUESSED  "of the file"
 #define SESSION_TIMELESS "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
 
-/* Whether a time can be right: it is not the epoch, and not later than a day from now. */
+/* SQL condition: a time can be right, because it is neither before 1970-01-02 nor later than a day
+ * from now. */
 #define SESSION_LATEST           "replace(datetime('now', '+1 day'), ' ', 'T')"
 #define SESSION_TIME_HOLDS(time) "(" time " >= '1970-01-02' AND " time " < " SESSION_LATEST ")"
 
 /*
- * The time when a session was last active, and when it began. A time that cannot be right is
- * replaced by the times of the session's other events, so that it pins no session to the top of a
- * list.
+ * SQL for the time when a session was last active, and when it began. A time that cannot be right
+ * is replaced by the latest, or first, right time of the session's other events. So no session with
+ * a wrong time remains at the top of a list.
  */
 #define SESSION_ACTIVE(s)                                                                          \
     "iif(" SESSION_TIME_HOLDS(                                                                     \
@@ -34,8 +36,8 @@
                                                " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
 
 /*
- * The time of an event, which is a row of t; if it cannot be right, the time of the nearest event
- * of its session with a possible time.
+ * SQL for the time of an event, a row of t. If it cannot be right, it is replaced by the time of
+ * the nearest event of its session whose time can be right.
  */
 #define SESSION_TIME_OF(t)                                                                         \
     "iif(" SESSION_TIME_HOLDS(                                                                     \
@@ -49,15 +51,15 @@
                                                "x.timestamp") " ORDER BY x.seq LIMIT 1)))"
 
 /*
- * Whether a session was active in a range, that is, has an event in the range; either parameter may
- * be NULL.
+ * SQL condition: a session was active in a range of time, that is, has an event in it. Either bound
+ * may be NULL.
  */
 #define SESSION_ACTIVE_IN(s, since, until)                                                         \
     " (" since " IS NULL AND " until " IS NULL OR EXISTS (SELECT 1 FROM event_index AS x"          \
     " WHERE x.session_id = " s ".id AND (" since " IS NULL OR x.timestamp >= " since ")"           \
     " AND (" until " IS NULL OR x.timestamp < " until ")))"
 
-/* A condition on events: a request to a model that failed. */
+/* SQL condition on events: a request to a model failed. */
 #define REQUEST_FAILED "type IN ('provider.failed', 'provider_error')"
 
 enum {
@@ -76,21 +78,22 @@ enum {
     SESSION_FORK_SEQ,
     SESSION_TITLE,
     SESSION_TIME_FROM,
-    SESSION_COMPUTED, /* part of the cost that was computed from prices */
+    SESSION_COMPUTED, /* the part of the cost that was computed from prices */
     SESSION_COSTED,   /* number of tokens that the cost covers */
     SESSION_COLUMN_COUNT
 };
 
 /*
- * A SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM, or
- * SESSION_JOINED and a join of c, which has the columns of usage_by_session.
+ * Parts of a SELECT of these columns. SESSION_SELECT may be followed by further columns; then
+ * follows SESSION_FROM, or SESSION_JOINED and a join of c, which has the columns of
+ * usage_by_session.
  */
 #define SESSION_SELECT                                                                             \
     "SELECT s.id AS session_id, s.status, s.events, s.total_turns, s.total_tokens,"                \
     " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
     " s.parent_session_id, f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq,"   \
     " coalesce(s.title, p.title) AS title, s.time_from, c.computed_cost_usd, c.costed_tokens"
-/* Further columns for a single session. */
+/* further columns that are shown for a single session */
 #define SESSION_MORE                                                                               \
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
@@ -107,27 +110,28 @@ enum {
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
 #define SESSION_FROM SESSION_JOINED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
 
-/* The same for all columns of the session ?1. */
+/* The complete SELECT of all columns of the session ?1. */
 #define SESSION_ONE                                                                                \
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
         " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
 /*
- * Reduce list to the sessions of this agent and model, each a part of its name or a pattern with *,
- * ? and [abc], and of this project; an empty list means the whole store. 0, or an exit status. A
- * criterion without a match is refused.
+ * Reduce list to the sessions that match; an empty list stands for the whole store. agent and model
+ * are each a part of the name or a pattern with *, ? and [abc]. Returns 0 or an exit status; it is
+ * refused if no session matches.
  */
 struct session_list;
 struct session_match {
-    const char *agent, *model; /* NULL: any */
-    const char *project;       /* as session_project() returns it */
+    const char *agent, *model; /* NULL for any */
+    const char *project;       /* a value of session_project(); NULL for any */
 };
 int sessions_match(annal_index *index, const struct session_match *match,
                    struct session_list *list);
 
 /*
- * Whether a session belongs to the project p: a directory, or one below it, or the last part of its
- * name. Sessions in a directory that was moved belong to the project under both of its names.
+ * SQL condition: a session belongs to the project p, which is a directory, a directory above, or
+ * the last part of the name. Sessions in a directory that was moved belong to the project under its
+ * old and its new name.
  */
 #define SESSION_PROJECT_FITS(c, p)                                                                 \
     c " = " p " OR substr(" c ", 1, length(" p ") + 1) = " p " || '/' OR " c " GLOB " p            \
@@ -137,18 +141,21 @@ int sessions_match(annal_index *index, const struct session_match *match,
     " (SELECT project FROM session_projects WHERE " SESSION_PROJECT_FITS(                          \
         "project", p) " OR " SESSION_PROJECT_FITS("directory", p) ")))"
 
-/* Return the value of --project: for a relative directory its path, in room; else the value
- * itself. */
+/* Return the value of --project: the absolute path of a relative directory, in room, else the value
+ * itself. NULL if given is NULL. */
 #define PROJECT_BYTES 4096
 const char *session_project(const char *given, char room[PROJECT_BYTES]);
 
-/* Whether the text of column c contains parameter p, or matches it as a pattern. */
+/* SQL condition: the text of column c contains parameter p or matches it as a pattern; p may be
+ * NULL. */
 #define SESSION_FITS(c, p) " (" p " IS NULL OR " c " GLOB " p " OR instr(" c ", " p ") > 0)"
 
-/* Return the first letters of a UUID, which verbs accept as the id; another id unchanged. */
+/* Return the beginning of an id for people: the first 8 letters of a UUID, which verbs accept as an
+ * id; another id unchanged. */
 annal_slice session_begin(annal_slice id);
 
-/* Print the first columns of the row as one object; tree is JSON, or NULL. */
+/* Append the first columns of a row as one object, with the number of findings. tree is JSON to add
+ * as a member, or NULL. */
 annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
                               const struct session_findings *findings, const annal_value *tree);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of one session in the index, for a timeline, a slider and a chart. For a fork it is the
- * whole history: its own rows, and the rows that it shares with its ancestors.
+ * The rows of one session in the index, for a timeline, a slider and a chart. A fork includes the
+ * rows that it shares with its ancestors.
  */
 #include "tools/show/timeline_rows.h"
 
@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ?1 the session, ?2 the first seq: the journals of its history, and the range of each. */
+/* SQL of the journals that contain the history of session ?1, and the range of seq in each. ?2 is
+ * the first seq that is wanted. */
 #define HISTORY                                                                                    \
     "WITH RECURSIVE part (id, from_seq, to_seq) AS ("                                              \
     " SELECT ?1, coalesce((SELECT forked_at_seq FROM forks WHERE session_id = ?1), 0) + 1,"        \
@@ -28,7 +29,7 @@ static const char tools[] =
             " julianday(r.called_at)) * 86400000) AS INTEGER))) AS duration_ms, r.exit_code,"
             " r.output_bytes" PART("tool_calls r", "r.seq") "ORDER BY r.seq";
 
-/* prompt: the first message of the user in the turn, or in the event before it began. */
+/* prompt is the first message of the user in the turn, or in the event before the turn began */
 static const char turns[] = HISTORY
     ", t AS MATERIALIZED (SELECT r.*, lead(r.seq, 1, 9223372036854775807) OVER"
     " (ORDER BY r.seq) AS next_seq" PART(
@@ -43,7 +44,7 @@ static const char turns[] = HISTORY
                  " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
                  " FROM t ORDER BY t.seq";
 
-/* The events with tokens, without the sum that the end of a turn repeats. */
+/* SQL of the events with usage, without the totals that the event at the end of a turn repeats. */
 static const char usage[] = HISTORY
     " SELECT u.seq, u.timestamp AS time, u.model, u.input_tokens, u.output_tokens,"
     " u.cached_input_tokens, u.cache_write_tokens,"
@@ -80,12 +81,13 @@ annal_status timeline_usage(annal_index *index, annal_slice session, uint64_t fr
 /* ---- The outline: seq, type, time and length of all events, in columns ---- */
 
 struct outline {
-    struct buf types, seq, type, time, bytes; /* text between the brackets */
-    struct buf names;                         /* names of the types, each with its NUL */
+    struct buf types, seq, type, time, bytes; /* text between the brackets of each member */
+    struct buf names;                         /* names of the types, each with a NUL */
     uint64_t count;
 };
 
-/* Find the position of a type in the list; a new type is added. There are some dozens. */
+/* Return in *out the position of a type in the list of types, and add a new type. The list is
+ * short, so it is searched from the beginning. */
 static annal_status place_of(struct outline *outline, annal_slice type, size_t *out)
 {
     size_t place = 0;

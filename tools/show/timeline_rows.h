@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Print the calls, turns, tokens and events of a session from a seq on, as JSON without a line
+/* Prints calls, turns, usage or events of a session, from a seq on, as JSON without a line
  * break. */
 #ifndef TOOLS_SHOW_TIMELINE_ROWS_H
 #define TOOLS_SHOW_TIMELINE_ROWS_H
@@ -15,7 +15,7 @@ timeline_part timeline_tools;
 timeline_part timeline_turns;
 timeline_part timeline_usage;
 
-/* Print seq, type, time and length of all events, in columns. */
+/* Append seq, type, time and length of all events, in columns. */
 timeline_part timeline_outline;
 
 #endif

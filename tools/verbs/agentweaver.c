@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of the packs agentweaver and memory in C: follow a run to its end, clean up after a
- * restart, merge proposals together. */
+/* Verbs of the packs agentweaver and memory in C: following a run to its end, cleaning up after a
+ * restart, promoting all proposals of a project. */
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 500 }; /* interval to notice that the reader is gone */
+enum { LOOK_MS = 500 }; /* interval in ms of the checks whether the reader of the output is gone */
 
 /* ---- annal run tail ---- */
 
-/* The events that end a run, one a line: a type, or "run.transition STATUS". The packs list them in
- * tables. */
+/* SELECT of the events that end a run, one in each row: a type, or "run.transition STATUS". They
+ * are in tables of the packs. */
 static const char TERMINAL[] =
     "SELECT type FROM memory.terminal_event_types UNION ALL SELECT 'stream.closed' UNION ALL "
     "SELECT 'run.transition ' || status FROM agentweaver.run_statuses WHERE terminal";
@@ -47,7 +47,8 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
     return all != NULL && strstr(all, line) != NULL;
 }
 
-/* A terminal event ends the run only if it is the last: a failed merge may be tried again. */
+/* Print the events of a run, and follow them until the run ends. An event that ends a run does so
+ * only if it is the last one, because a failed merge may be tried again. */
 static int follow(annal_tail *tail, annal_slice session, uint64_t from, bool wait,
                   struct buf *terminal)
 {
@@ -94,7 +95,7 @@ static int run_tail(const struct args *args)
         exit_status = verb_session_id(args, "run_{RUN}", call.session, sizeof call.session);
     if (exit_status != 0)
         goto done;
-    /* Wait for one event more than needed: the event before may have ended the run. */
+    /* Begin one event earlier, because that event may have ended the run. */
     uint64_t begin = from > 1 ? from - 1 : 1;
     annal_slice session = annal_slice_of(call.session);
     const annal_tail_options options = {
@@ -188,8 +189,8 @@ static int promote_all(const struct args *args)
 
 /* ---- --project of annal run and annal lease ---- */
 
-/* Read the project's session first: a crash may have kept its last event from the tables, or
- * another host may have claimed the task. */
+/* Set the project's session in the data, so that it is read first: after a crash its last event may
+ * be missing in the tables, or another host may have claimed the task. */
 static int name_project(struct verb_call *call)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of the packs agentweaver and memory that are more than an event or a SELECT. */
+/* Verbs of the packs agentweaver and memory that need more than one event or one SELECT. */
 #ifndef TOOLS_VERBS_AGENTWEAVER_H
 #define TOOLS_VERBS_AGENTWEAVER_H
 

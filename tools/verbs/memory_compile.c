@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run annal memory compile: print the context of an agent. */
+/* Runs annal memory compile: prints the context of an agent. */
 #include "tools/cli/rows.h"
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"
@@ -10,7 +10,7 @@
 
 struct compiled {
     bool json;
-    annal_memory_layer layer; /* layer of the last printed item */
+    annal_memory_layer layer; /* layer of the item that was printed last */
 };
 
 static void print_text(const annal_memory_item *item)
@@ -79,7 +79,8 @@ static int print_item(void *arg, const annal_memory_item *item)
     return 0;
 }
 
-/* Read a count of at least 1; unchanged if it was not given. */
+/* Read an option that is a number of at least 1; *out is unchanged if it was not given. Returns 0
+ * or an exit status. */
 static int read_count(const struct args *args, const char *name, uint32_t *out)
 {
     uint64_t count = 1;

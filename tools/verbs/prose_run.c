@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of an OpenProse program on disk: its folder, its program, its attachments. */
+/* A run of an OpenProse program on disk: its folder, the copy of its program, its attachments. */
 #include "tools/verbs/prose_run.h"
 
 #include "journal/base/below.h"
@@ -64,8 +64,8 @@ struct place {
     annal_status status;
 };
 
-/* Find the pack's database, STORE/prose/runs/STAR/state.db, without its last part and with the
- * run. */
+/* If the pack is prose, write the folder of the run: the path of its database,
+ * STORE/prose/runs/STAR/state.db, up to STAR (the *), then the run. Returns 1 after that. */
 static int take_folder(void *arg, const annal_pack_info *info)
 {
     struct place *place = arg;
@@ -77,8 +77,8 @@ static int take_folder(void *arg, const annal_pack_info *info)
     return 1;
 }
 
-/* Find the folder of a run, which contains its state.db, with a NUL after it. 0 or an exit
- * status. */
+/* Set out to the path of the folder of a run, with a NUL. The folder contains the run's state.db.
+ * Returns 0 or an exit status. */
 static int run_folder(struct verb_call *call, const char *run, struct buf *out)
 {
     annal_error err = {0};
@@ -92,8 +92,9 @@ static int run_folder(struct verb_call *call, const char *run, struct buf *out)
 }
 
 /*
- * Find the directory of a run's files: the store, or the directory of annal pack enable prose --at.
- * The VM and its subagents write there, so no link is followed below it.
+ * Open the directory that contains the files of a run: the store, or DIR of annal pack enable prose
+ * --at DIR. *path is the path of the file in that directory. The VM and its subagents write below
+ * it, so no link is followed below it. Returns 0 or an exit status.
  */
 static int open_place(const struct verb_call *call, const char *folder, const char *name,
                       struct below *out_below, struct buf *root, struct buf *path)
@@ -102,11 +103,11 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     annal_error err = {0};
     size_t len = strlen(store);
     if (strncmp(folder, store, len) != 0 || folder[len] != '/') {
-        while (runs > folder && *--runs != '/') /* DIR of DIR/runs/RUN */
+        while (runs > folder && *--runs != '/') /* find DIR in DIR/runs/RUN */
             ;
         len = (size_t)(runs - folder);
     }
-    for (;;) { /* create the missing directories of DIR */
+    for (;;) { /* find the longest part of DIR that exists; the directories after it are created */
         annal__buf_clear(root);
         if (annal__buf_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder) < 0 ||
             annal__buf_cstr(root) == NULL)
@@ -125,8 +126,8 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     return 0;
 }
 
-/* Write a file in that folder, or one folder below it: complete and durable, or not at all. A
- * symbolic link in its place is not followed. */
+/* Write a file in the folder of a run, or in a folder in it: complete and durable, or not at all. A
+ * symbolic link with its name is not followed. Returns 0 or an exit status. */
 static int write_file(const struct verb_call *call, const char *folder, const char *name,
                       annal_slice content)
 {
@@ -152,7 +153,8 @@ static int count_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Check first that the pack accepts the event, so that a refused event replaces no file. */
+/* Refuse with `why` if the SELECT has a row, before a file is written, so that a refused event
+ * replaces no file. Returns 0 or an exit status. */
 static int refuse_if(struct verb_call *call, const char *sql, const char *param, const char *why)
 {
     annal_session_info info;
@@ -171,7 +173,7 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
     return count > 0 ? fail_refused("%s", why) : 0;
 }
 
-/* Write the program's copy beside the database before the run begins. */
+/* Copy the program beside the database before the run begins. Returns 0 or an exit status. */
 static int write_program(struct verb_call *call, const char *run)
 {
     struct buf folder = {0}, program = {0};
@@ -220,7 +222,8 @@ static int no_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Update the databases of a session with everything in the journal and the tables. */
+/* Apply all events in the journal of a session to the tables of packs. Returns 0 or an exit
+ * status. */
 static int catch_up(struct verb_call *call, const char *session)
 {
     annal_error err = {0};
@@ -245,15 +248,16 @@ int prose_finish_init(struct verb_call *call)
 
 /* ---- bind ---- */
 
-/* Write attachments/NAME.md, or attachments/NAME.43.md for a scoped name. */
+/* Write the name of an attachment to out: attachments/NAME.md, or attachments/NAME.43.md for a name
+ * in execution 43. */
 static void attachment_name(const char *name, const char *execution, char *out, size_t size)
 {
     size_t len = (size_t)snprintf(out, size, "attachments/");
     for (const char *c = name; *c != '\0' && len + 80 < size; c++) {
         bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                      (*c >= '0' && *c <= '9') || strchr("-_.", *c) != NULL;
-        /* Escape names that would hide the file, contain "..", or look like a name with an
-         * execution id. */
+        /* Escape a dot that would hide the file, make "..", or make the name look as if it ended
+         * with an execution id. */
         bool dot =
             *c == '.' && (c == name || c[-1] == '.' || c[1 + strspn(c + 1, "0123456789")] == '\0');
         len += (size_t)snprintf(out + len, size - len, plain && !dot ? "%c" : "%%%02X",
@@ -265,8 +269,9 @@ static void attachment_name(const char *name, const char *execution, char *out, 
 }
 
 /*
- * Store a large value: in a file for people and other programs, and in the store's artifacts, from
- * which the file can be checked and restored. Both are durable before the event.
+ * Store a large value: in a file for people and other programs, and as an artifact in the store,
+ * with which the file can be checked and restored. Both are durable before the event is appended.
+ * Returns 0 or an exit status.
  */
 static int attach(struct verb_call *call, const char *run, const char *name, annal_slice value)
 {
@@ -334,7 +339,7 @@ int prose_prepare_bind(struct verb_call *call)
     return exit_status;
 }
 
-/* Print the confirmation in the form of the specification. */
+/* Print the confirmation that the specification of OpenProse requires. */
 int prose_finish_bind(struct verb_call *call)
 {
     struct buf folder = {0}, scratch = {0};
@@ -395,7 +400,8 @@ struct checking {
     int exit_status;
 };
 
-/* Compare the file with the artifact that was stored with the event. */
+/* Compare a file with its artifact. Returns what is wrong with the file, or NULL if they are
+ * equal. */
 static const char *check_file(const struct checking *checking, const char *name,
                               annal_slice content)
 {
@@ -424,7 +430,7 @@ static bool is_inside(const char *name)
     return strncmp(name, "attachments/", strlen("attachments/")) == 0 && strstr(name, "..") == NULL;
 }
 
-/* path, sha256, bytes */
+/* Check one attachment, from a row of path, sha256, bytes. */
 static int check_attachment(void *arg, const annal_row *row)
 {
     struct checking *checking = arg;
@@ -436,7 +442,7 @@ static int check_attachment(void *arg, const annal_row *row)
     annal_status status =
         annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
                            values[1].bytes, (uint64_t)values[2].integer, &content, &err);
-    /* Users write this table, so check its rows. */
+    /* Users can write this table, so its rows are checked. */
     bool inside = values[0].bytes.len < sizeof name && is_inside(name);
     const char *fault = !inside      ? "not under attachments/"
                         : status < 0 ? "not in the store, so it cannot be checked"

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by verbs_prose.c and its tests: a run on disk. */
+/* A run of an OpenProse program on disk: what verbs_prose.c and tests use of prose_run.c. */
 #ifndef TOOLS_VERBS_PROSE_RUN_H
 #define TOOLS_VERBS_PROSE_RUN_H
 
 #include "tools/cli/verbs.h"
 
-/* A larger value is stored in attachments/. */
+/* Maximum size of a value in an event; a larger one is stored in attachments/. */
 #define PROSE_INLINE_BYTES_MAX (100u << 10)
 
-/* Create an id, YYYYMMDD-HHMMSS-random6, six of [a-z0-9]. */
+/* prose_run_check() returns whether a text is a run id, YYYYMMDD-HHMMSS-random6, where random6 is
+ * six of [a-z0-9]; prose_run_new() creates one, and returns 0 or an exit status. */
 #define PROSE_RUN_BYTES 22
 bool prose_run_check(const char *run);
 int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 
-/* Functions for verbs_prose.c. */
+/* Functions of verbs; each returns 0 or an exit status. */
 int prose_prepare_init(struct verb_call *call);
 int prose_finish_init(struct verb_call *call);
 int prose_prepare_bind(struct verb_call *call);

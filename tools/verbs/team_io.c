@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Import and export teams as JSON files, their form before there was a store:
+ * Imports and exports teams as JSON files, which is how teams were stored before annal:
  *
  *     {"id":"…","name":"…","members":["…"],"created_at":"…","messages":[
- *      {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…",
- *       "read_by":{"name":"time"}}]}
+ *       {"id":"…","from":"…","to":["*"],"content":"…","timestamp":"…",
+ *        "read_by":{"name":"time"}}]}
  *
- * read_by may be a list of names, its older form. SQL reads and writes them.
+ * read_by may be a list of names, its older form. SQL reads and writes the files.
  *
- * (1) Importing is idempotent for each team, message and read mark: existing data is unchanged, new
- *     data becomes events, all of a file or none (in pieces, if there are thousands).
- * (2) A message whose id another team uses gets its team's id as a prefix: ids are unique in a
- *     store.
- * (3) The file of a team is kept as an artifact of its session.
- * (4) A file without a team id is refused: its name may change, and the team would exist twice. The
- *     other files are imported.
+ * (1) An import can be repeated: a team, message or read mark that exists is unchanged, new ones
+ *     become events, all of a file or none (in pieces, if there are thousands).
+ * (2) Ids are unique in a store. So the id of a message that another team uses gets the id of its
+ *     own team as a prefix.
+ * (3) The file of a team is kept as an artifact of the team's session.
+ * (4) A file without a team id is refused, because its name may change, and the team would then
+ *     exist twice. The other files are imported.
  * (5) Exported files import to the same rows. A time that microseconds cannot represent exactly is
  *     written as a number of seconds.
  */
@@ -42,7 +42,8 @@ enum { DRAFTS_MAX = 500 };
 
 /* ---- Import ---- */
 
-/* ?1 text of the file, ?2 its path, ?3 time of its last change, ?4 id of its team. */
+/* SELECT of the new events in a file. ?1 is the text of the file, ?2 its source as JSON, ?3 the
+ * time of its last change, ?4 the id of its team. */
 static const char import_rows[] =
     "WITH file(j, team) AS (SELECT ?1, ?4),\n"
     "said AS (\n"
@@ -95,19 +96,19 @@ struct item {
     int64_t ts_us;
 };
 
-/* The events of one file. */
+/* The events from one file. */
 struct import {
     struct verb_call *call;
     const char *path;
     struct buf text;
     char team[TEAM_ID_BYTES_MAX + 1];
-    size_t id_bytes; /* length of the team id in the file */
+    size_t id_bytes; /* length of the team id in the file, which may be too long for team */
     char changed[ANNAL_TIME_BYTES];
     struct item *items;
     size_t count;
-    uint64_t teams, messages, reads; /* counts of these events */
-    uint64_t there;                  /* messages in the file */
-    struct buf source;               /* JSON */
+    uint64_t teams, messages, reads; /* numbers of new teams, messages and read marks */
+    uint64_t there;                  /* number of messages in the file */
+    struct buf source;               /* where the team is from, as JSON */
 };
 
 static int64_t time_of(annal_slice text, const char *otherwise)
@@ -172,7 +173,8 @@ static int keep_head(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Read the file's text and the time of its last change; then its team id. */
+/* Read the text of the file, the time of its last change, and its team id. Returns 0 or an exit
+ * status. */
 static int read_head(struct import *import)
 {
     static const char sql[] = "SELECT COALESCE(?1 ->> '$.id', '') || '', "
@@ -214,7 +216,8 @@ static int keep_known(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Store the file: rule (3); for an existing team, only the name of the file. */
+/* Keep the file as an artifact (rule 3), and describe it in source. For a team that exists, only
+ * the name of the file is noted. Returns 0 or an exit status. */
 static int keep_source(struct import *import)
 {
     static const char there[] = "SELECT id FROM teams WHERE id = ?1";
@@ -229,7 +232,7 @@ static int keep_source(struct import *import)
         status = annal__json_quote(&import->source,
                                    annal_slice_of(name == NULL ? import->path : name + 1));
     if (exit_status != 0 || status < 0)
-        return exit_status != 0 ? exit_status : fail_storage("import: out of memory");
+        return exit_status != 0 ? exit_status : fail_storage("import a team: out of memory");
     if (known.teams == 0) {
         if (annal_artifact_put(import->call->store, annal_slice_of(import->call->session),
                                annal__buf_slice(&import->text), &info, &err) < 0)
@@ -240,7 +243,7 @@ static int keep_source(struct import *import)
                                    info.sha256, info.bytes, info.session, info.sha256);
     }
     if (status < 0 || annal__buf_append(&import->source, "}", 1) < 0)
-        return fail_storage("import: out of memory");
+        return fail_storage("import a team: out of memory");
     return 0;
 }
 
@@ -296,7 +299,7 @@ static int is_team_file(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
 }
 
-/* List the files NAME.json of a directory, by name. */
+/* Import the files *.json of a directory, in the order of their names. Returns an exit status. */
 static int import_directory(struct verb_call *call, const char *path)
 {
     struct dirent **entries = NULL;
@@ -309,7 +312,7 @@ static int import_directory(struct verb_call *call, const char *path)
         int imported = exit_status <= EXIT_REFUSED ? 0 : exit_status;
         if (annal__buf_printf(&file, "%s/%s", path, entries[i]->d_name) < 0 ||
             annal__buf_cstr(&file) == NULL)
-            imported = fail_storage("import: out of memory");
+            imported = fail_storage("import teams: out of memory");
         else if (imported == 0)
             imported = import_file(call, file.ptr);
         exit_status = imported > exit_status ? imported : exit_status;
@@ -325,7 +328,8 @@ int team_import(const struct args *args)
     struct verb_call call;
     const char *path;
     int exit_status = verb_open(&call, args);
-    /* A file without a team fails alone; a failure of storage would fail the others, too. */
+    /* After a file that is refused, the others are imported; after a failure of storage they would
+     * fail, too. */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = args_next(args, "FILE", &at)) != NULL;) {
         struct stat info;
@@ -338,7 +342,8 @@ int team_import(const struct args *args)
 
 /* ---- Export ---- */
 
-/* Write a time by rule (5): as ISO 8601 with microseconds, or else as its number. */
+/* SQL for a time x in seconds as JSON: ISO 8601 with microseconds, or, if that is not exact, the
+ * number (rule 5). */
 #define TIME_JSON(x)                                                                               \
     "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
     " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \
@@ -376,13 +381,13 @@ static const char export_rows[] =
 
 struct export
 {
-    const char *directory; /* NULL: standard output */
+    const char *directory; /* path of --to; NULL for standard output */
     struct below below;
     struct buf path;
     uint64_t files;
 };
 
-/* Open the directory, which is created if it is missing. 0 or an exit status. */
+/* Open the directory, and create it if it is missing. Returns 0 or an exit status. */
 static int open_directory(struct export *export)
 {
     annal_error err = {0};
@@ -393,7 +398,8 @@ static int open_directory(struct export *export)
     return annal__below_open(export->directory, &export->below, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* Replace a file by a new file, complete or not at all. */
+/* Write the file of a team, and replace an older one, completely or not at all. Returns 0 or an
+ * exit status. */
 static int write_file(struct export *export, annal_slice id, annal_slice json)
 {
     static const struct below_mode mode = {.file = 0666, .sync = true};
@@ -404,7 +410,7 @@ static int write_file(struct export *export, annal_slice id, annal_slice json)
     if (annal__buf_printf(&export->path, "%.*s.json", ANNAL_FMT(id)) < 0 ||
         annal__buf_cstr(&export->path) == NULL || annal__buf_append_slice(&text, json) < 0 ||
         annal__buf_append(&text, "\n", 1) < 0)
-        exit_status = fail_storage("export: out of memory");
+        exit_status = fail_storage("export a team: out of memory");
     else if (annal__below_replace(&export->below, export->path.ptr, annal__buf_slice(&text), &mode,
                                   &err) < 0)
         exit_status = fail_error(&err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of annal lionagi in C: ids, classes of messages, and processes. */
+/* Verbs of annal lionagi in C: they add ids, register classes of messages, and describe
+ * processes. */
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -31,7 +32,7 @@ static int new_uuid(char out[UUID_BYTES])
     return 0;
 }
 
-/* Create an id if the caller gave none. */
+/* Set the member id to a new id if the user gave none. Returns 0 or an exit status. */
 static int prepare_id(struct verb_call *call)
 {
     char id[UUID_BYTES];
@@ -51,8 +52,9 @@ static int note_row(void *arg, const annal_row *row)
 }
 
 /*
- * Assign a number to a class once, in session _state. If several processes need it first, one
- * assigns it, and the others are refused, which has the same result.
+ * Register a class in session _state, which assigns it a number, unless that was done. If several
+ * processes do so at the same time, one succeeds and the others are refused, which has the same
+ * result.
  */
 static annal_status register_class(struct verb_call *call, const char *class, annal_error *err)
 {
@@ -93,8 +95,8 @@ static int prepare_message(struct verb_call *call)
 
 /* ---- Processes ---- */
 
-/* Read --pid N: the facts that identify that process among all others, so that its death can be
- * proven. */
+/* Read --pid N, and add the facts that distinguish this process from every other one, so that it
+ * can be proved later that it has ended. Returns 0 or an exit status. */
 static int prepare_process(struct verb_call *call)
 {
     char json[ANNAL_PROCESS_JSON_BYTES];
@@ -111,7 +113,8 @@ static int prepare_process(struct verb_call *call)
     return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
 }
 
-/* A session runs from its creation, unless its start is given. */
+/* Set started_at to the time when the session was created, unless it was given. Returns 0 or an
+ * exit status. */
 static int prepare_session(struct verb_call *call)
 {
     char text[ANNAL_TIME_BYTES];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run annal project export and import: a project's memory as files, and proposals from them. */
+/* Runs annal project export and import, which write a project's memory to files and read proposals
+ * from them. */
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"
 

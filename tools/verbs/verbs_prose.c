@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of annal prose in C that do not use a run's folder: prose_run.c has the rest. */
+/* Verbs of annal prose in C; those that use the folder of a run are in prose_run.c. */
 #include "index/sys/pack.h"
 #include "tools/verbs/prose_run.h"
 
@@ -26,8 +26,8 @@ static int prepare_agent(struct verb_call *call)
     annal_error err = {0};
     annal_status status = annal__packs_have(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
-                            pack);
+        return fail_storage("pack %s is not enabled in this store: run 'annal pack enable %s'",
+                            pack, pack);
     return status < 0 ? fail_error(&err) : verb_set_session(call, "pagent_%s", scope);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of annal team in C: find the team, print messages, mark them as read. */
+/* Verbs of annal team in C: they find the team, print messages and mark them as read. */
 #include "tools/verbs/team.h"
 
 #include "journal/base/buf.h"
@@ -26,7 +26,8 @@ int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *
     return status < 0 ? fail_error(&err) : 0;
 }
 
-/* Read the first value of the last row, as text; arg is a struct buf. */
+/* Set arg, a struct buf, to the first value of a row if it is text; after several rows it has the
+ * value of the last one. */
 static int keep_value(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
@@ -42,7 +43,7 @@ struct choice {
     char id[TEAM_ID_BYTES_MAX + 1];
     bool exact;
     uint64_t count;
-    char named[300]; /* names of the candidates */
+    char named[300]; /* names of the candidates, for a message */
 };
 
 static int choose(void *arg, const annal_row *row)
@@ -79,7 +80,8 @@ int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_I
     return 0;
 }
 
-/* Find the team of the operand TEAM, whose session the event belongs to. */
+/* Find the team of the operand TEAM, and set its session as the event's. Returns 0 or an exit
+ * status. */
 static int take_team(struct verb_call *call, char id[TEAM_ID_BYTES_MAX + 1])
 {
     int exit_status = verbs_team_find(call, args_get(call->args, "TEAM"), id);
@@ -92,7 +94,7 @@ static int prepare_team(struct verb_call *call)
     return take_team(call, id);
 }
 
-/* Write 12 random hex digits, the form of the ids of teams and messages. 0 or an exit status. */
+/* Write a new id of a team or message to out: 12 random hex digits. Returns 0 or an exit status. */
 static int new_id(char out[13])
 {
     unsigned char bytes[6];
@@ -118,7 +120,8 @@ static int prepare_create(struct verb_call *call)
 
 /* ---- send ---- */
 
-/* Read --to bob --to alice,carol: names, as a list; "all" without the option. */
+/* Read --to bob --to alice,carol, and set the recipients as a list of names; "all" without the
+ * option. Returns 0 or an exit status. */
 static int set_recipients(struct verb_call *call)
 {
     struct buf list = {0};
@@ -157,8 +160,9 @@ static int warn_of_stranger(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Report which of these names are not members of the team: name is a JSON string, list a JSON
- * array. The command itself (`_cli`) and `system` are never reported. */
+/* Report the names that are not members of the team: name is a JSON string, list a JSON array of
+ * strings. `_cli`, the command itself, and `system` are never reported. Returns 0 or an exit
+ * status. */
 static int warn_of_strangers(struct verb_call *call, char *team, annal_slice name, annal_slice list)
 {
     static const char sql[] =
@@ -170,7 +174,8 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
     return verbs_team_rows(call, sql, params, 3, warn_of_stranger, team);
 }
 
-/* Check that the session that the message refers to exists: a handler cannot. */
+/* Check that the session to which the message refers exists, because a handler of a pack cannot
+ * check it. Returns 0 or an exit status. */
 static int look_for_session(struct verb_call *call)
 {
     struct buf found = {0};
@@ -219,7 +224,7 @@ static int prepare_send(struct verb_call *call)
     return exit_status;
 }
 
-/* ---- Messages, printed ---- */
+/* ---- Printing messages ---- */
 
 static void print_lines(annal_slice text)
 {
@@ -234,7 +239,7 @@ static void print_lines(annal_slice text)
     }
 }
 
-/* id, at, sender, recipient, read_by, text */
+/* Print a message for people, from a row of id, at, sender, recipient, read_by, text. */
 static int print_message(void *arg, const annal_row *row)
 {
     uint64_t *count = arg;
@@ -257,7 +262,8 @@ static int print_message(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Print the messages among ids (a JSON array; NULL: all), with JSON one object a line. */
+/* Print the messages of a team whose ids are in ids, a JSON array (NULL: all messages); with --json
+ * one object a line. */
 static int print_messages(struct verb_call *call, const char *team, const annal_slice *ids,
                           bool full, uint64_t *out_count)
 {
@@ -290,7 +296,8 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
 
 /* ---- inbox ---- */
 
-/* Find the messages that the member has not read, as a JSON array of ids. */
+/* Set out_ids to the ids of the messages that a member has not read, as a JSON array. Returns 0 or
+ * an exit status. */
 static int select_unread(struct verb_call *call, const char *team, const char *member,
                          struct buf *out_ids)
 {
@@ -305,8 +312,9 @@ static int select_unread(struct verb_call *call, const char *team, const char *m
 }
 
 /*
- * Mark the messages as read, and search again if another reader with this name was faster: each
- * message is given out once.
+ * Set ids to the unread messages, and mark them as read. If another process that reads for the same
+ * member was first, search again, so that each message is printed only once. Returns 0 or an exit
+ * status.
  */
 static int take_unread(struct verb_call *call, const char *team, const char *member,
                        struct buf *ids)
@@ -378,7 +386,7 @@ static const char member_rows[] =
     "                  WHERE r.message_id = g.id AND r.member = m.value)) AS unread "
     "FROM teams t, json_each(t.members) m WHERE t.id = ?1 ORDER BY m.key";
 
-/* Print the rows of a SELECT whose ?1 is the team. */
+/* Print the rows of a SELECT whose parameter ?1 is the team. Returns 0 or an exit status. */
 static int print_rows(struct verb_call *call, const char *team, const char *sql)
 {
     struct rows rows = {.format = call->args->json ? OUT_JSONL : OUT_TABLE};
@@ -438,7 +446,8 @@ static int run_show(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-/* Sort by time; at the same time by session and seq. */
+/* SELECT of the events in order of time; events with the same time are sorted by session and
+ * seq. */
 static const char timeline_rows[] =
     "WITH told(session) AS (SELECT 'team_' || ?1 UNION"
     " SELECT session_id FROM team_messages WHERE team_id = ?1 AND session_id IS NOT NULL) "
