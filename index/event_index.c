@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- Counters by type: one UPDATE per type and transaction ---- */
+/* ---- Counters by type: one UPDATE for each type in a transaction ---- */
 
 static annal_status flush_counts(annal_index *index, annal_slice session, annal_error *err)
 {
@@ -49,7 +49,8 @@ static annal_status count_type(annal_index *index, annal_slice session, annal_sl
 
 /* ---- The row of a fork ---- */
 
-/* Add the row of a fork before its first event: the header of its journal has all that it needs. */
+/* Add the row of a fork to the table forks, and its row in sessions, from the header of its
+ * journal, before its first event. */
 static annal_status begin(struct follower *follower, annal_slice session, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -78,7 +79,7 @@ static annal_status begin(struct follower *follower, annal_slice session, annal_
                       : annal__applier_begin(follower->applier, session, info.created_us, err);
 }
 
-/* ---- Rows of events: many in one statement, which costs about as much as a row ---- */
+/* ---- Rows of events: several in one INSERT, which costs about as much as one row ---- */
 
 #define EVENT_COLUMNS 6
 

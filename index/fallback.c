@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fallback: an index in memory, for a reader that cannot use sessions.db. Either the file
- * cannot be created or written (the disk is full, the directory belongs to another user, another
- * file has its name, or it does not exist yet and another process holds the lock that is needed to
- * create it), or it is deleted faster than it is rebuilt. An answer then takes longer, and is the
- * same.
+ * The fallback: an index in memory, for readers that cannot use sessions.db. Either the file cannot
+ * be created or written (the disk is full, the directory belongs to another user, another file has
+ * its name, or it does not exist yet and another process holds the lock that is needed to create
+ * it), or it is deleted faster than it is rebuilt. A query then takes longer, and has the same
+ * result.
  *
- * (1) It is built from the journals when it is first needed, and exists as long as its index.
- * (2) A catch-up tries sessions.db first, unless that failed less than RETRY_MS ago.
- * (3) A caller that asks for what is indexed already uses the index that was caught up last.
- * (4) Snapshots are put into sessions.db, or not at all.
+ * (1) The fallback is built from the journals when it is first needed, and exists until the index
+ *     is closed.
+ * (2) A catch-up uses sessions.db, unless sessions.db could not be used at a time less than
+ *     RETRY_MS ago.
+ * (3) A caller that does not catch up uses the index, sessions.db or the fallback, that was caught
+ *     up last.
+ * (4) Snapshots are written to sessions.db only, never to the fallback.
  */
 #include "index/index.h"
 #include "journal/sys/say.h"
@@ -54,7 +57,7 @@ annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caugh
     return used;
 }
 
-/* Rule 2. */
+/* Return whether a catch-up must try sessions.db (rule 2). */
 static bool is_due(annal_index *index)
 {
     struct fallback *fallback = &index->fallback;
@@ -64,7 +67,8 @@ static bool is_due(annal_index *index)
     return due;
 }
 
-/* Note that sessions.db was tried and is used again. caught_up: it is up to date. */
+/* Record that sessions.db is used again. caught_up: whether the catch-up was complete; stamp: of
+ * the database then. */
 static void note_tried(annal_index *index, bool caught_up, struct stamp stamp)
 {
     struct fallback *fallback = &index->fallback;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An open index, for the files of this folder. */
+/* The members of an open index, for the files of this folder. */
 #ifndef INDEX_INDEX_H
 #define INDEX_INDEX_H
 
@@ -14,7 +14,7 @@
 
 #include <sqlite3.h>
 
-/* The number of events of a type since the last flush. */
+/* The number of events of one type in the current session since the last flush. */
 struct core_count {
     char type[ANNAL_TYPE_BYTES_MAX + 1];
     uint64_t n;
@@ -22,7 +22,7 @@ struct core_count {
 
 #define CORE_COUNTS_MAX 64
 
-/* A row of event_index that is not written yet. */
+/* A row for event_index that was not inserted yet. */
 struct core_event {
     uint64_t seq, offset, length;
     char type[ANNAL_TYPE_BYTES_MAX];
@@ -32,11 +32,12 @@ struct core_event {
 
 #define CORE_EVENTS_MAX 32
 
-/* What the index writes in addition to what every follower writes; see event_index.c. */
+/* The rows that the index writes in addition to what every follower writes; see event_index.c. */
 struct core_rows {
-    sqlite3_stmt *insert_event, *insert_events; /* for one row, and for CORE_EVENTS_MAX rows */
+    sqlite3_stmt *insert_event, *insert_events; /* INSERT of one row, and of CORE_EVENTS_MAX rows */
     sqlite3_stmt *add_count;
-    /* events of the current session, like the counts */
+    /* rows of the current session that are not written yet; the counts are of the current session,
+     * too */
     struct core_event events[CORE_EVENTS_MAX];
     size_t event_count;
     struct core_count counts[CORE_COUNTS_MAX];
@@ -46,87 +47,99 @@ struct core_rows {
 /* The replacement for a sessions.db that cannot be used; see fallback.c. */
 struct fallback {
     pthread_mutex_t mutex;
-    annal_index *index;     /* in memory; NULL until it is needed */
-    bool in_use;            /* whether the last catch-up used the fallback */
-    int64_t until_us;       /* time before which sessions.db is not tried again */
-    struct stamp caught_up; /* version of sessions.db at the last catch-up; id 0: no catch-up yet */
+    annal_index *index; /* index in memory; NULL until it is needed */
+    bool in_use;        /* whether the last catch-up used the fallback */
+    /* monotonic time, in microseconds, before which sessions.db is not tried again */
+    int64_t until_us;
+    /* stamp of sessions.db after the last catch-up; id 0: none was complete */
+    struct stamp caught_up;
 };
 
 struct annal_index {
     annal_store *store;
     annal_pack *core;
-    struct derived derived; /* sessions.db */
+    struct derived derived; /* the database sessions.db */
     struct follower follower;
-    struct core_rows rows;        /* guarded by the lock of derived */
-    const annal_decider *decider; /* or NULL */
+    /* rows for event_index and its counts; guarded by the lock of derived */
+    struct core_rows rows;
+    const annal_decider *decider; /* decider of the caller, or NULL */
     bool follows;
-    uint64_t changed_since; /* for the task; see annal__session_list_changed() */
-    bool lags;              /* whether the task left work; used by tasks only */
-    struct shape shape;     /* of sessions.db, without the core pack */
+    /* number up to which the background task has indexed changed sessions:
+     * annal__session_list_changed() */
+    uint64_t changed_since;
+    /* whether the last round of the task did not index everything; used only by tasks of the
+     * keeper */
+    bool lags;
+    struct shape shape; /* expected shape of sessions.db, without the core pack */
     struct fallback fallback;
     struct packs packs;
     struct search search;
-    void (*_Atomic on_close)(void *arg); /* see annal__index_on_close() */
+    /* function for annal__index_on_close(), with its arg in the next member */
+    void (*_Atomic on_close)(void *arg);
     void *_Atomic on_close_arg;
 };
 
 /* ---- index_open.c ---- */
 
-/* Open a private index in memory of the same store, independent of the files on disk. */
+/* Open a private index of the same store in memory, which uses no database on disk. */
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
                                        annal_index **out_index, annal_error *err);
 
 /* ---- event_index.c ---- */
 
-extern const struct derived_ops annal__core_ops; /* arg: the index */
+/* functions of sessions.db as a derived database; their arg is the index */
+extern const struct derived_ops annal__core_ops;
 extern const struct follower_ops annal__core_follower;
 
 /* ---- index_task.c ---- */
 
-/* Run the task of options.follow. */
+/* Run one round of the background task of an index with options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */
 
 /*
- * Call annal__indexer_run(), on the fallback if necessary. *out_used: the index that is caught up
- * now.
+ * Catch up with annal__indexer_run(), or catch up the fallback if sessions.db cannot be used.
+ * *out_used: the index that was caught up.
  */
 annal_status annal__fallback_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                       const annal_catch_up_options *options, annal_index **out_used,
                                       struct stamp *out_stamp, annal_error *err);
 
 /*
- * Use the fallback from now on, for some seconds. `why` is logged unless sessions.db was deleted.
+ * Use the fallback from now on, until a catch-up tries sessions.db again after RETRY_MS. `why` is
+ * logged if trying again is useless (no space, no permission).
  */
 annal_status annal__fallback_begin(annal_index *index, const annal_error *why, annal_error *err);
 
-/* Return whether the fallback can help after this failure of sessions.db. */
+/* Return whether the fallback can help after sessions.db failed with this status. */
 bool annal__fallback_helps(const annal_index *index, annal_status status);
 
-/* Return the index that was caught up last. *out_caught_up: up to where (id 0: never). */
+/* Return the index or the fallback, whichever was caught up last. *out_caught_up: stamp of
+ * sessions.db after its last complete catch-up; id 0: none, or the fallback is returned. */
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
 /*
- * Call annal__derived_borrow() on the index in use, or on the fallback if sessions.db cannot be
- * used. annal__derived_give(&index->derived, …) takes back connections of both.
+ * Borrow a connection with annal__derived_borrow() from the index or fallback that was caught up
+ * last, or from the fallback if sessions.db cannot be used. annal__derived_give(&index->derived, …)
+ * takes back connections of both.
  */
 annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */
 
 /*
- * Begin a read: catch up (unless as_indexed) on these sessions, or on all if count is 0, and open a
- * connection. A catch-up that did not finish is reported in *out_lag (may be NULL), and is not a
- * failure.
+ * Open a connection to the index for reading, after catching up (unless as_indexed) on these
+ * sessions, or on all if count is 0. An incomplete catch-up is reported in *out_lag (may be NULL),
+ * and is not a failure.
  */
 annal_status annal__reader_read(annal_index *index, const annal_slice *sessions, size_t count,
                                 bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                 annal_lag *out_lag, annal_error *err);
 
 /*
- * As above, with a connection that is kept for reuse: it may have served another query. Return it
- * with annal__derived_give() to this index's derived.
+ * Do the same as annal__reader_read() with a connection that is kept for reuse, and may have been
+ * used for another query. Return it with annal__derived_give() to this index's derived.
  */
 annal_status annal__reader_borrow(annal_index *index, const annal_slice *sessions, size_t count,
                                   bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
@@ -134,9 +147,10 @@ annal_status annal__reader_borrow(annal_index *index, const annal_slice *session
 
 /*
  * Read events that are not indexed yet from the journals, into the table temp.rest, which has the
- * columns of event_index. Call it after annal__reader_read() on db. Begins a transaction, so that
- * both tables keep their content. *lag: what is still missing; if there is too much to read,
- * nothing is read (*out_added stays false).
+ * columns of event_index. Call it after annal__reader_read() on db. It begins a transaction, so
+ * that both tables keep their content. *lag is the lag of annal__reader_read(), and is reduced to
+ * the events that could not be read. If there are no such events, or too many, nothing is read and
+ * *out_added is false.
  */
 annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                     size_t count, annal_lag *lag, bool *out_added,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index as a whole: sessions.db, the packs beside it, and the task that follows the journals.
+ * Opening and closing an index: sessions.db, the packs, search.db, and the background task that
+ * follows the journals.
  */
 #include "index/db/db.h"
 #include "index/index.h"
@@ -17,10 +18,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Agents append in bursts: indexing waits for the end of a burst, and delays no append. */
+/* When the task runs: after 20 ms without an append, or a second after the first append. Agents
+ * append in bursts, and indexing should not run during a burst. */
 #define FOLLOW_QUIET_MS  20
 #define FOLLOW_LATEST_MS 1000
-#define FOLLOW_PERIOD_MS 200 /* longest run of the task, if there is much to do */
+#define FOLLOW_PERIOD_MS 200 /* longest time of one round of the task */
 
 static annal_status follow(annal_index *index, annal_error *err)
 {
@@ -36,8 +38,8 @@ static annal_status follow(annal_index *index, annal_error *err)
 }
 
 /*
- * Compute a hash of everything that shapes the tables, as 31 bits. So no version number has to be
- * raised by hand.
+ * Compute a hash, of 31 bits, of everything on which the content of the tables depends: the
+ * user_version of sessions.db, which need not be raised by hand.
  */
 static int64_t layout_of(const annal_pack *core)
 {
@@ -46,7 +48,7 @@ static int64_t layout_of(const annal_pack *core)
                      INT32_MAX);
 }
 
-/* Prepare the index without opening a database. */
+/* Initialize an index without opening a database. */
 static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error *err)
 {
     struct buf path = {0};
@@ -162,7 +164,9 @@ void annal_index_close(annal_index *index)
 {
     if (index == NULL ||
         (index->derived.path != NULL && !annal__index_lock_is_ours(&index->derived.lock)))
-        return; /* closing the parent's connection would change its shared memory */
+        /* in a child of fork(): closing the parent's connections would change memory that both
+         * share */
+        return;
     void *arg = atomic_exchange(&index->on_close_arg, NULL);
     void (*end)(void *arg) = atomic_load(&index->on_close);
     if (arg != NULL)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's task: sessions.db, the packs and search.db follow what this process appends.
+ * The background task of the keeper, which indexes what this process appends in sessions.db, the
+ * databases of packs and search.db.
  *
- * (1) It only tries locks, and stops after a while, or when the keeper is needed for a batch or a
- *     checkpoint. ANNAL_END says that work is left; the next call continues it.
- * (2) A pack that is new to the task is caught up on all journals, in such slices. So a store that
- *     opens with a newly enabled pack catches up. From then on the task looks only at sessions that
- *     changed.
+ * (1) A round never waits for a lock, and stops after CHORE_MS, or when the keeper is needed for a
+ *     batch or a checkpoint. It returns ANNAL_END if not everything is indexed; the next round
+ *     continues.
+ * (2) A pack that the task has not caught up before is first caught up on all journals, in several
+ *     rounds, so that the tables of a newly enabled pack are filled. After that the task reads only
+ *     sessions that changed.
  * (3) Databases that users write are skipped: catching up on such a database appends the users'
- *     rows to a journal, and a task must not append, because its keeper serves appends. An index
- *     that follows drains these databases when it is opened and closed, and annal_pack_append()
- *     does so before each append.
+ *     rows to a journal, and a task must not append, because its keeper serves appends. Instead, an
+ *     index that follows turns the users' rows into events when it is opened and closed, and
+ *     annal_pack_append() does so before each append.
  * (4) search.db is last, and is skipped until a user has searched once.
  */
 #include "index/follow/plan.h"
@@ -22,13 +24,13 @@
 
 #define CHORE_MS 200
 
-/* The progress of one round. */
+/* The data of one round of the task. */
 struct round {
     annal_index *index;
     struct plan changed;
-    annal_status status; /* result of listing */
+    annal_status status; /* result of listing the changed sessions */
     int64_t stop_us;
-    bool left; /* work is left */
+    bool left; /* whether not everything could be indexed */
 };
 
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
@@ -56,7 +58,7 @@ static annal_status work_off(struct round *round, struct follower *follower, str
     return status;
 }
 
-/* Rule 2. */
+/* Catch up a pack on all journals (rule 2). fill->met becomes true when this is complete. */
 static annal_status meet(struct round *round, struct pack_fill *fill, annal_error *err)
 {
     struct plan all = {0};
@@ -71,7 +73,7 @@ static annal_status meet(struct round *round, struct pack_fill *fill, annal_erro
     return status;
 }
 
-/* Follow the sessions that changed, if they belong to it. */
+/* Index those of the changed sessions that the follower reads. */
 static annal_status follow_changed(struct round *round, struct follower *follower, annal_error *err)
 {
     struct plan fed = {0};
@@ -88,7 +90,8 @@ static annal_status follow_changed(struct round *round, struct follower *followe
     return status;
 }
 
-/* Callers that ask for a pack get its failure; the keeper does not report it every 100 ms. */
+/* Index the changed sessions in a database of packs. A failure is not reported here, where the
+ * report would repeat every 100 ms: callers that use the pack receive the failure. */
 static void follow_database(struct round *round, struct pack_database *database)
 {
     for (size_t i = 0; !database->derived.rollback && i < database->fill_count; i++) {
@@ -101,7 +104,8 @@ static void follow_database(struct round *round, struct pack_database *database)
             status = meet(round, fill, &why);
         else
             status = follow_changed(round, &fill->follower, &why);
-        if (status < 0 || fill->follower.was_emptied) /* the next round follows all sessions */
+        /* the next round catches up on all sessions again */
+        if (status < 0 || fill->follower.was_emptied)
             fill->met = false;
         fill->follower.was_emptied = false;
         round->left = round->left || status == ANNAL_ERR_BUSY;
@@ -131,7 +135,8 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     return status;
 }
 
-/* Callers that search get the failure, as with packs. */
+/* Index the changed sessions in search.db. A failure is not reported here, because the callers that
+ * search receive it. */
 static void follow_search(struct round *round)
 {
     struct search *search = &round->index->search;
@@ -164,7 +169,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
     if (status >= 0 && !round.left)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)
-        status = ANNAL_END; /* work is left */
+        status = ANNAL_END; /* not everything is indexed */
     index->lags = status == ANNAL_END;
     annal__plan_done(&round.changed);
     return status;

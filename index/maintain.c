@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The databases of a store as files: their condition, checkpoints, VACUUM. */
+/* Maintaining the databases of a store: their sizes, damage, tables, checkpoints, VACUUM,
+ * rebuilding. */
 #include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
@@ -12,12 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a checkpoint waits for readers under the lock. */
+/* Milliseconds that a checkpoint waits for readers while it holds the lock. */
 #define READERS_WAIT_MS 500
 
 typedef int (*database_fn)(void *arg, struct derived *derived, const char *name, annal_error *err);
 
-/* Return the name that users know: the path below the store. */
+/* Return the name of a database that users know: its path below the store, or its complete path. */
 static const char *name_of(const annal_index *index, const char *path)
 {
     const char *store = annal_store_path(index->store);
@@ -25,7 +26,8 @@ static const char *name_of(const annal_index *index, const char *path)
     return strncmp(path, store, len) == 0 && path[len] == '/' ? path + len + 1 : path;
 }
 
-/* Call fn for sessions.db, then for the others. Databases of single sessions are skipped. */
+/* Call fn for sessions.db, then for the databases of packs, except those of single sessions. A
+ * result of fn other than 0 ends the iteration and is returned. */
 static annal_status each_database(annal_index *index, database_fn fn, void *arg, annal_error *err)
 {
     struct pack_set *set = NULL;
@@ -57,7 +59,7 @@ static uint64_t all_bytes(const char *path)
     return file_bytes(path, "") + file_bytes(path, "-wal");
 }
 
-/* ---- Their condition ---- */
+/* ---- Their sizes and settings ---- */
 
 struct look {
     annal__database_fn fn;
@@ -102,11 +104,11 @@ annal_status annal__maintain_databases(annal_index *index, annal__database_fn fn
     return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
 
-/* ---- Whether they are undamaged ---- */
+/* ---- Damage ---- */
 
 struct proving {
     const annal_index *index;
-    bool all; /* whether every page is read */
+    bool all; /* whether every page is read, or only the mark of damage and the schema */
     annal__damaged_fn fn;
     void *arg;
 };
@@ -155,7 +157,7 @@ struct tables {
     bool statuses;
 };
 
-/* Pass on each row of sql, which is a name and a number. */
+/* Call fn for each row of sql, whose columns are a name and a number. */
 static int hand_out(const struct tables *tables, sqlite3 *db, const char *sql, const char *database,
                     annal_error *err)
 {
@@ -191,7 +193,8 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
     int verdict =
         annal__db_prepare(db,
                           "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
-                          /* the module of a virtual table may be missing here */
+                          /* virtual tables are skipped, because their module may be missing on this
+                           * connection */
                           "rootpage > 0 AND "
                           "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
                           "ORDER BY name",
@@ -252,7 +255,7 @@ annal_status annal__maintain_statuses(annal_index *index, annal__table_fn fn, vo
 struct work {
     annal_maintenance_fn fn;
     void *arg;
-    const char *checkpoint; /* the PRAGMA, or NULL for VACUUM */
+    const char *checkpoint; /* PRAGMA of the checkpoint; NULL: VACUUM */
 };
 
 static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_maintenance *what,
@@ -277,10 +280,10 @@ static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_mainte
 static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error *err)
 {
     annal_maintenance unused = {0};
-    /* VACUUM writes the whole database a second time: use a file, not memory. */
+    /* VACUUM writes a copy of the database: into a file, not into memory */
     annal_status status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    /* The new pages are in the WAL until this checkpoint. */
+    /* the new pages are in the WAL until a checkpoint copies them into the database */
     if (status >= 0)
         status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
     what->busy = unused.busy;
@@ -360,7 +363,8 @@ annal_status annal_pack_rebuild(annal_index *index, const char *name,
 
 struct wiping {
     int64_t deadline_us;
-    struct buf left; /* names of databases that may still contain something, and the reasons */
+    /* names of databases that may still contain deleted content, with the reasons */
+    struct buf left;
 };
 
 static void note_left(struct wiping *wiping, const char *name, const char *why)
@@ -370,7 +374,8 @@ static void note_left(struct wiping *wiping, const char *name, const char *why)
 }
 
 /*
- * Empty the WAL: deleted rows were overwritten in their pages, but the WAL still has the old pages.
+ * Empty the WAL of a database: deleted rows were overwritten in their pages, but the WAL may still
+ * contain older versions of these pages. A failure is added to wiping->left.
  */
 static int wipe_database(void *arg, struct derived *derived, const char *name, annal_error *err)
 {

@@ -2,32 +2,33 @@
 /*
  * Backup: everything in a store that cannot be rebuilt.
  *
- * (1) A backup contains events/ (the journals), artifacts/, cursors/ (first, so that none points
- *     after the end of a journal), sources/ (rule 9), and of packs/ the list of enabled packs and
- *     the user's packs. It contains neither the index, the snapshots and the tables of packs, which
- *     are built from these, nor the commit logs (every durable event is in the journals too, or is
- *     waited for: rule 4), nor locks/.
+ * (1) A backup contains events/ (the journals), artifacts/, cursors/ (copied first, so that no
+ *     cursor points after the end of a copied journal), sources/ (rule 9), and from packs/ the list
+ *     of enabled packs and the user's packs. It does not contain the index, the snapshots and the
+ *     tables of packs, which are built from these files; the commit logs, whose events are all in
+ *     the journals before the backup continues (rule 4); and locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
  *     file, where h is the XXH3-64 of its bytes, and {"files","bytes","h"}, where h is the hash of
  *     the manifest before this line. It is written when all files and directories are synced. No
- *     other file of a backup is ever written twice.
- * (3) A journal only grows, so a prefix that ends with a whole event is a journal. Bytes after the
- *     last valid event belong to an append that is being written, and are skipped; damage is
- *     copied. The journal may be replaced (deleted, converted) while it is copied: if it is not the
- *     same file afterwards, it is copied again.
- * (4) A journal contains what was acknowledged once its bytes could be written (an append returns
- *     after that). If a process could not write them yet, because the disk is full, they are only
- *     in its commit log; then the backup waits, and in the end refuses.
+ *     file of a backup is written twice.
+ * (3) A journal only grows, so a prefix of it that ends with a complete event is a valid journal.
+ *     Bytes after the last valid event belong to an append that is being written, and are skipped;
+ *     damage is copied. The journal may be replaced (deleted, converted) while it is copied: if it
+ *     is not the same file afterwards, it is copied again.
+ * (4) An acknowledged event is in its journal as soon as its bytes could be written there. If a
+ *     process could not write them yet, because the disk is full, the event is only in the commit
+ *     log of the process; the backup then waits, and fails after a time limit.
  * (5) Rows that the sqlite3 shell wrote into tables of packs become events before the journals are
- *     copied: the packs are caught up first. A pack that fails is skipped: a backup is needed most
- *     when something is broken.
- * (6) Artifacts are copied after the journals, with a hold on them, so that every artifact of a
- *     copied event exists.
+ *     copied: the packs are caught up first. A pack that cannot be caught up is skipped, because a
+ *     backup is needed most when something is broken.
+ * (6) Artifacts are copied after the journals, while a hold prevents that they are swept, so that
+ *     every artifact of a copied event is in the backup.
  * (7) Journals of forks are copied before the journals of their parents: see backup_order.h.
  * (8) A store is restored beside its final path, and renamed when it is complete.
- * (9) The newest generation of a copied log is copied before the older ones, which it needs: only
- *     the newest changes, and then it is the next older one. Its records prove themselves, also if
- *     one was being written.
+ * (9) The newest generation of a log in sources/ is copied before the older generations that it
+ *     needs. Only the newest changes; when it is rotated during the backup, it becomes the next
+ *     older generation, and is copied under that name, too. Each record contains its hash, so that
+ *     a record that was being written is recognized.
  */
 #include "index/backup/backup.h"
 
@@ -52,8 +53,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define DRAIN_MS 600000 /* wait for rows that were written into tables of packs */
-#define TRIES    10     /* tries for a journal that is replaced repeatedly */
+/* milliseconds to wait until rows that users wrote into tables of packs are in the journals */
+#define DRAIN_MS 600000
+#define TRIES    10 /* most attempts to copy a journal that is replaced repeatedly */
 
 struct backup {
     annal_index *index;
@@ -62,7 +64,8 @@ struct backup {
     struct copying copying;
     struct buf manifest, from, to;
     annal_backup_result result;
-    annal_status failed; /* status of an io_list_fn, whose result says only that it stopped */
+    /* status of the last io_list_fn, whose own result says only that it stopped the listing */
+    annal_status failed;
     annal_error *err;
 };
 
@@ -95,7 +98,8 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
 
 /* ---- Journals, rule (3) ---- */
 
-/* Return whether the session's journal is still the same file. */
+/* Return whether the session's journal is still the file that was copied, and has not become
+ * shorter. */
 static bool is_same(annal_store *store, annal_slice session, const annal_session_info *before)
 {
     annal_session_info now;
@@ -114,7 +118,8 @@ static annal_status copy_journal(struct backup *backup, struct backup_session *e
     *out_again = false;
     annal_status status = annal_session_info_get(backup->store, session, &info, backup->err);
     if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && info.fork_seq > entry->fork_seq))
-        return ANNAL_OK; /* deleted in the meantime */
+        /* the session was deleted or replaced after the list of sessions was read */
+        return ANNAL_OK;
     if (status >= 0)
         status = annal__backup_note_parent(backup->store, &info, entry, backup->err);
     if (status < 0)
@@ -173,7 +178,9 @@ static int copy_artifact(void *arg, const annal_artifact_info *info)
     snprintf(file.path, sizeof file.path, "artifacts/%s/%s.zst", info->session, info->sha256);
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* swept; only without a hold, because the store is read-only */
+        /* the artifact was swept; this can happen only in a read-only store, which has no hold on
+         * artifacts */
+        return ANNAL_OK;
     if (status == ANNAL_OK) {
         backup->result.artifacts++;
         status = write_down(backup, &file);
@@ -196,24 +203,25 @@ static int copy_named(struct backup *backup, const char *folder, const char *nam
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_OK)
         status = write_down(backup, &file);
-    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* just removed */
+    /* the file was removed after it was listed */
+    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
     return backup->failed != ANNAL_OK;
 }
 
-/* Copy a file of a user in packs/: an io_list_fn. */
+/* Copy a file in packs/: the list of enabled packs, or a user's pack. An io_list_fn. */
 static int copy_pack(void *arg, const char *name)
 {
     return strcmp(name, "enabled") == 0 || ends_with(name, ".sql") ? copy_named(arg, "packs", name)
                                                                    : 0;
 }
 
-/* Copy a named cursor: an io_list_fn. */
+/* Copy a named cursor in cursors/. An io_list_fn. */
 static int copy_cursor(void *arg, const char *name)
 {
     return ends_with(name, ".json") ? copy_named(arg, "cursors", name) : 0;
 }
 
-/* Copy the generations of a log: rule (9). */
+/* Copy all generations of a log in sources/, the newest first (rule 9). */
 static int copy_source(void *arg, const char *text, const annal__source_name *name)
 {
     struct backup *backup = arg;
@@ -297,7 +305,7 @@ static annal_status finish(struct backup *backup)
     return status;
 }
 
-/* Sync the directories of artifacts one by one: each session has its own. */
+/* Sync the directory of a session's artifacts. An io_list_fn. */
 static int sync_artifacts_of(void *arg, const char *name)
 {
     struct backup *backup = arg;
@@ -391,7 +399,7 @@ static annal_status restore_file(struct copying *copying, const struct below *di
         status = annal__backup_make_parents(copying->io, target, file->path, err);
     if (status >= 0)
         status = annal__below_open_file(directory, file->path, O_RDONLY, NULL, &source, err);
-    if (status >= 0) /* one byte more, to check that the file ends there */
+    if (status >= 0) /* read one more byte, to check that the file ends where the manifest says */
         status = annal__backup_copy_opened(copying, source, from.ptr, to.ptr, file->bytes + 1,
                                            &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -436,8 +444,8 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
 }
 
 /*
- * Sync directories that contain files; what annal__backup_make_parents() created is synced in its
- * parent.
+ * Sync all directories that contain files of the manifest, and target. The other directories were
+ * synced when they were created, by annal__backup_make_parents().
  */
 static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
                               annal_error *err)
@@ -453,7 +461,7 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
             break;
         *strrchr(file.path, '/') = '\0';
         if (strcmp(file.path, last) == 0)
-            continue; /* the files are sorted */
+            continue; /* the files of a directory are adjacent, so it is synced once */
         memcpy(last, file.path, sizeof last);
         status = annal__backup_join(&path, target, file.path, err);
         if (status >= 0)
@@ -465,7 +473,8 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
     return annal__io_sync_dir(io, target, err);
 }
 
-/* Rule (8). */
+/* Restore to a new directory beside path, and rename it to path when it is complete and durable
+ * (rule 8). */
 static annal_status restore_beside(struct copying *copying, struct manifest *manifest,
                                    const char *directory, const char *path,
                                    annal_backup_result *result, annal_error *err)
@@ -488,7 +497,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         goto done;
     }
     status = annal__io_make_private_dir(io, target.ptr, err);
-    if (status >= 0) /* it makes a directory a store */
+    if (status >= 0) /* a directory is a store if it contains events/ */
         status = annal__backup_make_parents(io, target.ptr, "events/", err);
     if (status >= 0)
         status = restore_files(copying, manifest, directory, target.ptr, result, err);

@@ -9,7 +9,7 @@
 #include <annal/backup.h>
 
 #define BACKUP_MANIFEST "manifest"
-#define BACKUP_PATH_MAX 512 /* length of a file's path within a backup */
+#define BACKUP_PATH_MAX 512 /* size of the buffer for a file's path within a backup */
 
 struct backup_file {
     char path[BACKUP_PATH_MAX];
@@ -25,12 +25,12 @@ annal_status annal__backup_manifest_end(struct buf *out, uint64_t files, uint64_
 
 struct manifest {
     struct buf text;
-    const char *at; /* next line */
-    uint64_t files; /* numbers in its last line */
-    uint64_t bytes;
+    const char *at; /* begin of the next line */
+    uint64_t files; /* number of files, according to the last line of the manifest */
+    uint64_t bytes; /* size of all files, according to the last line of the manifest */
 };
 
-/* Read and check the manifest; directory is also for messages. */
+/* Read the manifest in directory, and check its hash. Messages contain directory. */
 annal_status annal__backup_manifest_open(struct manifest *manifest, const struct io *io,
                                          const char *directory, annal_error *err);
 /* Return the next file; ANNAL_END after the last. */
@@ -52,19 +52,21 @@ annal_status annal__backup_copying_init(struct copying *copying, const struct io
 void annal__backup_copying_done(struct copying *copying);
 
 /*
- * Copy the first bytes of a file (all if UINT64_MAX) to another, which must not exist, and sync it;
- * if `to` is NULL only read. Fewer bytes are not a failure: see out->bytes. ANNAL_ERR_NOTFOUND if
- * from does not exist.
+ * Copy the first `bytes` bytes of a file (UINT64_MAX: all) to the file `to`, which must not exist,
+ * and sync it; if `to` is NULL, only read them. A shorter file is not a failure: out->bytes and
+ * out->h are the length and the hash of the bytes that were read. ANNAL_ERR_NOTFOUND if from does
+ * not exist.
  */
 annal_status annal__backup_copy_file(struct copying *copying, const char *from, const char *to,
                                      uint64_t bytes, struct backup_file *out, annal_error *err);
 
-/* The same for a file that is open: closes it. from is its name in messages. */
+/* Copy an open file as annal__backup_copy_file() does, and close it. from is its name in
+ * messages. */
 annal_status annal__backup_copy_opened(struct copying *copying, int source, const char *from,
                                        const char *to, uint64_t bytes, struct backup_file *out,
                                        annal_error *err);
 
-/* Create the directories below root for path, a file in it, and sync what was created. */
+/* Create the directories between root and the file root/path, and sync the parent of each. */
 annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
                                         annal_error *err);
 
@@ -72,11 +74,13 @@ annal_status annal__backup_make_parents(const struct io *io, const char *root, c
 annal_status annal__backup_join(struct buf *out, const char *root, const char *path,
                                 annal_error *err);
 
-/* Check that path is an empty directory or does not exist; else ANNAL_ERR_CONFLICT. */
+/* Check that path does not exist, or is an empty directory; otherwise ANNAL_ERR_CONFLICT.
+ * *out_there: whether it exists. */
 annal_status annal__backup_must_be_empty(const struct io *io, const char *path, bool *out_there,
                                          annal_error *err);
 
-/* Run annal_restore(), or annal_backup_check() (path NULL), with another struct io. */
+/* Restore a backup to path as annal_restore() does, or only check it if path is NULL, with this
+ * struct io. */
 annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,
                                    const annal_backup_options *options,
                                    annal_backup_result *out_result, annal_error *err);

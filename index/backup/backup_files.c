@@ -15,7 +15,8 @@
 #define PATH_LIMIT     8192
 #define MANIFEST_BYTES ((size_t)1 << 30)
 #define LAST           "{\"files\":"
-#define LINE_BYTES     (BACKUP_PATH_MAX + 100) /* of the manifest: a path, and two numbers */
+/* size of a buffer for a line of the manifest: a path and two numbers */
+#define LINE_BYTES (BACKUP_PATH_MAX + 100)
 
 /* ---- The manifest ---- */
 
@@ -102,7 +103,8 @@ done:
     return status;
 }
 
-/* Return whether a path stays in the backup, and names something of ours. */
+/* Return whether a path in the manifest is below a directory of ours in the backup, and has no
+ * hidden parts or "..". */
 static bool is_path(const char *path)
 {
     for (const char *at = path; *at != '\0'; at++)
@@ -119,7 +121,8 @@ annal_status annal__backup_manifest_next(struct manifest *manifest, struct backu
                                          annal_error *err)
 {
     int length = 0;
-    char line[LINE_BYTES] = ""; /* sscanf() measures all of its text */
+    /* a copy of one line, because sscanf() measures the length of its complete text */
+    char line[LINE_BYTES] = "";
     if (strncmp(manifest->at, LAST, strlen(LAST)) == 0)
         return ANNAL_END;
     size_t bytes = strcspn(manifest->at, "\n");

@@ -7,8 +7,9 @@
  *     the largest fork point is copied first.
  * (2) A session that became a fork after the list was read is skipped: the session that had this
  *     name when the backup began was deleted.
- * (3) While a fork exists its parent is not replaced. If both are deleted during a backup, the copy
- *     of the fork may have lost its parent: that is checked when all are copied.
+ * (3) While a fork exists its parent is not replaced. If both are deleted during a backup, the
+ *     backup may contain the fork without its parent: this is checked after all journals were
+ *     copied.
  */
 #ifndef INDEX_BACKUP_BACKUP_ORDER_H
 #define INDEX_BACKUP_BACKUP_ORDER_H
@@ -18,8 +19,8 @@
 struct backup_session {
     char *session;
     uint64_t fork_seq;
-    char file[33]; /* file id of the journal that was copied, or "" */
-    /* parent of the fork that was copied; NULL if it is not a fork, or lost its parent */
+    char file[33]; /* file id of the journal that was copied; "": none was copied */
+    /* parent of the session, if it is a fork whose parent existed when it was copied; else NULL */
     char *parent;
     char parent_file[33]; /* file id of the parent when the fork was copied */
 };
@@ -33,11 +34,13 @@ struct backup_order {
 annal_status annal__backup_order(annal_store *store, struct backup_order *out_order,
                                  annal_error *err);
 
-/* Note the file of the parent before the journal of a fork is copied. */
+/* Record the parent of a fork and the parent's file id in entry, before the journal of the fork is
+ * copied. */
 annal_status annal__backup_note_parent(annal_store *store, const annal_session_info *fork,
                                        struct backup_session *entry, annal_error *err);
 
-/* Check rule (3), when all are copied. ANNAL_ERR_BUSY: a fork has lost its parent; start again. */
+/* Check that the journal of each copied fork's parent was copied, too, after all journals were
+ * copied (rule 3). ANNAL_ERR_BUSY: a parent was deleted or replaced; start the backup again. */
 annal_status annal__backup_check_parents(struct backup_order *order, annal_error *err);
 
 void annal__backup_order_done(struct backup_order *order);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What SQL that is not ours may use: a user's query, a pack, an event that extends a schema.
+ * The names that SQL of others may use: a user's query, a pack, an event that extends a schema.
  *
  * (1) It may use only the names in this file. Anything else that SQLite offers, now, in a later
  *     version or in a special build, is refused until a person has reviewed it and added its name.
  * (2) No function here reads or writes a file, takes or returns an address, or changes SQLite.
  * (3) A pragma reads the schema. No pragma here tells where a file is.
- * (4) The virtual tables are ours and those that connect.c keeps.
+ * (4) The only virtual tables are ours and those that connect.c does not remove.
  * (5) EXPLAIN prints addresses (EXPLAIN QUERY PLAN does not), so db.c refuses it.
  */
 #include "index/db/allowed.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sorted by strcmp(). */
+/* SQL functions that a statement may call, sorted by strcmp(). */
 static const char *const functions[] = {"->",
                                         "->>",
                                         "abs",
@@ -222,7 +222,8 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
     case SQLITE_SELECT:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    case SQLITE_READ: /* SQLite does not call the authorizer for a pragma that such a table runs */
+    /* SQLite does not call the authorizer for the pragma that the table pragma_NAME runs */
+    case SQLITE_READ:
         if (sqlite3_strnicmp(first, pragma, sizeof pragma - 1) != 0 ||
             annal__allowed_pragma(first + sizeof pragma - 1)) {
             allowed->counts = allowed->counts || sqlite3_stricmp(first, "event_index") == 0 ||
@@ -236,7 +237,8 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
         return refuse(allowed, "the function ", second);
     case SQLITE_PRAGMA:
         return annal__allowed_pragma(first) ? SQLITE_OK : refuse(allowed, "PRAGMA ", first);
-    /* declaring a virtual table looks like an update; a real update is not read-only */
+    /* SQLite reports the declaration of a virtual table as an update; a statement that really
+     * updates is refused because it is not read-only */
     case SQLITE_UPDATE:
         if (sqlite3_stricmp(first, "sqlite_master") == 0)
             return SQLITE_OK;

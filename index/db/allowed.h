@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What SQL that is not ours may use; see allowed.c. */
+/* The names that SQL of users, packs and extended schemas may use; see allowed.c. */
 #ifndef INDEX_DB_ALLOWED_H
 #define INDEX_DB_ALLOWED_H
 
@@ -15,9 +15,10 @@ struct allowed {
     /* further functions, each ended by \0, with another \0 after the last; or NULL */
     const char *functions;
     bool refused;
-    /* whether it reads the rows or the number of indexed events, without the table events */
+    /* whether the statement reads the tables of indexed events or their counts, and not the table
+     * events */
     bool counts;
-    char what[120]; /* name of what was refused; empty: a write was refused */
+    char what[120]; /* kind and name of what was refused; empty: a write was refused */
 };
 
 /*

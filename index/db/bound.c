@@ -10,16 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INSTRUCTIONS 1000   /* instructions of SQLite between two looks at clock and memory */
-#define LOOK_US      100000 /* time between two looks at the temporary files */
-/* share of the memory that a value may take: functions hold several values at once */
+#define INSTRUCTIONS                                                                               \
+    1000 /* number of instructions of SQLite between two checks of time and memory */
+#define LOOK_US                                                                                    \
+/* time between two checks of the size of temporary files, which need a walk over all
+     * descriptors */
+100000
+/* a value may take a quarter of the memory limit: functions hold several values at once */
 #define VALUE_SHARE 4
 
-/*
- * Add up the bytes of SQLite's temporary files. They have no name any more, but the link of their
- * descriptor still shows one.
+    /*
+ * Return the total bytes of SQLite's temporary files. They are unlinked, but the link of their
+ * descriptor in /proc still shows their former name.
  */
-static uint64_t temporary_bytes(void)
+    static uint64_t
+    temporary_bytes(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     uint64_t bytes = 0;

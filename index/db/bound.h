@@ -2,10 +2,10 @@
 /*
  * Limits for a user's SQL: time, memory, room for temporary files.
  *
- * Time between steps does not count, so a slow reader does not use up the time of its query. The
- * memory that counts is what SQLite uses in this process beyond its use at the beginning, and the
- * temporary files are all that SQLite has open in this process: other queries at the same time
- * count, too.
+ * Time between steps of a statement does not count, so a slow reader does not use up the time of
+ * its query. The memory that counts is what SQLite uses in this process beyond its use at the
+ * beginning, and the temporary files are all that SQLite has open in this process: other queries at
+ * the same time count, too.
  */
 #ifndef INDEX_DB_BOUND_H
 #define INDEX_DB_BOUND_H
@@ -19,10 +19,10 @@ struct bound {
     annal_limits limits;
     bool each_row; /* whether the time limit is for each row, not for all rows together */
     int64_t left_us;
-    int64_t begun_us; /* begin of the step */
+    int64_t begun_us; /* time at which the step began */
     int64_t looked_us;
-    int64_t memory;   /* memory of SQLite at the beginning */
-    int length;       /* previous limit of the length of values */
+    int64_t memory;   /* bytes of memory that SQLite used at the beginning */
+    int length;       /* limit for the length of values that was set before */
     const char *what; /* name of the option whose limit was exceeded, or NULL */
 };
 
@@ -34,8 +34,8 @@ void annal__bound_end(struct bound *bound);
 int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt);
 
 /*
- * Fill err and return its status if rc was caused by a limit; otherwise return ANNAL_OK. what:
- * "SQL".
+ * Fill err and return its status if rc was caused by a limit; otherwise return ANNAL_OK. `what` is
+ * the beginning of the message: "SQL".
  */
 annal_status annal__bound_fail(const struct bound *bound, int rc, const char *what,
                                annal_error *err);

@@ -13,7 +13,8 @@
  * (4) A schema is not trusted: its views, triggers and columns can call only functions that SQLite
  *     or we have marked as harmless. Before 3.41 SQLite does not mark its JSON functions, which our
  *     views call. There the schema is trusted, with rules 2 and 3, and without load_extension(),
- *     which no connection of ours turns on. A file whose schema is not ours is not used: shape.h.
+ *     which no connection of ours turns on. A file with another schema than ours is not used
+ *     (shape.h).
  */
 #include "index/db/connect.h"
 

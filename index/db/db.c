@@ -18,7 +18,7 @@ static annal_status status_of(int rc)
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL: /* patience.h, rule (2) */
+    case SQLITE_PROTOCOL: /* another program holds a lock: patience.h, rule (2) */
         return ANNAL_ERR_BUSY;
     case SQLITE_NOMEM:
         return ANNAL_ERR_NOMEM;
@@ -38,7 +38,7 @@ static annal_status status_of(int rc)
     }
 }
 
-/* Find out why a file could not be used; 0: it may have been deleted in the meantime. */
+/* Return the errno for which a file could not be used; 0 if unknown, or if the file was deleted. */
 static int errno_of(sqlite3 *db, int rc)
 {
     switch (rc) {
@@ -145,8 +145,8 @@ done:
 }
 
 /*
- * Run a query about the functions of db, and append its text. known NULL: the query has no
- * parameter.
+ * Run a query about the functions of db, and append the first column of its rows to out. known:
+ * value of its parameter, with each row then ended by \0; or NULL for a query without a parameter.
  */
 static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf *known,
                                   struct buf *out, annal_error *err)
@@ -179,7 +179,7 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
         db, "SELECT json_group_array(DISTINCT name) FROM pragma_function_list", NULL, &known, err);
     if (status < 0)
         goto done;
-    /* for the C call, not for SQL */
+    /* allow sqlite3_load_extension() in C, but not load_extension() in SQL */
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
     int rc = sqlite3_load_extension(db, path, NULL, &why);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);

@@ -10,10 +10,11 @@
 
 #include <sqlite3.h>
 
-/* Marks the file as ours: "Annl". */
+/* Application id in the header of our database files: "Annl". */
 #define INDEX_APPLICATION_ID 0x416e6e6c
 
-/* Raise it when applier.c or indexer.c handle the same events differently. */
+/* Version of our code: increase it when applier.c or indexer.c handle the same events differently.
+ * Existing tables are then rebuilt. */
 #define INDEX_CODE_VERSION 3
 
 extern const char annal__sql_schema[];
@@ -21,16 +22,16 @@ extern const char annal__sql_core[];
 extern const char annal__sql_packs_schema[];
 
 /*
- * Fill err with what was tried and SQLite's reason, and return the status for the result code rc.
- * If another program holds a lock, the message tells the user what to do.
+ * Fill err with the description of the attempt (format) and SQLite's reason, and return the status
+ * for the result code rc. If another program holds a lock, the message tells the user what to do.
  */
 annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *format, ...)
     ANNAL_PRINTF(4, 5);
 
 /*
- * Describe why a row could not be written, in our words and never in SQLite's, for a caller that
- * appended the event and does not know our tables. rc is an extended result code, and the failure
- * is the last of db. A sentence from a trigger of the pack is kept unchanged.
+ * Write to out why a row could not be written, in our own words instead of SQLite's, for a caller
+ * that appended the event and does not know our tables. rc is the extended result code of the last
+ * failure on db. A sentence from a trigger of the pack is kept unchanged.
  */
 void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
 
@@ -41,7 +42,7 @@ void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
  */
 annal_status annal__db_open(const char *name, int flags, sqlite3 **out_db, annal_error *err);
 
-/* As above, on the VFS with this name; NULL: the default VFS. */
+/* Open a database as annal__db_open() does, on the VFS with this name; NULL: the default VFS. */
 annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sqlite3 **out_db,
                                annal_error *err);
 
@@ -56,7 +57,7 @@ annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_erro
 annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_functions,
                             annal_error *err);
 
-void annal__db_close(sqlite3 *db); /* db may be NULL */
+void annal__db_close(sqlite3 *db); /* Close a connection. NULL is accepted. */
 
 annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);
 annal_status annal__db_begin(sqlite3 *db, annal_error *err); /* unless a transaction has begun */
@@ -67,7 +68,7 @@ annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_
 /*
  * Prepare one statement that only reads. Since the text is a user's, any other statement is refused
  * with a sentence, and so is every name that allowed.c does not list. After success db stays
- * restricted to this statement, and *allowed in use, until annal__db_end_select().
+ * restricted to this statement, and *allowed must stay valid, until annal__db_end_select().
  */
 annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allowed *allowed,
                                       sqlite3_stmt **out_stmt, annal_error *err);
@@ -94,7 +95,8 @@ annal_value annal__db_value(sqlite3_stmt *stmt, int column);
 annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                               annal_row_fn fn, void *arg, annal_error *err);
 
-/* As above, with a statement of annal__db_prepare_select(), which is finalized and ended. */
+/* Run a statement of annal__db_prepare_select() as annal__db_select() does; it is finalized, and
+ * the restriction of its connection ends. */
 annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
                                    annal_row_fn fn, void *arg, annal_error *err);
 

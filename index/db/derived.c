@@ -92,12 +92,12 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
                                                  flags | SQLITE_OPEN_READWRITE, &derived->db, err);
     if (status < 0)
         return status;
-    /* Keep the statement journal in memory. Otherwise SQLite writes it into a file, page by
-     * page, from the first 64 KiB of a transaction on. */
+    /* Temporary storage in memory: otherwise SQLite writes its statement journal into a file, page
+     * by page, from the first 64 KiB of a transaction on. */
     char sql[160];
     snprintf(sql, sizeof sql,
              "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
-             "PRAGMA secure_delete = ON", /* no byte of a deleted session may stay */
+             "PRAGMA secure_delete = ON", /* no byte of a deleted session may remain in the file */
              derived->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     if (!derived->private && !derived->rollback)
         (void)annal__page_proof_reserve(derived->db);
@@ -115,7 +115,8 @@ static annal_status remove_unusable(const struct derived *derived, annal_error *
                              : annal__files_remove(derived_io(derived), derived->path, err);
 }
 
-/* Keep an existing file, or move it out of the way. */
+/* Open an existing file as the writer. If it is not usable: move it aside or delete it, and leave
+ * db closed. */
 static annal_status open_existing(struct derived *derived, enum whose *out_whose, annal_error *err)
 {
     annal_error why = {0};
@@ -154,7 +155,8 @@ static enum moved was_moved(const struct derived *derived)
     if (sqlite3_file_control(derived->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
-    if (derived->rollback) /* rule 8 */
+    /* -wal and -shm prove nothing if other programs write the file: derived.c, rule (8) */
+    if (derived->rollback)
         return IN_PLACE;
     return annal__file_is_same(annal__file_id(derived_io(derived), derived->path, "-wal"),
                                derived->wal) &&
@@ -164,7 +166,7 @@ static enum moved was_moved(const struct derived *derived)
                : TORN_APART;
 }
 
-/* Read the version stamp on the writer's connection, as each transaction must. */
+/* Read the stamp on the writer's connection, as each transaction must do first. */
 static annal_status read_own_stamp(struct derived *derived, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -197,7 +199,8 @@ annal_status annal__derived_renew(struct derived *derived, annal_error *err)
     return status;
 }
 
-/* Open the writer, under the lock, on the file that is ours and has its name. */
+/* Open the writer's connection under the lock. Creates the file if it is missing, and removes or
+ * moves aside a file that is not usable. */
 static annal_status ensure_writer(struct derived *derived, annal_error *err)
 {
     enum whose whose = EMPTY;
@@ -235,13 +238,13 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
             derived, annal__derived_read_stamp(derived->db, "main", &derived->stamp, err), err);
     if (status < 0) {
         close_writer(derived);
-        /* full disk: leave no empty file */
+        /* after a failure to fill a new file, such as a full disk: leave no empty file */
         if (fills && status == ANNAL_ERR_IO && !derived->private)
             (void)annal__files_remove(derived_io(derived), derived->path, NULL);
         return status;
     }
-    derived->wal =
-        annal__file_id(derived_io(derived), derived->path, "-wal"); /* the read has opened them */
+    /* -wal and -shm exist now: SQLite opened them to read the stamp */
+    derived->wal = annal__file_id(derived_io(derived), derived->path, "-wal");
     derived->shm = annal__file_id(derived_io(derived), derived->path, "-shm");
     return ANNAL_OK;
 }
@@ -249,15 +252,16 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
 /* ---- Transactions ---- */
 
 /*
- * Return the store whose directory has the lock file; NULL for a private database, which needs no
- * lock file.
+ * Return the path of the store in whose directory the lock file is; NULL for a private database,
+ * which needs no lock file.
  */
 static const char *lock_place(const struct derived *derived)
 {
     return derived->private ? NULL : annal_store_path(derived->store);
 }
 
-/* Wait for the lock until the deadline, but no longer than the store may wait at all. */
+/* Take the lock. Waits until the deadline, but no longer than the store may wait
+ * (annal__store_may_wait()). */
 static annal_status take_lock(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     int64_t begun_us = annal__clock_monotonic_us();
@@ -285,7 +289,8 @@ static void roll_back(struct derived *derived)
         (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
 }
 
-/* Compare the schema with what this program creates, unless that was done (shape.h, rule 4). */
+/* Compare the schema with what this program creates, unless the schema has not changed since the
+ * last comparison (shape.h, rule 4). */
 static annal_status check_schema(struct derived *derived, annal_error *err)
 {
     int64_t cookie = 0;
@@ -300,7 +305,8 @@ static annal_status check_schema(struct derived *derived, annal_error *err)
     return status;
 }
 
-/* Begin a transaction on a file that is ours, and read its stamp in it. */
+/* Begin a transaction on a usable file, and read the stamp in it. *out_current: whether the tables
+ * were built from the current text; if not, the transaction is rolled back. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
     annal_status status = ensure_writer(derived, err);
@@ -328,7 +334,8 @@ static annal_status begin_transaction(struct derived *derived, annal_error *err)
     annal_status status = try_transaction(derived, &current, err);
     if (status < 0 || current)
         return status;
-    close_writer(derived); /* another process rebuilt the tables from another text */
+    /* another process rebuilt the tables from another version of their text */
+    close_writer(derived);
     status = try_transaction(derived, &current, err);
     if (status >= 0 && !current)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
@@ -345,14 +352,14 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
         return status;
     annal__patience_limit(&derived->patience, &limit, deadline_us);
     status = begin_transaction(derived, err);
-    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: try once more, from the beginning */
+    if (status == ANNAL_ERR_CORRUPT) { /* the file can be rebuilt: delete it and try once more */
         close_writer(derived);
         status = remove_unusable(derived, err);
         if (status >= 0)
             status = begin_transaction(derived, err);
     }
     annal__patience_unlimit(&derived->patience, &limit);
-    if (status == ANNAL_ERR_IO) /* it may have been deleted while it was opened */
+    if (status == ANNAL_ERR_IO) /* the file may have been deleted while it was being opened */
         close_writer(derived);
     if (status < 0)
         annal__index_lock_give(&derived->lock);
@@ -382,8 +389,9 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
 }
 
 /*
- * Commit. With a rollback journal a COMMIT waits for current readers; new readers are kept out in
- * the meantime. Giving up would roll back rows that are in a journal already.
+ * Commit. With a rollback journal, COMMIT waits until current readers end, and new readers are kept
+ * out in the meantime. A COMMIT that gave up would roll back rows whose events are in a journal
+ * already.
  */
 static annal_status commit(struct derived *derived, annal_error *err)
 {
@@ -440,7 +448,8 @@ void annal__derived_release(struct derived *derived)
     annal__index_lock_give(&derived->lock);
 }
 
-/* Open the connection that keeps a database in memory alive. */
+/* Open the connection that keeps a database in memory alive, after closing the previous one, which
+ * deletes its content. */
 static annal_status open_keep(struct derived *derived, annal_error *err)
 {
     annal__db_close(derived->keep);
@@ -536,7 +545,8 @@ annal_status annal__derived_make_private(struct derived *derived, annal_error *e
     return open_keep(derived, err);
 }
 
-/* Shorten the WAL. */
+/* Copy the content of the WAL into the database and truncate the WAL, unless a reader prevents
+ * it. */
 static void tidy(struct derived *derived)
 {
     if (derived->db != NULL && !derived->private && !derived->rollback &&
@@ -561,7 +571,8 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    close_writer(derived); /* no thread uses it any more, even if another process holds the lock */
+    /* no thread uses the writer any more, even if another process holds the lock */
+    close_writer(derived);
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);
     annal__patience_done(&derived->patience);

@@ -16,17 +16,20 @@
 
 #include <sqlite3.h>
 
-/* The database that a connection reads, and its last transaction; see _stamp in schema.sql. */
+/* The identity of a database and the number of its transactions, as a connection reads them; see
+ * _stamp in schema.sql. */
 struct stamp {
     int64_t id;
     int64_t commits;
 };
 
-/* The functions of a kind of derived database. Each is called with the arg of the database. */
+/* The functions of one kind of derived database (sessions.db, pack database, …). Each is called
+ * with the arg of the database. */
 struct derived_ops {
     /*
      * Compare the schema of a database of this kind, attached under this name, with what this
-     * program creates (shape.h). db is any connection, on any thread. ANNAL_ERR_CORRUPT: it differs
+     * program creates (shape.h). db is any connection, on any thread. ANNAL_ERR_CORRUPT: the schema
+     * differs.
      */
     annal_status (*check)(void *arg, sqlite3 *db, const char *schema, annal_error *err);
     /* Create the tables of a new file, in a transaction. */
@@ -35,36 +38,41 @@ struct derived_ops {
      * transaction. */
     annal_status (*opened)(void *arg, sqlite3 *db, annal_error *err);
     /*
-     * Find out whether the tables were made from the current text; if not, the writer's connection
-     * is opened again. db is a reader's connection, on any thread, or NULL for the writer's.
-     * Without this function the tables always count as current.
+     * Find out whether the tables were built from the current SQL text of the schema or packs; if
+     * not, the writer's connection is opened again. db is a reader's connection, on any thread, or
+     * NULL for the writer's. Without this function the tables always count as current.
      */
     annal_status (*is_current)(void *arg, sqlite3 *db, bool *out, annal_error *err);
     /*
-     * Register what the tables use, on any connection: since SQLite 3.44 a check of the database
-     * opens its virtual tables. May be NULL.
+     * Register the SQL functions and modules that the tables use, on any connection: since SQLite
+     * 3.44 a check of the database opens its virtual tables. May be NULL.
      */
     annal_status (*add_functions)(void *arg, sqlite3 *db, annal_error *err);
-    /* Called after a transaction has begun. May be NULL. */
+    /* called when a transaction has begun and the file was found to be current; may be NULL */
     annal_status (*begun)(void *arg, annal_error *err);
-    /* finalizes statements on the writer's connection before it is closed */
+    /* called before the writer's connection is closed, to finalize statements on it */
     void (*closing)(void *arg);
-    void (*undone)(void *arg); /* called after a rollback; may be NULL */
+    void (*undone)(void *arg); /* called when a transaction is rolled back; may be NULL */
 };
 
 struct derived {
     annal_store *store;
     uint32_t wait_ms;
-    char *path;             /* path for SQLite: STORE/sessions.db, or a database in memory */
-    size_t root_bytes;      /* length of the store's path in it, which is never created */
-    size_t given_bytes;     /* length of the part that a user gave; no link is followed below it */
-    int32_t application_id; /* identifies files of this kind */
-    int64_t user_version;   /* current version of files of this kind */
-    /* whether other programs write it, too: then it has a rollback journal, synced in full, and
-     * no WAL */
+    /* name of the database for SQLite: STORE/sessions.db, or the URI of a database in memory */
+    char *path;
+    /* length of the store's path at the begin of path, if the file is in the store; else 0.
+     * Directories within this part are never created. */
+    size_t root_bytes;
+    /* length of the part of path that a user gave; no symbolic link is followed after it */
+    size_t given_bytes;
+    int32_t application_id; /* application_id in the header of files of this kind */
+    int64_t user_version;   /* user_version in the header of current files of this kind */
+    /* whether other programs write the file, too: then it has a rollback journal, synced in full,
+     * and no WAL */
     bool rollback;
-    bool frozen;  /* whether a read-only store has such a file: it is never written */
-    bool private; /* whether it is in memory, kept alive by `keep` */
+    /* whether the store is read-only and the file exists: the file is never written */
+    bool frozen;
+    bool private; /* whether the database is in memory, where the connection keep keeps it alive */
     sqlite3 *keep;
     const struct derived_ops *ops;
     void *arg;
@@ -73,19 +81,22 @@ struct derived {
     struct readers readers;
 
     /* The connection that writes. Used only while the lock is held. */
-    sqlite3 *db;             /* NULL: not open */
-    sqlite3_stmt *get_stamp; /* on db; NULL until it is needed, like the next two statements */
+    sqlite3 *db; /* the connection; NULL: it is not open */
+    /* statement on db; NULL until it is needed, like the next two statements */
+    sqlite3_stmt *get_stamp;
     sqlite3_stmt *count_commit;
     sqlite3_stmt *get_cookie;
-    int64_t cookie;          /* SQLite's cookie of the schema that was compared; -1: none was */
-    struct stamp stamp;      /* stamp when the transaction began */
-    struct file_id wal, shm; /* identities when db was opened */
+    /* SQLite's cookie of the schema that was compared last; -1: none was compared */
+    int64_t cookie;
+    struct stamp stamp;      /* stamp that the file had when the transaction began */
+    struct file_id wal, shm; /* identities of -wal and -shm when db was opened */
     int wal_pages;           /* pages of the WAL after the last commit */
 };
 
 /*
- * Initialize it without touching a file. path is copied; lock_name is the lock's file in
- * STORE/locks. For databases in memory call annal__derived_make_private() after it.
+ * Initialize a derived database without touching a file. path is copied; lock_name is the name of
+ * the lock's file in STORE/locks. For a database in memory call annal__derived_make_private() after
+ * this.
  */
 annal_status annal__derived_init(struct derived *derived, annal_store *store, const char *path,
                                  const char *lock_name, annal_error *err);
@@ -98,18 +109,20 @@ annal_status annal__derived_make_private(struct derived *derived, annal_error *e
 annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err);
 
 /*
- * Take the lock, make sure that the file is ours and open, and begin a transaction. While another
- * program has the file locked, our lock is not held. ANNAL_ERR_BUSY after the deadline.
+ * Take the lock, open the file, which is created or rebuilt if necessary, and begin a transaction.
+ * While another program has locked the file in SQLite, the lock is released between attempts.
+ * ANNAL_ERR_BUSY after the deadline.
  */
 annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, annal_error *err);
 
 /*
- * Commit if keep, and count that in the stamp, else roll back; checkpoint the WAL if it has grown;
- * release the lock.
+ * Commit if keep, and count the commit in the stamp, else roll back; checkpoint the WAL if it has
+ * grown; release the lock.
  */
 annal_status annal__derived_end(struct derived *derived, bool keep, annal_error *err);
 
-/* As above, but keep the lock until annal__derived_release(). */
+/* End a transaction as annal__derived_end() does, but keep the lock until
+ * annal__derived_release(). */
 annal_status annal__derived_finish(struct derived *derived, bool keep, annal_error *err);
 
 /*
@@ -120,8 +133,9 @@ annal_status annal__derived_finish(struct derived *derived, bool keep, annal_err
 annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, annal_error *err);
 void annal__derived_release(struct derived *derived);
 
-/* Pages of the WAL from which the writer checkpoints after a commit. */
-#define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, like SQLite's own limit */
+/* number of pages in the WAL at which the writer checkpoints after a commit: 4 MiB, like SQLite's
+ * own limit */
+#define DERIVED_WAL_PAGES_CHECKPOINT 1000
 /*
  * Move the content of the WAL into the file and remove the WAL. The caller has called
  * annal__derived_hold(). ANNAL_ERR_BUSY: the WAL was still being read at the deadline.
@@ -153,7 +167,7 @@ bool annal__derived_heal_if_corrupt(struct derived *derived);
 /*
  * Examine the file in its current state, and read the whole file if all. ANNAL_DAMAGE: *out_damage
  * says what is wrong; the next annal__derived_begin() deletes the file, unless other programs write
- * it. A missing file counts as undamaged.
+ * the file. A missing file counts as undamaged.
  */
 annal_status annal__derived_prove(struct derived *derived, bool all, annal_error *out_damage,
                                   annal_error *err);
@@ -168,14 +182,15 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
 annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
 
-/* Compare the schema of this database where it is attached to db under this name. */
+/* Compare the schema of this database with the expected schema. db: a connection to which the
+ * database is attached under the name `schema`. ANNAL_ERR_CORRUPT: the schemas differ. */
 annal_status annal__derived_check(const struct derived *derived, sqlite3 *db, const char *schema,
                                   annal_error *err);
 
 /*
- * As above, but reuse a returned connection if possible; the caller returns it with
- * annal__derived_give(). clean: the connection is in the state in which it was lent (readers.h,
- * rule 2). db may be NULL.
+ * Open a reader as annal__derived_reader() does, but reuse a returned connection if possible; the
+ * caller returns it with annal__derived_give(). clean: the connection is in the state in which it
+ * was lent (readers.h, rule 2). db may be NULL.
  */
 annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
@@ -186,21 +201,21 @@ annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqli
                                  struct stamp *out_stamp, annal_error *err);
 
 /*
- * Assign a new database id, which invalidates existing plans and what readers caught up. Call it in
- * a transaction that emptied tables.
+ * Assign a new database id, which invalidates existing plans and the stamps that readers hold. Call
+ * it in a transaction that emptied tables.
  */
 annal_status annal__derived_renew(struct derived *derived, annal_error *err);
 
 /* Return whether a failure means that trying again is useless: no space, no permission. */
 bool annal__derived_is_hopeless(const annal_error *why);
 
-/* Read the stamp of a database that is attached to db under this name ("main": db itself). */
+/* Read the stamp of the database that is attached to db under this name ("main": of db itself). */
 annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
                                        annal_error *err);
 
 /*
- * Return whether the opened database contains what was caught up: it is the same database, and not
- * older than that transaction.
+ * Return whether an opened database contains everything up to the transaction caught_up: both
+ * stamps are of the same database, and the opened one is not older.
  */
 bool annal__derived_stamp_holds(struct stamp opened, struct stamp caught_up);
 

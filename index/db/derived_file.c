@@ -58,7 +58,7 @@ annal_status annal__derived_check(const struct derived *derived, sqlite3 *db, co
     return derived->private ? ANNAL_OK : derived->ops->check(derived->arg, db, schema, err);
 }
 
-/* Find out whose the file is by its header; nothing of its schema is run. */
+/* Find out from the header what kind of file db is; nothing in its schema is run. */
 static annal_status read_header(const struct derived *derived, sqlite3 *db, enum whose *out,
                                 annal_error *err)
 {
@@ -79,7 +79,8 @@ static annal_status read_header(const struct derived *derived, sqlite3 *db, enum
         *out = version == derived->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
-    if (*out != FOREIGN && !annal__page_proof_holds(db)) /* written by an older program */
+    /* a file without hashes of pages, written by an older program */
+    if (*out != FOREIGN && !annal__page_proof_holds(db))
         *out = STALE;
     return ANNAL_OK;
 }
@@ -161,8 +162,8 @@ annal_status annal__derived_or_corrupt(const struct derived *derived, annal_stat
 }
 
 /*
- * Return the process that has a lock on the database, if it is known: SQLite's locks of a WAL are
- * on its -shm.
+ * Return the id of the process that has a lock on the database, or 0 if unknown. In WAL mode
+ * SQLite's locks are on the -shm file.
  */
 static uint32_t holder_of(const struct derived *derived)
 {

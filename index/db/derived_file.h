@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a derived database, for its writer (derived.c) and its readers (derived_read.c):
- * whether it is ours, which stamp it has, and what a failure of SQLite means.
+ * whether this program can use it, its stamp, and what a failure of SQLite means.
  */
 #ifndef INDEX_DB_DERIVED_FILE_H
 #define INDEX_DB_DERIVED_FILE_H
@@ -9,7 +9,7 @@
 #include "index/db/derived.h"
 #include "journal/sys/seam.h"
 
-/* Number of tries while other processes delete and create the file. */
+/* Number of attempts to open the file while other processes delete and create it. */
 #define DERIVED_IO_ATTEMPTS 5
 
 static inline const struct io *derived_io(const struct derived *derived)
@@ -33,11 +33,13 @@ enum whose { OURS, STALE, ALTERED, EMPTY, FOREIGN };
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
                                     int64_t *out_cookie, annal_error *err);
 
-/* Prepare and read the cookie of the schema, which changes with it; *stmt is NULL at first. */
+/* Read SQLite's cookie of the schema, a number that changes with each change of the schema. *stmt
+ * is NULL at first, and is prepared. */
 annal_status annal__derived_cookie(sqlite3 *db, sqlite3_stmt **stmt, int64_t *out,
                                    annal_error *err);
 
-/* Find out whether the tables were made from the current text; db as in derived_ops. */
+/* Find out whether the tables were built from the current text: derived_ops.is_current, with the
+ * same db. */
 annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *db, bool *out,
                                        annal_error *err);
 
@@ -46,8 +48,8 @@ annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct s
                                        annal_error *err);
 
 /*
- * Turn ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in one
- * means that a table was dropped or altered. Returns any other status unchanged.
+ * Turn ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in a
+ * statement means that a table was dropped or altered. Returns any other status unchanged.
  */
 annal_status annal__derived_or_corrupt(const struct derived *derived, annal_status status,
                                        annal_error *err);

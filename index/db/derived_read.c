@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The readers of a derived database: connections that are opened, and connections that are kept.
- * Rules 2 and 5 of derived.c say what a reader makes sure of.
+ * A reader never reads a deleted or replaced file: rules (2) and (5) of derived.c.
  */
 #include "index/db/derived_file.h"
 
@@ -15,8 +15,8 @@
 #include <string.h>
 
 /*
- * A walk through an index reads the pages of its table repeatedly; a connection that is kept for
- * long gets a smaller cache.
+ * Sizes of SQLite's cache for a new connection, because a walk through an index reads the pages of
+ * its table repeatedly, and for a connection that is kept for later readers.
  */
 #define READER_CACHE_KIB 32768
 #define KEPT_CACHE_KIB   4096
@@ -37,7 +37,7 @@ static void set_cache(sqlite3 *db, int kib)
 struct opened {
     sqlite3 *db;
     struct stamp stamp;
-    int64_t cookie; /* see annal__derived_cookie() */
+    int64_t cookie; /* SQLite's cookie of the schema: annal__derived_cookie() */
 };
 
 static annal_status open_reader(struct derived *derived, const char *uri, struct opened *out,
@@ -108,7 +108,8 @@ static annal_status open_frozen(struct derived *derived, struct opened *out, ann
 {
     struct buf uri = {0};
     annal_status status = open_reader(derived, derived->path, out, err);
-    if (status != ANNAL_ERR_IO) /* a file that other programs lock or write is not immutable */
+    /* if other programs lock or write the file, it must not be opened as immutable */
+    if (status != ANNAL_ERR_IO)
         return status;
     status = immutable_uri(derived, &uri, err);
     if (status >= 0)
@@ -127,8 +128,8 @@ static annal_status reader_until(struct derived *derived, int64_t deadline_us, s
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= DERIVED_IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
-        /* The file is missing, foreign, not current, or was just deleted: make sure that it
-         * exists. */
+        /* The file is missing, foreign, not current, or was just deleted: let the writer create
+         * it. */
         status = annal__derived_begin(derived, deadline_us, err);
         if (status >= 0)
             status = annal__derived_end(derived, true, err);
@@ -155,8 +156,8 @@ annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sq
 }
 
 /*
- * Find out whether a NOT NULL column of a table holds NULL. typeof() reads the value; IS NULL is
- * answered from the declaration.
+ * Find out whether any NOT NULL column in the database contains NULL. typeof() reads the value; IS
+ * NULL is answered from the declaration.
  */
 static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 {
@@ -182,10 +183,10 @@ static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 }
 
 /*
- * Check each page as it is read by its hash (page_proof.h); without hashes the rows are compared
- * with the indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID
- * whose key is not its first columns, and report a NULL that does not exist: each such report is
- * checked against the rows.
+ * Check the whole database. Each page is compared with its hash when it is read (page_proof.h); in
+ * a database without hashes the rows are compared with the indexes, too. SQLite 3.40.0 to 3.41.0
+ * look at another column of a table WITHOUT ROWID whose key is not its first columns, and report a
+ * NULL that does not exist: each such report is checked against the rows.
  */
 static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)
 {
@@ -231,7 +232,7 @@ bool annal__derived_heal_if_corrupt(struct derived *derived)
     return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
 }
 
-/* Open the file in its current state: nothing is created, deleted or moved. */
+/* Open the file in its current state, without creating, deleting or moving a file. */
 static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum whose *out_whose,
                                annal_error *err)
 {
@@ -283,7 +284,8 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
     return status;
 }
 
-/* Return whether a kept connection has the schema that was compared (shape.h, rule 4). */
+/* Return whether the schema has not changed since it was compared for this kept connection
+ * (shape.h, rule 4). */
 static bool has_same_schema(struct reader *reader)
 {
     int64_t cookie = 0;

@@ -22,7 +22,8 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
-/* Check the folders: agents write where databases of runs are, and may create links there. */
+/* Refuse a path through a symbolic link: agents can write where databases of runs are, and may
+ * create links there. */
 static annal_status check_folders(const struct io *io, const char *database, size_t root_bytes,
                                   annal_error *err)
 {
@@ -56,7 +57,8 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
         errno = EISDIR;
         return annal__fail_errno(err, "'%s' is a directory", path);
     }
-    if (!S_ISREG(file.st_mode)) { /* its target is not ours to write */
+    /* the target of a link must not be written: it may belong to another program */
+    if (!S_ISREG(file.st_mode)) {
         errno = ELOOP;
         return annal__fail_errno(err, "'%s' is a link or a device, not a regular file", path);
     }
@@ -131,8 +133,8 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
 {
     struct buf to = {0};
     annal_status status = find_free_name(io, database, &to, err);
-    /* The database last: after a crash in between, the same name is free, and the other files
-     * follow. */
+    /* Rename the database last: if the process dies before that, the same name is still free, and
+     * the next call moves the remaining files to it. */
     if (status >= 0)
         status = move_file(io, database, to.ptr, "-wal", err);
     if (status >= 0)
@@ -143,7 +145,7 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-/* Create the directories above it, below the root. */
+/* Create the missing directories above the database, below the first root_bytes of its path. */
 static annal_status make_parents(const struct io *io, const char *database, size_t root_bytes,
                                  annal_error *err)
 {

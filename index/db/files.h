@@ -9,7 +9,7 @@
 
 #include "journal/base/io.h"
 
-/* The identity of a file in the kernel. */
+/* Device and inode of a file. */
 struct file_id {
     dev_t device;
     ino_t inode;
@@ -36,7 +36,7 @@ bool annal__file_is_same(struct file_id a, struct file_id b);
 annal_status annal__files_make(const struct io *io, const char *database, size_t root_bytes,
                                annal_error *err);
 
-/* Delete the database and the files that belong to it. */
+/* Delete the database with its -wal, -shm, -journal and mark of damage. */
 annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err);
 
 /*

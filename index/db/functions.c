@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL functions for packs and for SELECTs. All but session_id() always return the same for the same
- * arguments.
+ * SQL functions for packs and for SELECTs. All except session_id() always return the same result
+ * for the same arguments.
  *
  *     annal_time(x)          an ISO 8601 time in our fixed width; NULL if x is not a time
  *     annal_unix(x)          an ISO 8601 time, or a number of seconds, as REAL seconds since 1970;
  *                            NULL if x is neither
- *     annal_count(x, ...)    the first that is a number and not below 0, as an integer; else 0
- *     annal_increment(x, ...) the first that is a number, as an integer; else 0
+ *     annal_count(x, ...)    the first argument that is a number of at least 0, as an integer;
+ *                            else 0
+ *     annal_increment(x, ...) the first argument that is a number, as an integer; else 0
  *     annal_prompt_over(prompt, input) the largest of 0, 32000, 128000, 200000, 256000 and 272000
- *                            which prompt, else input, is above; of input, and negative, if prompt
- *                            is -1: then input is the sum of several prompts
- *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
- *                            All three ignore a number beyond 10^15: so large a count is a
- *                            mistake, and sums of thousands of them would not fit into an integer.
- *     session_id(x)          the id of the session whose id is x or, alone but for its sub-agents,
- *                            begins with x; NULL if no session has it. It reads the table
- *                            sessions, so packs cannot call it
+ *                            that prompt (or input, if prompt is missing) exceeds. If prompt is -1,
+ *                            input is the sum of several prompts, and the result is negative
+ *     annal_cost(micro, usd) millionths of a dollar: micro, or usd converted; else 0
+ *                            annal_count, annal_increment and annal_cost ignore a number beyond
+ *                            10^15: it is a mistake, and sums of thousands of them would not fit
+ *                            into an integer.
+ *     session_id(x)          the id of the session whose id is x or begins with x; NULL if there
+ *                            is none, an error if there are several (sub-agents of the session do
+ *                            not count). It reads the table sessions, so packs cannot call it
  *     annal_blob(x)          the bytes that base64 text encodes, as a BLOB; NULL if x is not base64
  *     annal_title(x)         text on one line, cut if it is long; NULL if it is empty
- *     annal_said(data)       the same of what the user said, if data is that of a message of the
- *                            user; else NULL
+ *     annal_said(data)       annal_title() of what the user said, if data belongs to a message
+ *                            of the user; else NULL
  *
- * and those over times of the reader's zone, in periods.h, over vectors, in vectors.c, and over
- * many values, in statistics.h.
+ * Further functions are in periods.h (times in the reader's zone), vectors.c (vectors) and
+ * statistics.h (aggregates).
  */
 #include "index/db/functions.h"
 
@@ -97,7 +99,7 @@ static void sql_increment(sqlite3_context *context, int count, sqlite3_value **v
     sqlite3_result_int64(context, i < count ? sqlite3_value_int64(values[i]) : 0);
 }
 
-/* The lengths of prompts above which models cost more. */
+/* annal_prompt_over(): compare a prompt with the lengths above which models cost more per token. */
 static void sql_prompt_over(sqlite3_context *context, int count, sqlite3_value **values)
 {
     static const int lengths[] = {0, 32000, 128000, 200000, 256000, 272000};
@@ -144,7 +146,7 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
 
 static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    /* A parent precedes its sub-agents, whose ids are its id, a dot, and more. */
+    /* A parent sorts before its sub-agents, whose ids are the parent's id, a dot, and more. */
     static const char select[] =
         "WITH found AS (SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(0x10ffff)) "
         "SELECT id, id = ?1 OR NOT EXISTS (SELECT 1 FROM found WHERE id <> least AND "

@@ -5,9 +5,9 @@
  * (1) A process that writes the database, or checkpoints its WAL, holds the lock, for one
  *     transaction and no longer. SQLite before 3.51.3 can corrupt a WAL database if two connections
  *     write and checkpoint at once.
- * (2) The lock is a flock on a file in STORE/locks (sessions.db: index), which the kernel releases
- *     if its holder dies. flock does not exclude threads that share a descriptor, so a mutex is
- *     taken before it.
+ * (2) The lock is a flock on a file in STORE/locks (named index for sessions.db), which the kernel
+ *     releases if its holder dies. flock does not exclude threads that share a descriptor, so a
+ *     mutex is taken before it.
  * (3) A process that cannot get the lock tries again every few milliseconds until the deadline.
  *     There is no queue, so a stuck waiter blocks no other process.
  * (4) A child of fork() shares its parent's flock, and releasing it would release it for both. So a
@@ -20,10 +20,10 @@
  *     the note is read, and what may be missing according to it is caught up (guard_tables.c, rule
  *     2). Emptying tables wipes the note.
  * (6) A process that waits for the lock writes the time into its file, after the note. A holder
- *     with much to do looks at this time when it releases the lock. It then leaves the lock free
- *     for longer than others pause between two tries. There is no queue, so otherwise it would take
- *     the lock again before they try. A process that only tries does not write the time: the holder
- *     would leave the lock free in vain.
+ *     that will take the lock again soon reads this time when it releases the lock. If a process is
+ *     waiting, the holder leaves the lock free for longer than a waiter pauses between two
+ *     attempts, because it would otherwise take the lock again before the waiter's next attempt. A
+ *     process that tries only once does not write the time.
  */
 #ifndef INDEX_DB_INDEX_LOCK_H
 #define INDEX_DB_INDEX_LOCK_H
@@ -42,30 +42,31 @@ struct index_lock {
     const struct io *io;
     char name[ANNAL__LOCK_NAME_BYTES]; /* name of the lock's file in STORE/locks */
     pthread_mutex_t mutex;
-    int fd; /* -1: not open; guarded by mutex */
+    int fd; /* descriptor of the lock's file; -1: not open; guarded by mutex */
     pid_t pid;
-    /* whether the note was wiped since this process last wrote it; guarded by the lock */
+    /* whether the note was wiped since this process last wrote the note; guarded by the lock */
     bool wiped;
-    _Atomic int64_t wanted_us; /* rule 6: when a thread of this process last waited */
+    _Atomic int64_t wanted_us; /* when a thread of this process last waited for the lock (rule 6) */
 };
 
-/* Rule 5. */
+/* The note in the lock's file: up to which transaction the tables contain all guarded appends (rule
+ * 5). */
 struct lock_note {
     uint64_t magic;
     uint8_t boot[16];
     uint64_t packs;         /* hash of the enabled packs */
-    int64_t database;       /* id of its stamp */
-    int64_t transactions;   /* number of transactions, at least */
-    uint32_t session_bytes; /* 0: no append is running */
+    int64_t database;       /* id in the stamp of the database */
+    int64_t transactions;   /* number of commits in the stamp; the database has at least as many */
+    uint32_t session_bytes; /* length of session; 0: no append is running */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 4];
-    uint64_t hash; /* hash of the members before it */
+    uint64_t hash; /* hash of the members above */
 };
 
 annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
                                     annal_error *err);
 void annal__index_lock_done(struct index_lock *lock);
 
-/* Return false in a child of the process that opened the index. */
+/* Return whether this process opened the index. A child of fork() did not. */
 bool annal__index_lock_is_ours(const struct index_lock *lock);
 
 /*
@@ -77,12 +78,13 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
                                     int64_t deadline_us, annal_error *err);
 void annal__index_lock_give(struct index_lock *lock);
 
-/* Close the lock's file until the lock is taken again: a store may have a database for each run. */
+/* Close the lock's file until the lock is taken again: a store may have a database for each run,
+ * and too few descriptors for all. The caller holds the lock, which is released. */
 void annal__index_lock_rest(struct index_lock *lock);
 
 /*
- * Rule 6, under the lock: return whether another process has waited since that time. Pause after
- * releasing the lock.
+ * Return whether another thread or process has waited for the lock since that time. If so, call
+ * annal__index_lock_leave_free() after releasing it (rule 6). Call it under the lock.
  */
 bool annal__index_lock_is_wanted(const struct index_lock *lock, int64_t since_us);
 void annal__index_lock_leave_free(void);

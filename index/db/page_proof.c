@@ -13,19 +13,20 @@
 
 enum pages { UNKNOWN, PROVEN, PLAIN };
 
-/* Placed after the file of the VFS in memory. */
+/* The hashes of one file. It is placed in memory after the file of the VFS. */
 struct proof {
-    sqlite3_io_methods methods; /* the file's methods, except for two */
+    sqlite3_io_methods methods; /* methods of the VFS, except for xRead and xWrite */
     const sqlite3_io_methods *own;
     const char *name;
-    /* whether its pages have hashes, according to its header; while that is unknown, a page must
-     * match its hash */
+    /* whether the pages of the file have hashes, according to its header; while the header is
+     * unknown, a page must match its hash */
     enum pages pages;
 };
 
 static struct proof *proof_of(const sqlite3_file *file)
 {
-    return (struct proof *)(void *)(uintptr_t)file->pMethods; /* methods is the first member */
+    /* the cast is valid because methods is the first member of struct proof */
+    return (struct proof *)(void *)(uintptr_t)file->pMethods;
 }
 
 static void put_tag(char tag[PROOF_TAG_BYTES], const char *page, sqlite3_int64 at)
@@ -43,7 +44,8 @@ static bool proves(const char *page, sqlite3_int64 at)
     return memcmp(tag, page + PROOF_PAGE_BYTES - PROOF_TAG_BYTES, sizeof tag) == 0;
 }
 
-/* Read the header. Without SQLite's first words the file is damaged, or is not a database. */
+/* Read from the first page of a file whether its pages have hashes. If the page does not begin as
+ * SQLite's do, the file is damaged or not a database, and nothing is noted. */
 static void note_header(struct proof *proof, const char *header)
 {
     bool fits =
@@ -53,8 +55,8 @@ static void note_header(struct proof *proof, const char *header)
 }
 
 /*
- * Rule (3): mark the file as damaged. On a read-only medium there is no mark, and each reader finds
- * the damage again.
+ * Mark the file as damaged: rule (3). On a read-only medium no mark can be written, and each reader
+ * finds the damage again.
  */
 static void mark(const char *name)
 {
@@ -67,8 +69,8 @@ static void mark(const char *name)
 }
 
 /*
- * Return whether the file is not ours. A file without SQLite's first words is ours if its second
- * page matches its hash; else SQLite finds that it is not a database.
+ * Return whether a file whose header is unknown is not a database of ours: its second page does not
+ * match its hash. SQLite itself then finds that the file is not a database.
  */
 static bool is_foreign(const struct proof *proof, sqlite3_file *file)
 {
@@ -121,7 +123,8 @@ void annal__page_proof_begin(const sqlite3_vfs *vfs, sqlite3_file *file, const c
 {
     struct proof *proof = (struct proof *)(void *)((char *)file + room_before(vfs));
     *proof = (struct proof){.methods = *file->pMethods, .own = file->pMethods, .name = name};
-    proof->methods.iVersion = 2; /* no pages mapped into memory */
+    /* version 2 of the methods has no pages mapped into memory, which would bypass xRead */
+    proof->methods.iVersion = 2;
     proof->methods.xRead = read_page;
     proof->methods.xWrite = write_page;
     file->pMethods = &proof->methods;

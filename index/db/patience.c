@@ -12,7 +12,7 @@
 
 #define PAUSE_MS_MOST 20
 
-/* Return the deadline of this thread. */
+/* Return the earliest deadline of this thread's limits, or INT64_MAX (rule 3). */
 static int64_t deadline_of(struct patience *patience)
 {
     int64_t deadline_us = INT64_MAX;
@@ -24,7 +24,8 @@ static int64_t deadline_of(struct patience *patience)
     return deadline_us;
 }
 
-/* Return the time that is left since begun, at most us; 0 if time is up. */
+/* Return how long to sleep, in microseconds: at most us, and not past any limit of a wait that
+ * began at begun_us; 0 if its time is up. */
 static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
 {
     int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;
@@ -61,8 +62,8 @@ static int open_proven(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, i
 }
 
 /*
- * Rule (2): sleep, but not past the deadline. A series of tries begins with sleeps of a
- * microsecond.
+ * Sleep as SQLite requests, but not past the deadline (rule 2). A sleep of one microsecond marks
+ * the beginning of a series of attempts.
  */
 static int sleep_within(sqlite3_vfs *vfs, int us)
 {
@@ -75,7 +76,8 @@ static int sleep_within(sqlite3_vfs *vfs, int us)
     return us;
 }
 
-/* Rule (1): the busy handler. The number of tries shows how long this wait has taken. */
+/* Sleep before the next attempt, or return 0 if the time is up: the busy handler of rule (1). The
+ * duration of this wait follows from the number of attempts. */
 static int wait_for_others(void *arg, int tries)
 {
     struct patience *patience = arg;
@@ -94,11 +96,12 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
                                   const uint32_t *wait_ms, annal_error *err)
 {
     *patience = (struct patience){.store = store};
-    const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* this starts SQLite, if necessary */
+    /* sqlite3_vfs_find() initializes SQLite, if necessary */
+    const sqlite3_vfs *usual = sqlite3_vfs_find(NULL);
     if (usual == NULL || pthread_mutex_init(&patience->mutex, NULL) != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: out of memory");
     patience->wait_ms = wait_ms;
-    if (usual != sqlite3_vfs_find("unix")) /* rule (2) */
+    if (usual != sqlite3_vfs_find("unix")) /* another default VFS is used unchanged: rule (2) */
         return ANNAL_OK;
     snprintf(patience->name, sizeof patience->name, "annal-wait-%p", (void *)patience);
     patience->vfs = *usual;

@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-/* The period of the last call: most rows are sorted by time. */
+/* The period of the last call, kept because rows are mostly sorted by time and the next time is
+ * often in the same period. */
 struct last {
     enum period period;
-    int64_t begin_us, end_us; /* equal: no period is known */
+    int64_t begin_us, end_us; /* begin and end of the period; equal: no period is known */
     char name[PERIOD_NAME_BYTES];
     char begin[ANNAL_TIME_BYTES];
 };
@@ -44,7 +45,8 @@ static void find(struct last *last, enum period period, int64_t time_us)
     annal_time_format(last->begin_us, last->begin);
 }
 
-/* Find the period of the time; NULL if it is not a time, or an error was reported. */
+/* Return the period that contains the time; NULL if the argument is not a time, or if an error was
+ * reported. */
 static const struct last *period_of(sqlite3_context *context, sqlite3_value **values)
 {
     struct last *last = sqlite3_user_data(context);

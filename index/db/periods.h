@@ -4,11 +4,12 @@
  *
  *     annal_period(time, unit)        the name of the hour, day, week or month of the time:
  *                                     "2026-03-02T09", "2026-03-02", "2026-W10", "2026-03"
- *     annal_period_begin(time, unit)  where it begins, as a time of the tables; it is in UTC
- *     annal_instant(text)             what --since and --until take ("today", "2026-11-01"), as a
- *                                     time of the tables; NULL if text is not a time
+ *     annal_period_begin(time, unit)  when that hour, day, week or month begins, as a time of the
+ *                                     tables (in UTC)
+ *     annal_instant(text)             an argument of --since or --until ("today", "2026-11-01"),
+ *                                     as a time of the tables; NULL if text is not a time
  *
- * They depend on the zone and on the clock, so packs cannot call them.
+ * The functions depend on the time zone and the clock, so packs cannot call them.
  */
 #ifndef INDEX_DB_PERIODS_H
 #define INDEX_DB_PERIODS_H

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STATEMENTS_MAX 16 /* statements that a connection keeps */
+/* most statements that a connection keeps; a connection with more is closed when it is returned */
+#define STATEMENTS_MAX 16
 
 annal_status annal__readers_init(struct readers *readers)
 {
@@ -30,7 +31,8 @@ static void close_reader(struct reader *reader)
     *reader = (struct reader){0};
 }
 
-/* Rule (3). */
+/* Return whether this process is a child of fork(), so that the connections belong to its parent
+ * (rule 3). */
 static bool is_parents(const struct readers *readers)
 {
     return readers->pid != getpid();
@@ -58,7 +60,8 @@ static bool same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* Rule (1). */
+/* Return whether the database, -wal and -shm are the files that the connection opened, unchanged in
+ * size and times (rule 1). */
 static bool is_current(const struct reader *reader, const struct io *io, const char *path)
 {
     struct stat now;
@@ -70,7 +73,8 @@ static bool is_current(const struct reader *reader, const struct io *io, const c
            annal__file_is_same(annal__file_id(io, path, "-shm"), reader->shm);
 }
 
-/* Pick a reader and mark it as lent, so that no other thread touches it. */
+/* Find a slot that is not lent, with a connection if filled, otherwise an empty one, and mark it as
+ * lent so that no other thread uses it. Returns NULL if there is none. */
 static struct reader *pick(struct readers *readers, bool filled)
 {
     struct reader *found = NULL;
@@ -86,7 +90,7 @@ static struct reader *pick(struct readers *readers, bool filled)
     return found;
 }
 
-/* Put a reader back with its connection, or (NULL) as a free slot. */
+/* Mark a slot as not lent, with this connection; db NULL: as empty. */
 static void put_back(struct readers *readers, struct reader *reader, sqlite3 *db)
 {
     pthread_mutex_lock(&readers->mutex);
@@ -120,7 +124,8 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
     int moved = 1;
     reader->get_cookie = NULL;
     reader->cookie = cookie;
-    reader->wal = annal__file_id(io, path, "-wal"); /* the read has opened them */
+    /* the connection has read from the database, which opened -wal and -shm */
+    reader->wal = annal__file_id(io, path, "-wal");
     reader->shm = annal__file_id(io, path, "-shm");
     bool known = reader->wal.inode != 0 && reader->shm.inode != 0 &&
                  io->stat(io->arg, path, &reader->file) == 0 &&

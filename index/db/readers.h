@@ -23,11 +23,12 @@
 #define READERS_MAX 8
 
 struct reader {
-    sqlite3 *db; /* NULL: this slot is free */
+    sqlite3 *db; /* the connection; NULL: this slot is free */
     bool lent;
     sqlite3_stmt *get_stamp;
-    sqlite3_stmt *get_cookie; /* NULL until it is needed */
-    int64_t cookie;           /* SQLite's cookie of the schema that was compared: shape.h, rule 4 */
+    sqlite3_stmt *get_cookie; /* statement on db; NULL until it is needed */
+    /* SQLite's cookie of the schema that was compared on this connection: shape.h, rule (4) */
+    int64_t cookie;
     struct stat file;
     struct file_id wal, shm;
 };
@@ -46,25 +47,28 @@ void annal__readers_rest(struct readers *readers);
 /* Close all connections, at the end, when none is lent. */
 void annal__readers_done(struct readers *readers);
 
-/* Take a connection for which rule (1) holds, or return NULL. */
+/* Take a kept connection whose file was not replaced (rule 1), or return NULL. Other kept
+ * connections are closed. */
 struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path);
 
 /*
- * Add a connection that was just opened, and has read, with the cookie of its schema: it counts as
- * lent. If there is no room the caller keeps it.
+ * Add a connection that was just opened and has read from the database, with the cookie of its
+ * schema; it counts as lent. If all slots are used, the connection is not added, and
+ * annal__readers_give() closes it.
  */
 void annal__readers_add(struct readers *readers, const struct io *io, const char *path, sqlite3 *db,
                         int64_t cookie);
 
-/* Return a lent connection; any other connection is closed. clean: rule (2). db may be NULL. */
+/* Return a lent connection; a connection that was not added is closed. clean: whether it is in the
+ * state in which it was lent (rule 2); if not, it is closed. db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);
 
-/* Give up a lent connection: the caller closes it. Its statements are finalized. */
+/* Remove a lent connection from the list, finalizing its statements; the caller then closes it. */
 void annal__readers_let_go(struct readers *readers, sqlite3 *db);
 
 /*
- * Return an idle statement of the connection with this text, or a new one. Do not finalize it:
- * annal__readers_give() does.
+ * Return an idle statement of the connection with this text, or a new statement. Do not finalize
+ * it: annal__readers_give() keeps it for the next caller or finalizes it.
  */
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                     annal_error *err);

@@ -16,7 +16,8 @@ static const struct {
     {"CREATE VIEW ", "view"},   {"CREATE TRIGGER ", "trigger"}, {"CREATE VIRTUAL TABLE ", "table"},
 };
 
-/* Split a CREATE statement, which ends at a NUL; the name is not set. */
+/* Split a CREATE statement, which ends at a NUL, into type, head and rest; the name is not set.
+ * Returns false for any other statement. */
 static bool split(const char *text, struct shape_object *out)
 {
     static const char unless[] = "IF NOT EXISTS ";
@@ -50,9 +51,9 @@ static annal_status add_object(struct shape *shape, const struct shape_object *o
     return ANNAL_OK;
 }
 
-/* ---- What is created, rule 1 ---- */
+/* ---- The expected objects, rule 1 ---- */
 
-/* Find the name of an object and of its table in its SQL. */
+/* Set the name of an object, and the name of its table, from its SQL. */
 static void find_names(struct shape_object *object)
 {
     const char *at = object->sql.ptr;
@@ -121,7 +122,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
         annal__fail(err, status, "cannot compare the tables of a database");
     shape->copy = text.ptr;
     if (status < 0)
-        annal__shape_done(shape); /* its objects refer to the copy */
+        annal__shape_done(shape); /* the objects refer to the copy of the text, so both are freed */
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -132,12 +133,12 @@ void annal__shape_done(struct shape *shape)
     *shape = (struct shape){0};
 }
 
-/* ---- What a file has ---- */
+/* ---- The objects in a file ---- */
 
 /* A row of sqlite_schema. */
 struct row {
     const char *type, *name, *table, *sql;
-    bool whole; /* whether each is a text, without a NUL inside */
+    bool whole; /* whether each member is a text without a NUL inside */
 };
 
 static annal_status prepare_rows(sqlite3 *db, const char *schema, sqlite3_stmt **out_stmt,
@@ -180,7 +181,8 @@ static bool is_sqlite_s(const struct row *row)
     return false;
 }
 
-/* Find the object of this name and, unless any_type, of this type. */
+/* Return the object with the name of the row and, unless any_type, with its type; NULL if there is
+ * none. */
 static const struct shape_object *find(const struct shape *shape, const struct row *row,
                                        bool any_type)
 {
@@ -194,7 +196,7 @@ static const struct shape_object *find(const struct shape *shape, const struct r
     return NULL;
 }
 
-/* Return whether a row is this object, rule 3. */
+/* Return whether a row has the type, name, table and SQL of this object (rule 3). */
 static bool is_same(const struct shape_object *object, const struct row *row)
 {
     struct shape_object found;
@@ -224,7 +226,8 @@ static annal_status fail_row(sqlite3 *db, const char *schema, const struct row *
                        sqlite3_db_filename(db, schema), row->type, row->name, what);
 }
 
-/* Note a pack's object that differs, or fail: it is ours, or no part has it. */
+/* Record that an object of a pack differs from its part. Fails if the part must be unchanged, or if
+ * no part contains the object and open is not set. */
 static annal_status note_unknown(sqlite3 *db, const char *schema, const struct row *row,
                                  struct shape_part *parts, size_t count, bool open,
                                  annal_error *err)
@@ -236,7 +239,8 @@ static annal_status note_unknown(sqlite3 *db, const char *schema, const struct r
         const struct shape_object *object = find(parts[i].shape, row, fixed);
         if (object == NULL)
             continue;
-        /* its type must be the type of its SQL, so that annal__shape_drop_moves() drops it */
+        /* the type of the row must be the type in its SQL, so that annal__shape_drop_moves() drops
+         * the object */
         if (fixed || !row->whole || !split(row->sql, &found) || strcmp(found.type, row->type) != 0)
             return fail_row(db, schema, row, "is not what annal created", err);
         parts[i].differs = noted = true;
@@ -273,7 +277,8 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
     return status;
 }
 
-/* Return a statement that drops the first object that differs, or NULL. */
+/* Compose a statement that drops the first index, view or trigger that differs; *out_sql is NULL if
+ * there is none. */
 static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t count, char **out_sql,
                               annal_error *err)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /*
- * The values that an aggregate has seen. SQLite allocates the memory, so that it counts against the
- * limit of a query.
+ * The values that an aggregate has received so far. SQLite allocates the memory, so that it counts
+ * against the limit of a query.
  */
 struct numbers {
     double *all;
@@ -89,7 +89,7 @@ static void give_percentile(sqlite3_context *context)
 
 /*
  * Compute the deviation in two passes: the mean first, so that large values with small differences
- * keep these differences.
+ * do not lose these differences to rounding.
  */
 static void give_deviation(sqlite3_context *context)
 {

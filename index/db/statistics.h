@@ -2,12 +2,13 @@
 /*
  * Aggregates for analysts, which SQLite itself does not have:
  *
- *     median(x)          the middle value; of an even number, halfway between the two middle ones
- *     percentile(x, p)   the value below which p percent are, 0 to 100, between two by a straight
- *                        line, as percentile.c of SQLite and PostgreSQL's percentile_cont()
- *     stddev(x)          the standard deviation of a sample (n - 1); NULL of fewer than two
+ *     median(x)          the middle value; if the count is even, the mean of the two middle values
+ *     percentile(x, p)   the value below which p percent (0 to 100) of the values are, interpolated
+ *                     between two values as in SQLite's percentile.c and PostgreSQL's
+ *                     percentile_cont()
+ *     stddev(x)          the standard deviation of a sample (n - 1); NULL for fewer than two values
  *
- * NULLs are left out; without any number the answer is NULL. Text is an error.
+ * NULLs are ignored; without any number the result is NULL. Text is an error.
  */
 #ifndef INDEX_DB_STATISTICS_H
 #define INDEX_DB_STATISTICS_H

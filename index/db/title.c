@@ -2,14 +2,16 @@
 /*
  * The title of a session: the title in its log, or else the first words of its user.
  *
- * (1) A title is one line of at most TITLE_CHARS characters; a longer title is cut between words
- *     where it has words, never within a character or before a mark that belongs to one.
- * (2) Text that agents add to a message of the user does not count. An importer knows these texts;
- *     "said" in the data then has the text after them. Of tags that no importer knows, those with -
- *     or _ in their names are an agent's, if they close: they are dropped with their content. Other
- *     markup is the user's own, and stays.
- * (3) A command counts, with the text that follows its name (/review 36). Alone (/clear) it does
- *     not describe the session: the core pack replaces such a title by the next message.
+ * (1) A title is one line of at most TITLE_CHARS characters; a longer title is cut between two
+ *     words, if it has several, and never within a character or before a mark that belongs to a
+ *     character.
+ * (2) Text that agents add to a message of the user is not a part of the title. An importer knows
+ *     these texts, and stores the text after them as "said" in the data. A tag that no importer
+ *     knows is an agent's if its name contains - or _ and it is closed: the tag is left out with
+ *     its content. Other markup is the user's own, and stays.
+ * (3) A command is a title together with the text that follows its name (/review 36). A command
+ *     without a text (/clear) does not describe the session: the core pack replaces such a title by
+ *     the next message.
  */
 #include "index/db/title.h"
 
@@ -51,7 +53,8 @@ static annal_slice following(annal_slice text, const char *what)
     return after(text, (size_t)(found - text.ptr) + strlen(what));
 }
 
-/* Decode the character at the beginning of text: returns its number of bytes, and its code. */
+/* Decode the character at the beginning of text. Returns its number of bytes; *out_code is 0xfffd
+ * for invalid UTF-8. */
 static size_t decode(annal_slice text, unsigned *out_code)
 {
     unsigned char c = (unsigned char)text.ptr[0];
@@ -80,12 +83,12 @@ static bool joins(unsigned code)
 struct line {
     struct buf text;
     size_t chars;
-    size_t word_end;  /* length up to the end of the last whole word */
-    size_t whole_end; /* length up to the last character that may be the last one */
-    bool joined;      /* whether the character before was a joiner */
+    size_t word_end;  /* length of the text up to the end of the last complete word */
+    size_t whole_end; /* length of the text up to the last place where it may be cut */
+    bool joined;      /* whether the last character was a joiner */
 };
 
-/* Append a character. Returns false if the line is full, and was cut. */
+/* Append a character. Returns false if the line was full, and was cut, or memory ran out. */
 static bool put(struct line *line, const char *bytes, size_t len, unsigned code)
 {
     if (!line->joined && !joins(code))
@@ -100,7 +103,7 @@ static bool put(struct line *line, const char *bytes, size_t len, unsigned code)
     return false;
 }
 
-/* Append text on one line, white space as one space. */
+/* Append text on one line; each sequence of white space becomes one space. */
 static void put_line(struct line *line, annal_slice text)
 {
     bool more = true;
@@ -126,7 +129,7 @@ static void put_line(struct line *line, annal_slice text)
 struct tag {
     annal_slice name;
     bool closes;
-    size_t len; /* length of the tag itself */
+    size_t len; /* length of the tag itself, from < to > */
 };
 
 static bool in_name(char c)
@@ -152,7 +155,8 @@ static bool take_tag(annal_slice text, struct tag *out)
            memchr(out->name.ptr, '_', out->name.len) != NULL;
 }
 
-/* Return the text after </name>; empty if the block does not end. */
+/* Return the text after </name>, and set *out_inside to the text before it. If the block does not
+ * end: empty, and *out_inside is the rest of the text. */
 static annal_slice following_block(annal_slice text, annal_slice name, annal_slice *out_inside)
 {
     char end[TAG_BYTES_MAX + 4];
@@ -165,8 +169,8 @@ static annal_slice following_block(annal_slice text, annal_slice name, annal_sli
 }
 
 /*
- * Read the wrapper of a command: its name, and the text after it. Returns true if text was moved
- * past a part.
+ * Read one part of the wrapper of a command: its name, or the text after it. Returns true if *text
+ * was moved past this part.
  */
 static bool take_command(annal_slice *text, annal_slice *command)
 {
@@ -212,7 +216,8 @@ static annal_slice skip_marks(annal_slice text)
     return text;
 }
 
-/* Return the user's own words in a text, from the first on; empty if there are none. */
+/* Return the text from the first word of the user on; empty if there is none. *command: name of a
+ * command before this text, or empty. */
 static annal_slice said_in(annal_slice text, annal_slice *command)
 {
     const char *at = NULL;
@@ -244,7 +249,8 @@ static bool put_said(struct line *line, annal_slice raw)
     return line->chars > 0;
 }
 
-/* Append a block of content: a text, or an object with a text. */
+/* Append the user's words in a block of content: a string, or an object with a string. Returns
+ * false if there are none. */
 static bool put_block(struct line *line, annal_slice block)
 {
     static const char *const members[] = {"text", "instruction", "content"};

@@ -11,9 +11,9 @@
 int annal__title_add(sqlite3 *db);
 
 /*
- * Return the text after a block that no user writes at the beginning of a message: a tag whose
- * lower-case name has - or _, up to its closing tag, which ends a line; or a closing tag with such
- * a name. Otherwise text.
+ * Return the text after a block at the beginning of a message that an agent wrote, not the user: a
+ * tag whose lower-case name has - or _, up to its closing tag, which ends a line; or a closing tag
+ * with such a name. If text does not begin with such a block, return text.
  */
 annal_slice annal__title_skip_block(annal_slice text);
 

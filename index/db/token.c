@@ -27,7 +27,7 @@ static const char *skip_comments(const char *at)
     }
 }
 
-/* Return the end after the closing quote; a doubled quote is a part of the text. */
+/* Return the place after the closing quote; a doubled quote is a part of the text. */
 static const char *skip_quoted(const char *at, char close)
 {
     for (at++; *at != '\0'; at++)
@@ -81,7 +81,7 @@ annal_slice annal__token_name(const struct token *token)
     return name;
 }
 
-/* Return the next token before the end of a slice. */
+/* Return the next token before the end of a slice; at its end, TOKEN_END. */
 static struct token next_in(annal_slice slice, const char **at)
 {
     struct token token = annal__token_next(at);

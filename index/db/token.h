@@ -18,7 +18,8 @@ struct token {
     annal_slice text; /* text of the token, with quotes */
 };
 
-/* Return the next token that is not a comment; *at is moved after it. */
+/* Return the next token that is not a comment, and move *at after it. After the last token its kind
+ * is TOKEN_END. */
 struct token annal__token_next(const char **at);
 
 /* Return whether the token is this word, in any case of letters. */
@@ -28,8 +29,8 @@ bool annal__token_is(const struct token *token, const char *word);
 annal_slice annal__token_name(const struct token *token);
 
 /*
- * Return whether two texts of SQL have the same tokens; words in any case of letters. Each ends at
- * a NUL or within a longer text that does.
+ * Return whether two texts of SQL have the same tokens; words are compared without regard to case.
+ * Each text ends at a NUL, or is a part of a longer text that ends at one.
  */
 bool annal__token_same(annal_slice a, annal_slice b);
 

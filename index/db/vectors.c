@@ -3,14 +3,15 @@
  * Vectors: embeddings, and the distance between them.
  *
  *     annal_f32(x)               a JSON array of numbers as a BLOB of float32, in the byte order of
- *                                this machine; a BLOB of whole floats as it is; else NULL
+ *                                this machine; a BLOB of complete floats unchanged; else NULL
  *     vec_distance_l2(a, b)      the length of a - b
- *     vec_distance_cosine(a, b)  1 - cos(a, b); NULL if one of them has length 0
+ *     vec_distance_cosine(a, b)  1 - cos(a, b); NULL if a or b has length 0
  *
  * The distances have the names, the arguments and the results of the sqlite-vec extension, so SQL
- * written for one works with the other; if it is loaded, its functions replace ours. A vector is a
- * BLOB of float32, or a JSON array of numbers. Anything else, or two vectors of different
- * dimensions, is an error. We add up in double, so the last digits may differ from its.
+ * written for sqlite-vec works here; if sqlite-vec is loaded, its functions replace ours. A vector
+ * is a BLOB of float32, or a JSON array of numbers. Anything else, or two vectors of different
+ * dimensions, is an error. We add up in double precision, so the last digits may differ from the
+ * results of sqlite-vec.
  */
 #include "index/db/vectors.h"
 
@@ -26,7 +27,7 @@
 #include <string.h>
 
 struct vector {
-    float *values; /* NULL: none */
+    float *values; /* the numbers; NULL: there is no vector */
     size_t count;
 };
 
@@ -38,14 +39,16 @@ static void vector_done(struct vector *vector)
 
 /* ---- JSON arrays ---- */
 
-/* Read a number of JSON as a float; false if word is another value, or the float is not finite. */
+/* Read a JSON number as a float. Returns false if word is another value, or if the float is not
+ * finite. */
 static bool read_number(annal_slice word, float *out)
 {
     *out = (float)strtod(word.ptr, NULL);
     return isfinite(*out) && (*word.ptr == '-' || (*word.ptr >= '0' && *word.ptr <= '9'));
 }
 
-/* Read the numbers of a JSON array into vector->values, which has room for them. */
+/* Read the numbers of a JSON array into vector->values, which has room for all of them. Returns
+ * false if text is not an array of numbers, or is empty. */
 static bool parse_numbers(annal_slice text, struct vector *vector)
 {
     struct json_walk walk;
@@ -59,7 +62,7 @@ static bool parse_numbers(annal_slice text, struct vector *vector)
 
 static const char no_memory[] = "out of memory";
 
-/* Parse the text. Returns what is wrong with it, or NULL. */
+/* Parse a JSON array. Returns a message if text is not a vector, or NULL. */
 static const char *read_text(const char *text, struct vector *out)
 {
     struct vector vector = {0};
@@ -70,7 +73,7 @@ static const char *read_text(const char *text, struct vector *out)
     if (vector.values == NULL)
         return no_memory;
 
-    /* Numbers have a point, whatever the caller's locale. */
+    /* strtod() must read a decimal point, whatever the caller's locale is */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = uselocale(plain);
     bool good = parse_numbers(annal_slice_of(text), &vector);
@@ -100,7 +103,7 @@ static const char *read_vector(sqlite3_value *value, struct vector *out)
         return "zero-length vectors are not supported.";
     if (bytes % sizeof(float) != 0)
         return "invalid float32 vector BLOB length. Must be divisible by 4";
-    out->values = annal__zalloc(bytes); /* a blob need not be aligned */
+    out->values = annal__zalloc(bytes); /* copied, because a blob may not be aligned for floats */
     if (out->values == NULL)
         return no_memory;
     memcpy(out->values, blob, bytes);
@@ -115,7 +118,8 @@ static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
     (void)count;
     struct vector vector = {0};
     const char *why = read_vector(values[0], &vector);
-    if (why == no_memory) /* not NULL, which would be stored */
+    /* a NULL result would be stored, and the lack of memory would not be noticed */
+    if (why == no_memory)
         sqlite3_result_error_nomem(context);
     else if (why == NULL)
         sqlite3_result_blob64(context, vector.values, vector.count * sizeof(float),
@@ -133,7 +137,7 @@ static void fail_vector(sqlite3_context *context, const char *which, const char 
     sqlite3_free(message);
 }
 
-/* Read both arguments. Returns false if the result is an error already. */
+/* Read both arguments. Returns false if an error was set as the result. */
 static bool take_pair(sqlite3_context *context, sqlite3_value **values, struct vector *a,
                       struct vector *b)
 {

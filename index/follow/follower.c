@@ -8,7 +8,8 @@
 
 #define SELECT_BYTES 512
 
-/* A pack's name needs no quoting. */
+/* Compose a SELECT of cursors, with the pack's condition if the follower is a pack: before, when,
+ * condition, after. A pack's name needs no quoting in SQL. */
 static const char *put_select(const struct follower *follower, const char *before, const char *when,
                               const char *after, char out[SELECT_BYTES])
 {

@@ -38,11 +38,12 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     reading->err = &why;
     annal_session_info info;
     annal_status status = annal_session_lineage(store, reading->session, add_part, reading, &why);
-    /* The hash of an event found through the index proves its bytes, but not that it belongs to
-     * this history. */
+    /* Check the lineage: the hash of an event found through the index proves its bytes, but not
+     * that the event belongs to this history. */
     if (status == ANNAL_OK)
         status = annal__lineage_check(store, reading->session, reading->proved, &why);
-    /* Errors in a journal that is not a fork are reported elsewhere. */
+    /* a damaged journal that is not a fork is a part, too: its errors are reported when it is
+     * read */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&
                  info.fork_session[0] == '\0';
@@ -58,10 +59,12 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
 static int compare_slices(const void *a, const void *b)
 {
     const annal_slice *left = a, *right = b;
-    return strcmp(left->ptr, right->ptr); /* names in the parts, each with a NUL at its end */
+    /* the slices are names in the parts, each ended by a NUL */
+    return strcmp(left->ptr, right->ptr);
 }
 
-/* The slices point into the parts, which must not move from now on. */
+/* List the journals, each once. The slices point into the parts, which must not be moved or changed
+ * from now on. */
 static annal_status list_journals(struct history *history, annal_error *err)
 {
     annal_slice *journals = annal__zalloc(history->count * sizeof *journals);
@@ -102,7 +105,7 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
     return ANNAL_OK;
 }
 
-/* A session that was given twice counts once; its own part precedes what it shares. */
+/* Insert the parts. The rows of a session that was given twice are inserted once. */
 static annal_status insert_parts(const struct history *history, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *insert = NULL;

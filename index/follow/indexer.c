@@ -2,33 +2,34 @@
 /*
  * The indexer: it updates a follower (sessions.db, or one pack) from the journals.
  *
- * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction
- *     that moves it, together with the rows that belong to it. So two indexers cannot apply an
- *     event twice.
+ * (1) A session's cursor (in _cursor: the next seq, its offset, and the hash of the event before
+ *     it) is read in the transaction that moves it and writes the rows of its events. So two
+ *     indexers cannot apply an event twice.
  * (2) An event whose hash is right always gets its row, whatever its payload. An event that a pack
- *     cannot accept becomes a finding, and so does damage (in sessions.db); then the next event is
- *     read.
+ *     cannot accept becomes a finding, and damage becomes a finding in sessions.db; then the next
+ *     event is read.
  * (3) A journal that does not agree with the cursor is another journal: the rows of this session
  *     are deleted, and the journal is read from its first event.
  * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first:
- *     large enough to be fast, short enough that other processes get the lock. If others asked for
- *     the lock, this process does not take it for a moment (index_lock.h, rule 6). The keeper's
- *     transaction ends earlier if a batch or a checkpoint is due.
+ *     large enough to be fast, short enough that other processes get the lock. If other processes
+ *     wait for the lock, this process leaves it free for a moment (index_lock.h, rule 6). A
+ *     transaction in a task of the keeper ends earlier if the keeper must commit a batch of appends
+ *     or checkpoint.
  * (5) A journal that cannot be read (permission, a format of a newer version) does not stop the
  *     others: the rows of its session stay unchanged, all other sessions are indexed, and then the
  *     failure is reported.
  * (6) Only events in a session's own journal are indexed: for a fork, the events after its fork
- *     point. So no event has two rows, and sums over sessions are right; the table forks says where
- *     the rest of a history is.
+ *     point. So no event has two rows, and sums over sessions are right; the table forks shows
+ *     which events of its ancestors belong to the history of a fork.
  * (7) Work is planned without the lock; see plan.h.
- * (8) Long sessions take turns, because in the index by type and time, events of sessions that ran
- *     at the same time are neighbours. Indexing one session after the other would touch all pages
- *     again for each.
- * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end that a
- *     session's journal had when the plan was made. So a long session settles once, and not once
- *     for each transaction: otherwise the time of a rebuild would grow faster than the journal.
- *     Until then _cursor keeps up to where the session was settled before, with seq 0 if it never
- *     was, so that verify can build the same tables.
+ * (8) Several long sessions are indexed in turns of ROWS_PER_TURN events, because events of
+ *     sessions that ran at the same time are neighbours in the SQL index by type and time. Indexing
+ *     one session after the other would read and write all of its pages again for each session.
+ * (9) The sections `-- settle` of a pack run in the transaction that reaches the end which a
+ *     session's journal had when the plan was made. So they run once for a long session, and not in
+ *     each transaction: otherwise the time of a rebuild would grow faster than the journal. Until
+ *     then _cursor also contains the position up to which the session was settled before (seq 0:
+ *     never), so that verify can build the same tables.
  */
 #include "index/db/db.h"
 #include "index/follow/plan.h"
@@ -46,20 +47,20 @@
 #define BYTES_MAX      (64u << 20)
 #define SLICE_MS       500
 #define ATTEMPTS_MAX   5
-#define ROWS_PER_CLOCK 256 /* rows between two looks at the clock */
+#define ROWS_PER_CLOCK 256 /* number of rows between two checks of the clock */
 #define ROWS_PER_TURN  512
 #define ROWS_PER_YIELD 4
 
 /* ---- One transaction ---- */
 
-/* The progress of one transaction. */
+/* The progress of one transaction of the indexer. */
 struct batch {
     struct follower *follower;
     int64_t deadline_us;
     bool in_task;
     uint64_t rows;
     uint64_t bytes;
-    uint64_t turn_rows; /* rows at which the turn of the current session ends; rule 8 */
+    uint64_t turn_rows; /* number of rows at which the turn of the current session ends (rule 8) */
     annal_error unreadable;
 };
 
@@ -67,7 +68,7 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
                                annal_error *err)
 {
     if (batch->follower->pack != NULL)
-        return ANNAL_OK; /* sessions.db reports it */
+        return ANNAL_OK; /* damage is recorded in sessions.db only */
     annal_damage damage = annal_cursor_damage(cursor);
     const annal_index_finding finding = {.session = session,
                                          .seq = damage.seq,
@@ -79,7 +80,8 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
 }
 
 /*
- * Return whether to end: a task makes way only after some rows, so that each call makes progress.
+ * Return whether the transaction must end: after its deadline, or in a task when the keeper is
+ * needed, but only after the first rows, so that each call makes progress.
  */
 static bool must_end(const struct batch *batch)
 {
@@ -98,8 +100,8 @@ static bool batch_full(struct batch *batch)
 }
 
 /*
- * Rule 5. Return whether a failure of a journal may be noted and skipped; copy any other failure to
- * err.
+ * Record the failure of a journal, and return true if the journal may be skipped (rule 5);
+ * otherwise copy the failure to err and return false.
  */
 static bool pass_over(struct batch *batch, const annal_error *why, annal_error *err)
 {
@@ -114,8 +116,8 @@ static bool pass_over(struct batch *batch, const annal_error *why, annal_error *
 }
 
 /*
- * Open a cursor. A file that is not a journal of this session counts as missing: see
- * journal/stray.h.
+ * Open a cursor in a session's journal. A file with its name that is the journal of another session
+ * counts as missing: see journal/stray.h.
  */
 static annal_status open_at(annal_store *store, annal_slice session, const annal_position *from,
                             annal_cursor **out_cursor, annal_error *err)
@@ -127,8 +129,9 @@ static annal_status open_at(annal_store *store, annal_slice session, const annal
 }
 
 /*
- * Rules 1 and 3. *out_cursor is NULL if the journal does not exist any more or cannot be read.
- * *out_fresh: it has no rows yet.
+ * Open a journal at the follower's cursor, or at its first event, after deleting all rows of the
+ * session, if the journal was replaced (rules 1 and 3). *out_cursor is NULL if the journal does not
+ * exist any more or cannot be read. *out_fresh: whether the session has no rows.
  */
 static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, bool *out_fresh, annal_error *err)
@@ -146,7 +149,7 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     if (known)
         status = open_at(store, session, &from, out_cursor, &why);
     if (follower->tried != NULL && known && status < 0)
-        return ANNAL_ERR_CONFLICT; /* see keep_tried() of follower.c */
+        return ANNAL_ERR_CONFLICT; /* guard.c then rolls the rows of the tried event back */
     *out_fresh = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND;
     if (*out_fresh) {
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
@@ -168,7 +171,8 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     return status;
 }
 
-/* Read the next line. *out_done if there is no further line now. */
+/* Read the next event or damage of a journal, and write its rows. *out_done: whether the journal
+ * has no further line now. */
 static annal_status index_next(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                bool *out_damaged, bool *out_done, annal_error *err)
 {
@@ -188,8 +192,8 @@ static annal_status index_next(struct batch *batch, annal_slice session, annal_c
 }
 
 /*
- * Index events up to target. Never stops after damage: only a line whose hash is right can be found
- * again.
+ * Index events up to the offset target, or until the batch is full. Never stops directly after
+ * damage, because a cursor can continue only after a line whose hash is right.
  */
 static annal_status index_events(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                  uint64_t target, bool *out_done, annal_error *err)
@@ -209,7 +213,8 @@ static annal_status index_events(struct batch *batch, annal_slice session, annal
     return status;
 }
 
-/* settle: at target, rule 9. */
+/* Index a part of a session. *out_done: whether target was reached. settle: whether to run the
+ * sections `-- settle` then (rule 9). */
 static annal_status index_session(struct batch *batch, annal_slice session, uint64_t target,
                                   bool settle, bool *out_done, annal_error *err)
 {
@@ -256,7 +261,8 @@ annal_status annal__indexer_catch_up(struct follower *follower, annal_slice sess
 
 /* ---- Working through a plan ---- */
 
-/* Rule 8: index a part of the next session whose turn it is. *next: entries before it are done. */
+/* Index a part of the next session in turn (rule 8). *next: number of entries at the beginning of
+ * the plan that need no more work. */
 static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
                               annal_error *err)
 {
@@ -283,14 +289,15 @@ annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
     annal_status status = annal__derived_begin(derived, lock_until_us, err);
     if (status < 0)
         return status;
-    /* pack_database.c reported why when it opened the database */
+    /* the pack cannot run here; pack_database.c reported why when it opened the database */
     if (follower->get_cursor == NULL) {
         (void)annal__derived_end(derived, false, NULL);
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
     }
     if (must_match && derived->stamp.id != plan->stamp.id) {
         (void)annal__derived_end(derived, false, NULL);
-        return ANNAL_ERR_CONFLICT; /* does not leave this file */
+        /* ANNAL_ERR_CONFLICT is handled by the callers in this file and in plan.h */
+        return ANNAL_ERR_CONFLICT;
     }
     int64_t begun_us = annal__clock_monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
@@ -328,7 +335,8 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
             annal__indexer_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
-        if (progress.bytes_total < progress.bytes_done) /* the journals have grown since */
+        /* the journals have grown since they were measured */
+        if (progress.bytes_total < progress.bytes_done)
             progress.bytes_total = progress.bytes_done;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
             return ANNAL_END;
@@ -344,7 +352,8 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
     return plan->unreadable.status;
 }
 
-/* Return whether the database was deleted, rebuilt, found corrupt or found to be unusable. */
+/* Return whether a failure means that the database was deleted, rebuilt or corrupt, or cannot be
+ * used, so that another attempt may succeed. A corrupt database is deleted. */
 static bool is_about_database(struct derived *derived, annal_status status, const struct plan *plan)
 {
     if (status == ANNAL_ERR_CONFLICT)
@@ -372,7 +381,8 @@ annal_status annal__indexer_run(struct follower *follower, const annal_slice *se
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        follower->was_emptied = false; /* this plan is newer than that */
+        /* the plan below is made after any earlier emptying of the tables */
+        follower->was_emptied = false;
         status = annal__plan_make(follower, sessions, count, journals, plan_ms, &plan, &why);
         if (status >= 0)
             status = run_plan(follower, &plan, deadline_us, options, &why);

@@ -38,12 +38,12 @@ annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_posit
     return status;
 }
 
-/* Journals and cursors, both in order of session id, merged. */
+/* A merge of the journals and the cursors, both in order of session id. */
 struct merge {
     const struct follower *follower;
     struct plan *plan;
     sqlite3_stmt *cursors;
-    int rc; /* result of its last step */
+    int rc; /* result of the last sqlite3_step() of cursors */
 };
 
 static int compare(annal_slice a, annal_slice b)
@@ -64,7 +64,8 @@ static void merge_step(struct merge *merge)
     merge->rc = sqlite3_step(merge->cursors);
 }
 
-/* Plan the cursors up to session (all if it is NULL): they have no journal. */
+/* Add entries for the cursors before `session` (NULL: all that are left), whose sessions have no
+ * journal. */
 static annal_status merge_gone(struct merge *merge, const annal_slice *session)
 {
     annal_status status = ANNAL_OK;
@@ -154,8 +155,8 @@ annal_status annal__plan_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 }
 
 /*
- * Plan a single session, and check it closely: even a journal of the same size may be another
- * journal.
+ * Plan a single session, comparing the hash of its last event, too: a journal of the same size may
+ * be another journal.
  */
 static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal_slice session,
                              struct plan *plan, annal_error *err)
@@ -177,7 +178,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     if (status == ANNAL_ERR_CORRUPT && annal__stray_is(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
     if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
-        return ANNAL_OK; /* a stray journal: rule 6 of stray.h */
+        /* a journal of another session, which cannot be read: rule (6) of stray.h */
+        return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND)
@@ -191,8 +193,9 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
 }
 
 /*
- * Return whether there is anything to read, before the lock is taken: a journal whose end is not
- * valid stays longer than its cursor, and a stray never gets a cursor.
+ * Return whether an entry has something to index, before the lock is taken. If not: the end of its
+ * journal is not valid, so that the journal stays longer than its cursor, or the file is the
+ * journal of another session, which never has a cursor.
  */
 static bool has_more(const struct follower *follower, annal_slice session,
                      const struct plan_entry *entry)

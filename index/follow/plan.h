@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan of what is to be indexed: the journals that are longer than their cursors, found without
- * the lock. Each session is indexed up to the size that its journal had then, so that a busy writer
- * does not keep a reader waiting forever. A plan for all sessions compares only sizes: in a store
- * with 100,000 sessions, opening every journal would cost each reader some seconds, to find changes
- * that no program of ours makes.
+ * A plan of the sessions to index: those whose journals do not end at the session's cursor, found
+ * without taking the lock. Each session is indexed up to the size that its journal has when the
+ * plan is created, so that a busy writer does not keep a reader waiting forever. A plan for all
+ * sessions compares only sizes: in a store with 100,000 sessions, opening every journal to find a
+ * replaced journal of equal size, which no program of ours creates, would take each reader some
+ * seconds.
  */
 #ifndef INDEX_FOLLOW_PLAN_H
 #define INDEX_FOLLOW_PLAN_H
@@ -12,57 +13,67 @@
 #include "index/follow/follower.h"
 #include "journal/base/buf.h"
 
-/* A session that is not up to date, or (gone) whose journal no longer exists. */
+/* A session that is not indexed up to the end of its journal, or (gone) whose journal no longer
+ * exists. */
 struct plan_entry {
-    size_t name_at; /* in plan.names */
+    size_t name_at; /* offset of its id in plan.names */
     size_t name_bytes;
-    annal_position from; /* seq 0: the session is not in the index */
-    uint64_t target;     /* size of the journal */
+    /* position up to which the session is indexed; seq 0: the session is not in the index */
+    annal_position from;
+    uint64_t target; /* size of the journal at the time of the plan */
     bool gone;
 };
 
 struct plan {
-    struct stamp stamp; /* the database that had these cursors */
+    struct stamp stamp; /* stamp of the database from which the cursors were read */
     struct buf names;
     struct plan_entry *entries;
     size_t count;
-    size_t next;    /* index of the first entry that is not done */
-    size_t turn;    /* the entry whose turn it is; indexer.c */
-    bool unsettled; /* for verify: nothing is settled at the targets (indexer.c, rule 9) */
-    bool in_task;   /* whether a transaction ends early if the keeper is needed */
-    /* whether others waited for the lock in the meantime: index_lock.h, rule 6 */
+    size_t next; /* index of the first entry that is not indexed yet */
+    size_t turn; /* index of the entry whose turn is next: indexer.c, rule (8) */
+    /* for verify: whether the sections `-- settle` do not run at the ends of journals (indexer.c,
+     * rule 9) */
+    bool unsettled;
+    /* whether the plan runs in a task of the keeper, so that a transaction ends early if the keeper
+     * is needed */
+    bool in_task;
+    /* whether other processes waited for the lock during the last transaction: index_lock.h, rule
+     * (6) */
     bool wanted;
-    annal_error unreadable; /* the first journal that could not be read, and why */
+    /* failure of the first journal that could not be read; status 0: none failed */
+    annal_error unreadable;
 };
 
 /*
- * Plan for these sessions, or for all if count is 0. The plan is empty before; free it even after a
- * failure. journals: what annal__plan_list() found a moment ago, to save another look; may be NULL.
+ * Make a plan for these sessions, or for all if count is 0. *plan must be empty; free it even after
+ * a failure. journals: result of a recent annal__plan_list(), which saves listing them again; may
+ * be NULL.
  */
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
                               size_t count, const struct plan *journals, uint32_t wait_ms,
                               struct plan *plan, annal_error *err);
 
 /*
- * List every journal of the store as an entry, sorted by session id. Its target is the current size
- * of the journal.
+ * List every journal of the store as an entry, sorted by session id. The target of an entry is the
+ * current size of its journal.
  */
 annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
-/* Add an entry. ANNAL_ERR_NOMEM without a message. */
+/* Add an entry. Returns ANNAL_ERR_NOMEM, without a message, if memory runs out. */
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone);
 
 annal_slice annal__plan_session(const struct plan *plan, const struct plan_entry *entry);
 
-/* Drop the entries that have nothing to read. *out_bytes: how much the others have. */
+/* Remove the entries whose journals have no new events. *out_bytes: bytes to read for the other
+ * entries. */
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
 /*
- * Describe the progress of the tables, for a message: "hold 21.4 of 58.0 MB of the journals so
- * far". *out_left: the bytes that are still missing.
+ * Describe how far the tables are filled, for a message: "hold 21.4 of 58.0 MB of the journals so
+ * far". *out_left: bytes of the journals that are not in the tables yet.
  */
 #define PLAN_PROGRESS_BYTES 80
 annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,
@@ -70,9 +81,10 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
                                   annal_error *err);
 
 /*
- * Index entries from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0
- * only tries the lock. With must_match, returns ANNAL_ERR_CONFLICT, without a message, if the
- * database is no longer that of the plan.
+ * Index entries of the plan from plan->next on, in one transaction (indexer.c, rule 4).
+ * lock_until_us: deadline for the lock; 0: try once. work_until_us: when to stop indexing. With
+ * must_match, returns ANNAL_ERR_CONFLICT, without a message, if the cursors of the plan are from
+ * another database.
  */
 annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,

@@ -7,32 +7,33 @@
  *     are locked in the order of their paths, so that two appends never wait for each other.
  * (2) The events are filled, and tried in a savepoint, one after the other; each sees the rows of
  *     the events before it. Then the savepoint is rolled back: the tables are filled from the
- *     journal, as always. But one event is not applied twice: its rows stay if the next event that
- *     each of the tables reads in the journal (5) equals, byte for byte, the event that was tried,
- *     and trying it left nothing out. Otherwise the savepoint is rolled back then.
- * (3) If a guard refuses, nothing was written anywhere, and its sentence is the answer, unless
- *     events of this process were not in the journal yet: then this begins again at (2), with those
- *     events in the tables.
- * (4) Otherwise they are appended at level sync, on the condition that the session still ends where
- *     the tables end. If another process appended in between, without any guard, this begins again
- *     at (2), with those events in the tables.
+ *     journal, as always. But a single event need not be applied twice: its rows stay if the event
+ *     that each of the tables reads next from the journal (5) equals, byte for byte, the event that
+ *     was tried, and the trial wrote all of its rows. Otherwise the savepoint is rolled back at
+ *     (5).
+ * (3) If a guard refuses, nothing was written anywhere, and the guard's sentence is the result,
+ *     unless events of this process were not in the journal yet: these are then added to the
+ *     tables, and the append begins again at (2).
+ * (4) Otherwise the events are appended at level sync, on the condition that the session still ends
+ *     where the tables end. If another process appended in between, without any guard, its events
+ *     are added to the tables, and the append begins again at (2).
  * (5) Then the tables catch up and commit, and the locks are released. A crash, or a full disk,
- *     between (4) and (5) costs nothing: the event is a fact, and the tables catch up when they are
- *     next used. So the answer of (4) is the answer.
+ *     between (4) and (5) loses nothing: the event is in the journal, and the tables catch up when
+ *     they are next used. So the result of (4) is returned.
  * (6) An event's time is chosen before its guard is checked, and is stored in the journal: a guard
- *     that compares times decides the same about both.
+ *     that compares times decides the same when the event is applied from the journal.
  * (7) A retry is answered with its first seq, even if the guard would refuse by now, because the
  *     first append happened: guard_retry.c.
  * (8) Rows that users wrote into the session's own database are appended first, even before an
- *     event that no pack guards: what they saw is then in the journal before what they did. If that
- *     fails, the failure is logged, and the rows stay in the database.
+ *     event that no pack guards: the journal then contains the rows before the event that may
+ *     depend on them. If that fails, the failure is logged, and the rows stay in the database.
  * (9) The guards of a pack whose file has an error cannot be checked. Two sets of types are refused
- *     until the file is repaired: those that it guards or fills, as far as the file can be read,
- *     and those that it guarded when it was last valid (kept_guards.c). If neither is known, every
- *     type is refused.
+ *     until the file is repaired: the types that the pack guards or fills, as far as the file can
+ *     be read, and the types that it guarded when it was last valid (kept_guards.c). If neither is
+ *     known, every type is refused.
  *
  * guard_decide.c describes what happens between (2) and (4) if several stores share the session;
- * guard_tables.c describes how the tables are updated, and what the append waits for.
+ * guard_tables.c describes how the tables are updated, and which locks the append waits for.
  */
 #include "index/guard/guard.h"
 #include "index/pack/applier.h"
@@ -77,7 +78,7 @@ bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, b
     return false;
 }
 
-/* Return pack number i of those that are enabled; the last is core. */
+/* Return enabled pack number i; the last is core. */
 static const annal_pack *pack_at(const struct guard_call *call, size_t i)
 {
     return i < call->set->slot_count ? call->set->slots[i].pack : call->index->core;
@@ -168,7 +169,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* Choose the data to be appended: the caller's own bytes, unless the packs changed them. */
+/* Set the data of a draft to append: the caller's own bytes, unless the packs changed them. */
 static void choose_data(struct guard_call *call, size_t draft, annal_slice data)
 {
     const annal_draft *given = &call->given[draft];
@@ -178,7 +179,7 @@ static void choose_data(struct guard_call *call, size_t draft, annal_slice data)
     call->drafts[draft].data_format = is_given ? given->data_format : ANNAL_FORMAT_JSON;
 }
 
-/* Write the drafts' data as JSON, without what is too large for an event. */
+/* Write the data of the drafts as JSON, with large fields moved into artifacts. */
 static annal_status make_plain(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -245,7 +246,7 @@ static annal_status ask_guards(struct guard_call *call, const annal_event *event
     return status;
 }
 
-/* Return the event that a draft will become; its data is not filled yet. */
+/* Return the event that a draft will become; its data is without filled values. */
 static annal_event event_of(const struct guard_call *call, size_t draft, int64_t now_us)
 {
     const annal_draft *given = &call->given[draft];
@@ -276,7 +277,8 @@ static annal_status take_back(struct guard_call *call, annal_error *err)
     return all_databases(call, "ROLLBACK TO guard; RELEASE guard", err);
 }
 
-/* Try all drafts. If call->whole, the savepoint is still open afterwards. */
+/* Try all drafts in a savepoint. Afterwards the savepoint is open if call->whole, else rolled
+ * back. */
 static annal_status try_all(struct guard_call *call, annal_error *err)
 {
     annal_session_info info = {.last_ts_us = INT64_MIN};
@@ -306,7 +308,8 @@ static bool is_expected(const struct guard_call *call)
            call->head == (options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0);
 }
 
-/* Run rules 2 to 4 once. ANNAL_ERR_CONFLICT may mean that another process appended in between. */
+/* Run one attempt: try the events, check the guards and append (rules 2 to 4). ANNAL_ERR_CONFLICT
+ * may mean that another process appended in between. */
 static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     const annal_append_options options = {
@@ -327,7 +330,8 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
                       : status;
 }
 
-/* Append, with the tables locked and caught up. */
+/* Append while the tables are locked and caught up, in several attempts if other processes append,
+ * too. */
 static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     annal_error why = {0};
@@ -336,11 +340,12 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     for (unsigned tries = 0; retry && tries < ATTEMPTS_MAX; tries++) {
         uint64_t head = call->head;
         if (call->decision != NULL)
-            call->decision->overtaken = false; /* of the previous attempt */
+            call->decision->overtaken = false; /* reset the result of the previous attempt */
         status = attempt(call, out_seq, &why);
         if ((status != ANNAL_ERR_CONFLICT && status != ANNAL_ERR_REFUSED) || !is_expected(call))
             break;
-        /* Events of this process may not be in the journal yet; a guard must see them. */
+        /* Write events of this process to the journal and into the tables: a guard must see
+         * them. */
         annal_status synced = annal_sync(call->index->store, err);
         if (synced >= 0)
             synced = annal__guard_update(call, err);
@@ -357,8 +362,8 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
 }
 
 /*
- * Give the followers the event that was tried (NULL: none). Returns true if no follower has it any
- * more.
+ * Give the followers of this session the event that was tried, or NULL. Returns true if before this
+ * call no follower held such an event.
  */
 static bool set_tried(struct guard_call *call, const annal_event *tried)
 {
@@ -376,7 +381,8 @@ static bool set_tried(struct guard_call *call, const annal_event *tried)
     return none;
 }
 
-/* Rule 2: keep the rows that were tried, or roll them back. */
+/* Keep the rows that were tried if the tables read the same event from the journal, else roll them
+ * back (rule 2). */
 static annal_status keep_tried(struct guard_call *call, bool *out_kept, annal_error *err)
 {
     (void)set_tried(call, &call->tried);
@@ -389,7 +395,8 @@ static annal_status keep_tried(struct guard_call *call, bool *out_kept, annal_er
     return take_back(call, err);
 }
 
-/* Rule 5. */
+/* Catch up and commit the tables after the append, and release the locks (rule 5). A failure is
+ * only logged. */
 static void follow_up(struct guard_call *call)
 {
     annal_error why = {0};
@@ -412,15 +419,15 @@ static annal_status through_tables(struct guard_call *call, uint64_t *out_seq, a
     else
         (void)annal__guard_end(call, false, NULL);
     for (size_t i = 0; status == ANNAL_ERR_CORRUPT && i < call->database_count; i++)
-        /* for a caller that tries again */
+        /* delete a corrupt database, so that the caller can try again */
         (void)annal__derived_heal_if_corrupt(call->databases[i].derived);
     return status;
 }
 
 /*
- * Append events that no pack fills or guards, although large fields may have been moved out. A
- * sweep must find the event as soon as the hold ends: at level batch it would not be in the journal
- * yet.
+ * Append events that no pack fills or guards, although large fields may have been moved out. If an
+ * artifact was stored, the level is at least sync: a sweep of unused artifacts must find the event
+ * as soon as the hold on them ends, and at level batch the event would not be in the journal yet.
  */
 static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
@@ -433,8 +440,8 @@ static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, anna
 }
 
 /*
- * Return the data of the last draft, which the call does not need any more: nothing may fail after
- * an append.
+ * Pass the data of the last draft to the caller. It is moved, not copied, because nothing may fail
+ * after an append.
  */
 static void hand_out(struct guard_call *call, uint64_t seq, annal_appended *out)
 {
@@ -451,7 +458,7 @@ static void hand_out(struct guard_call *call, uint64_t seq, annal_appended *out)
     }
 }
 
-/* Append without packs. The copy is made first: nothing may fail after an append. */
+/* Append without packs. The data is copied before the append, because nothing may fail after it. */
 static annal_status append_unasked(const struct guard_call *call, annal_appended *out,
                                    annal_error *err)
 {
@@ -498,8 +505,9 @@ static bool any_cares(const struct guard_call *call)
 }
 
 /*
- * Rule 8: turn rows that users wrote into the databases of this session into events. A database of
- * this append does so at the begin of its transaction.
+ * Turn rows that users wrote into the databases of this session into events (rule 8). Databases in
+ * which this append begins a transaction are left out, because such a transaction begins by turning
+ * these rows into events.
  */
 static void drain_own(struct guard_call *call)
 {
@@ -512,7 +520,8 @@ static void drain_own(struct guard_call *call)
     }
 }
 
-/* Rule 9. */
+/* Return a pack whose file has an error and which guards, or may guard, one of the drafts, and set
+ * *out_type; NULL if there is none (rule 9). */
 static const struct pack_slot *find_bar(const struct guard_call *call, annal_slice *out_type)
 {
     for (size_t i = 0; i < call->set->slot_count; i++)

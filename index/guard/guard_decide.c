@@ -5,22 +5,23 @@
  *
  * (1) First, events that the decider has committed and that are missing locally are fetched, so
  *     that guards are checked against the complete session.
- * (2) After the guards (guard.c, rule 2), and unless events with these ids exist, the events are
- *     encoded, with seq, time and hash, and the decider commits them if its session ends where the
- *     local session ends. They have ids, which are generated here if the caller gave none. So no
- *     two stores ever commit the same event, and an event whose outcome is unknown can be searched
- *     for.
- * (3) Then exactly these events are appended: the append is given the hash of the last one. If a
- *     process dies before, its committed events are fetched by the next append or pull.
- * (4) If another store was first, or the session was released in the meantime, all begins again at
- *     (1) after a random pause, with the same ids; most often a guard refuses then.
- * (5) A session is shared if its lease says so, or if a pack does (`scope cluster`) and the store
- *     belongs to a cluster: it has the file `cluster`. Then the decider shares the session before
- *     its first append here, whatever the event. A store with a valid lease on the session, which
- *     no other store shares, decides itself.
+ * (2) After the guards allowed the events (guard.c, rule 2), and unless events with these ids
+ *     exist, the events are encoded, with seq, time and hash, and the decider commits them if its
+ *     session ends where the local session ends. Each event has an id, which is generated here if
+ *     the caller gave none. So no two stores ever commit the same event, and an event whose outcome
+ *     is unknown can be searched for.
+ * (3) Then exactly these events are appended: the append passes the hash of the last event. If the
+ *     process dies before the append, its committed events are fetched by the next append or pull.
+ * (4) If another store committed events first, or the session was released in the meantime, the
+ *     append begins again at (1) after a random pause, with the same ids; a guard usually refuses
+ *     then.
+ * (5) A session is shared if its lease says so, or if a pack declares it as shared (`scope
+ *     cluster`) and the store belongs to a cluster, that is, it has the file `cluster`. Then the
+ *     decider shares the session before its first append in this store, whatever the type of the
+ *     event. A store with a valid lease on a session that is not shared decides itself.
  * (6) Shared sessions in a section's `reads` are fetched, too, and the events are committed only if
- *     these sessions still end where they ended when the guards were checked. This does not apply
- *     to `name*`.
+ *     these sessions still end where they ended when the guards were checked. Items of the form
+ *     `name*` are not fetched or compared.
  */
 #include "index/guard/guard.h"
 
@@ -42,7 +43,7 @@
 
 enum { TRIES_MAX = 30, PAUSE_US = 2000, PAUSES_DOUBLED = 5, ID_BYTES = 33 };
 
-/* ---- Rule 5 ---- */
+/* ---- Rule 5: which sessions are shared ---- */
 
 static annal_status has_cluster(const annal_store *store, bool *out, annal_error *err)
 {
@@ -84,7 +85,8 @@ annal_status annal__guard_is_shared(annal_index *index, annal_slice session, boo
     return is_named ? has_cluster(index->store, out, err) : ANNAL_OK;
 }
 
-/* Share the session; annal__guard_is_shared() may have relied on a pack only. */
+/* Make sure that the session is shared: annal__guard_is_shared() may have found only a pack that
+ * declares it as shared. */
 static annal_status share(const annal_index *index, annal_slice session, annal_error *err)
 {
     annal_lease lease = {0};
@@ -99,9 +101,9 @@ static annal_status share(const annal_index *index, annal_slice session, annal_e
     return decider->share(decider->arg, session, err);
 }
 
-/* ---- Rule 6 ---- */
+/* ---- Rule 6: sessions that guards read ---- */
 
-/* Find the end of a session; without a local journal, only its name is known. */
+/* Find the end of a session. Without a local journal, *out contains only the session's name. */
 static annal_status find_end(const annal_index *index, annal_slice session, annal_session_info *out,
                              annal_error *err)
 {
@@ -180,13 +182,13 @@ annal_status annal__guard_fetch_reads(struct guard_call *call, annal_error *err)
     return status;
 }
 
-/* ---- Rules 2 and 3 ---- */
+/* ---- Rules 2 and 3: commit, then append ---- */
 
 struct decided {
-    annal_session_info end; /* end of the journal before them */
-    bool is_new;            /* whether they are the first events: no journal exists */
+    annal_session_info end; /* end of the journal before the events are appended */
+    bool is_new;            /* whether the events are the first of the session: no journal exists */
     annal_event *events;
-    struct buf *data; /* data of each event */
+    struct buf *data; /* data[i] is the encoded data of events[i] */
 };
 
 static annal_status encode(struct guard_call *call, struct decided *decided, annal_error *err)
@@ -209,8 +211,9 @@ static annal_status encode(struct guard_call *call, struct decided *decided, ann
 }
 
 /*
- * Append the first events. A journal whose first event is a later one is downloaded, because an
- * append would begin a second journal.
+ * Write the first events of a session, which have been committed, into the journal: the decider
+ * downloads them with the journal's file name and creation time, because an append would begin a
+ * second journal. Fails if another journal was downloaded.
  */
 static annal_status append_first(const struct guard_call *call, const struct decided *decided,
                                  uint64_t *out_seq, annal_error *err)
@@ -228,8 +231,9 @@ static annal_status append_first(const struct guard_call *call, const struct dec
 }
 
 /*
- * Rule 3, with the committed data: msgpack has several encodings of the same data, and the hash is
- * of one encoding. A failure here does not undo the decision.
+ * Append the committed events to the journal (rule 3), with the committed JSON data: msgpack has
+ * several encodings of the same data, and the hash depends on the encoding. A failure does not undo
+ * the commit of the decider.
  */
 static annal_status append_decided(struct guard_call *call, const struct decided *decided,
                                    uint64_t *out_seq, annal_error *err)
@@ -257,9 +261,9 @@ static annal_status append_decided(struct guard_call *call, const struct decided
 }
 
 /*
- * Find out whether the events can be appended and do not exist yet: ANNAL_ERR_REFUSED. No event has
- * this hash, so nothing is appended. Events whose ids were generated here can only be after the
- * end.
+ * Find an earlier copy of the events, or return ANNAL_ERR_REFUSED if they do not exist yet and
+ * could be appended. The probe passes a hash that no event has, so nothing is appended. Events
+ * whose ids were generated by this call can exist only after the known end of the session.
  */
 static annal_status find_earlier(struct guard_call *call, const annal_append_options *options,
                                  uint64_t last_seq, uint64_t *out_seq, annal_error *err)
@@ -289,7 +293,8 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
     bool is_expected = options->expect == ANNAL_EXPECT_ANY || expected == end->last_seq;
     if (!decided->is_new && (is_expected || !decision->ids_made)) {
         annal_status found = find_earlier(call, options, end->last_seq, out_seq, err);
-        if (found == ANNAL_ERR_CONFLICT && decision->ids_made) /* another process of this store */
+        /* another process of this store appended to the session */
+        if (found == ANNAL_ERR_CONFLICT && decision->ids_made)
             decision->overtaken = options->expect == ANNAL_EXPECT_ANY;
         if (found != ANNAL_ERR_REFUSED)
             return found;
@@ -325,9 +330,10 @@ annal_status annal__guard_write(struct guard_call *call, const annal_append_opti
     return status;
 }
 
-/* ---- Rules 1 and 4 ---- */
+/* ---- Rules 1 and 4: fetch, and try again ---- */
 
-/* Rule 2: give ids to all drafts; texts holds the new ids. */
+/* Give an id to each draft that has none (rule 2). *out_texts contains the new ids; the caller
+ * frees both results, also after a failure. */
 static annal_status name_drafts(struct guard_call *call, annal_draft **out_drafts, char **out_texts,
                                 annal_error *err)
 {
@@ -362,7 +368,7 @@ static void pause_by_chance(annal_store *store, unsigned tries)
     annal__store_wait(store, 1 + (int64_t)(random % ((uint32_t)PAUSE_US << doubled)));
 }
 
-/* Share the session again: it may have been released since the last try. */
+/* Share the session again if necessary: it may have been released since the last attempt. */
 static annal_status share_again(const struct guard_call *call, annal_error *err)
 {
     bool is_shared = false;

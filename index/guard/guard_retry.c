@@ -2,10 +2,11 @@
 /*
  * Guarded appends that are sent a second time.
  *
- * A retry (the same id, type, cause and data, except for values of fills) is answered with its
- * first seq. If a guard refuses or the append is a conflict, it is looked up among the session's
- * last COPIES_MAX events. The values of fills are taken from the event in the journal: the draft is
- * filled with them, and then both must be equal.
+ * A repeated append (with the same id, type, cause and data, except for values of fills) returns
+ * the seq of the first append. If a guard refuses, or the append is a conflict, an earlier copy is
+ * searched among the session's last COPIES_MAX events. The values of fills are taken from the event
+ * in the journal: the draft is filled with these values, and its data must then equal the data of
+ * the event.
  */
 #include "index/guard/guard.h"
 
@@ -36,7 +37,7 @@ static annal_status same_data(struct guard_call *call, annal_slice a, annal_slic
     return ANNAL_OK;
 }
 
-/* Return whether this event was made from this draft. */
+/* Find out whether this event is an earlier append of this draft. */
 static annal_status is_copy(struct guard_call *call, size_t draft, const annal_event *event,
                             bool *out, annal_error *err)
 {
@@ -52,7 +53,7 @@ static annal_status is_copy(struct guard_call *call, size_t draft, const annal_e
     return same_data(call, annal__buf_slice(&call->filled[draft]), event->data, out, err);
 }
 
-/* Return whether the events from seq on are the drafts. */
+/* Find out whether the events from seq on are earlier appends of the drafts. */
 static annal_status compare_from(struct guard_call *call, uint64_t seq, bool *out, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -69,7 +70,8 @@ static annal_status compare_from(struct guard_call *call, uint64_t seq, bool *ou
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Find the seq of the newest event with this id; 0: no event that was searched has it. */
+/* Find the seq of the newest of the last COPIES_MAX events that has this id; *out_seq is 0 if none
+ * has it. */
 static annal_status find_id(const struct guard_call *call, annal_slice id, uint64_t *out_seq,
                             annal_error *err)
 {
@@ -80,7 +82,7 @@ static annal_status find_id(const struct guard_call *call, annal_slice id, uint6
     annal_status status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    /* a fork may reuse ids of the events that it shares */
+    /* in a fork, do not search the events of its parent: a fork may use their ids again */
     if (status >= 0 && from < info.first_seq)
         from = info.first_seq;
     if (status >= 0)

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables that a guarded append reads: locked, updated, released (guard.c, rules 1 and 5).
+ * How the tables that a guarded append reads are locked, updated and released (guard.c, rules 1 and
+ * 5).
  *
- * (1) While it waits for a lock, this process may own the session that the lock's holder wants to
- *     append to. The keeper releases it; in a store without a keeper, the waiting thread does.
- * (2) Guards read rows of other sessions, too. An event that was appended through guards is in the
- *     tables before any other append is answered, with three exceptions: its process died between
- *     the append and the commit of the tables, a power cut removed the transaction, or the pack was
- *     not enabled. The note of the database's lock shows these cases (index_lock.h, rule 5): what
- *     may be missing is caught up first, in slices like every catch-up, until nothing is missing
- *     under the lock. In all other cases this costs reading the note, and writing it before and
- *     after the append. A journal that cannot be read is logged and skipped, as in every catch-up.
+ * (1) While this process waits for a lock, it may own the session to which the holder of the lock
+ *     wants to append, so that each waits for the other. The keeper releases it; in a store without
+ *     a keeper, the waiting thread does.
+ * (2) Guards read rows of other sessions, too. The rows of an event that was appended through
+ *     guards are in the tables before the next guarded append reads them, with three exceptions:
+ *     its process died between the append and the commit of the tables, a power cut removed the
+ *     transaction, or the pack was not enabled. The note of the database's lock shows these cases
+ *     (index_lock.h, rule 5): the sessions that may be missing are caught up first, in slices like
+ *     every catch-up, until nothing is missing under the lock. Without these cases the note is only
+ *     read, and written before and after the append. A journal that cannot be read is logged and
+ *     skipped, as in every catch-up.
  * (3) Much may be missing: a pack was enabled, its tables were dropped, or a large import bypassed
  *     the guards. A guard over tables that lack sessions would allow what it forbids, and SQL does
  *     not say which rows of other sessions it reads. So the append catches up for a twentieth of
- *     the time that it may wait. If more than a MiB is left, it is refused, with how far the tables
- *     are: the next try gets further, and no caller waits for minutes.
+ *     the time that it may wait. If more than a MiB is left, it is refused, with a message that
+ *     says how far the tables are: the next attempt gets further, and no caller waits for minutes.
  */
 #include "index/guard/guard.h"
 
@@ -28,10 +31,15 @@
 
 #include <string.h>
 
-#define PATIENCE_MS    20 /* rule 1 */
-#define ROUNDS_MAX     5  /* rule 2: after these rounds it is done in one transaction */
-#define MUCH_BYTES     (1u << 20)
-#define PATIENCE_PARTS 20 /* rule 3: half a second of ten */
+/* milliseconds to wait for a lock before this process releases the sessions that it owns: rule
+ * (1) */
+#define PATIENCE_MS 20
+/* most rounds of catching up without the lock; after these, the rest is caught up in one
+ * transaction: rule (2) */
+#define ROUNDS_MAX 5
+#define MUCH_BYTES (1u << 20)
+/* one catch-up takes at most this part of wait_ms: half a second of ten seconds (rule 3) */
+#define PATIENCE_PARTS 20
 
 /* ---- What guards and fills read ---- */
 
@@ -44,7 +52,7 @@ static annal_status catch_up(const struct guard_call *call, const struct guard_d
 }
 
 /*
- * Catch up all sessions that have this prefix and whose journals are longer than the tables know.
+ * Catch up all sessions with this prefix whose journals contain events that are not in the tables.
  */
 static annal_status read_many(const struct guard_call *call, const struct guard_database *database,
                               struct follower *follower, annal_slice prefix, annal_error *err)
@@ -82,7 +90,7 @@ annal_status annal__guard_named(annal_slice data, const char *item, struct buf *
                                                                            : ANNAL_ERR_NOTFOUND;
 }
 
-/* Catch up the session that the field names, if any. */
+/* Catch up the session that an item "name$field" means for this data, if there is one. */
 static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
                                const char *item, annal_slice data, annal_error *err)
 {
@@ -120,7 +128,7 @@ static const annal_pack *pack_of(const struct guard_call *call,
     return database->packs == NULL ? call->index->core : database->packs->fills[i].slot->pack;
 }
 
-/* Catch up everything that the database's guards and fills will read. */
+/* Catch up the database on every session that its guards and fills will read. */
 static annal_status read_all(const struct guard_call *call, const struct guard_database *database,
                              annal_error *err)
 {
@@ -148,7 +156,8 @@ static annal_status read_all(const struct guard_call *call, const struct guard_d
 
 /* ---- Locks and notes ---- */
 
-/* Rule 1. */
+/* Take the lock and begin a transaction. While waiting in a store without a keeper, release
+ * sessions for which other processes wait (rule 1). */
 static annal_status begin(struct guard_call *call, struct guard_database *database,
                           annal_error *err)
 {
@@ -159,13 +168,14 @@ static annal_status begin(struct guard_call *call, struct guard_database *databa
         status = annal__derived_begin(
             database->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
         if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
-            patient = true; /* waiting will not help */
+            patient = true; /* releasing sessions failed, so only waiting remains */
     } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
     database->begun = status >= 0;
     return status;
 }
 
-/* Rule 2. session: of the running append; empty: none is running. */
+/* Write the note of a database's lock (rule 2). session: session of the running append; empty: no
+ * append is running. */
 static bool write_note(const struct guard_call *call, const struct guard_database *database,
                        int64_t transactions, annal_slice session)
 {
@@ -198,7 +208,7 @@ annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *e
     return status;
 }
 
-/* Find the seq up to which all tables know the session. */
+/* Find the last seq of the session up to which all tables of the call are filled: call->head. */
 static annal_status find_head(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -217,9 +227,10 @@ static annal_status find_head(struct guard_call *call, annal_error *err)
     return status;
 }
 
-/* ---- What other processes left, rule 2 ---- */
+/* ---- Missing rows, rule 2 ---- */
 
-/* What may be missing according to the note: nothing (count 0, all false), one session, or all. */
+/* The rows that may be missing according to the note: of all sessions (all), of one session, or
+ * none (any is false). */
 struct missing {
     struct lock_note note;
     annal_slice session;
@@ -238,7 +249,7 @@ static void find_missing(const struct guard_call *call, const struct guard_datab
     out->any = out->all || out->session.len > 0;
 }
 
-/* Return, under the lock, whether journals have more than the tables. */
+/* Find out, under the lock, whether the journals contain events that are not in the tables. */
 static annal_status lags(const struct guard_call *call, const struct guard_database *database,
                          const struct missing *missing, bool *out, annal_error *err)
 {
@@ -263,8 +274,9 @@ static annal_status lags(const struct guard_call *call, const struct guard_datab
 }
 
 /*
- * Rule 3: time was up. If much is left, report how far the tables are, and what prevents progress
- * if there was none in the meantime; a little is worth waiting for.
+ * Fail if the tables still lack more than MUCH_BYTES of the journals after the time for catching up
+ * (rule 3). The message says how far the tables are filled, and why, if no progress was made. If
+ * they lack less, return ANNAL_OK: the holder of the lock catches up the rest.
  */
 static annal_status refuse_lag(const struct guard_call *call, const struct follower *follower,
                                uint64_t left_before, const annal_error *why, annal_error *err)
@@ -283,7 +295,8 @@ static annal_status refuse_lag(const struct guard_call *call, const struct follo
                        left < left_before ? "" : why->message);
 }
 
-/* Catch up one follower, without the lock, in slices, for a short time. */
+/* Catch up a follower without holding the lock, in slices, within a part of the time limit (rule
+ * 3). */
 static annal_status run_one_lagging(const struct guard_call *call, struct follower *follower,
                                     const struct missing *missing, annal_error *err)
 {
@@ -299,7 +312,7 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
         annal__plan_look_ahead(follower, &plan, &left);
     bool any = plan.count > 0;
     annal__plan_done(&plan);
-    /* another process creates the database: check then what is missing */
+    /* another process creates the database: what is missing is checked again under the lock */
     if (status == ANNAL_ERR_BUSY)
         return ANNAL_OK;
     if (status < 0 || !any)
@@ -314,7 +327,8 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
     return status;
 }
 
-/* Catch up the followers that lag. *out_unreadable: a journal was skipped. */
+/* Catch up the followers of a database whose tables may lack rows. *out_unreadable: whether a
+ * journal was skipped because it cannot be read. */
 static annal_status run_lagging(const struct guard_call *call,
                                 const struct guard_database *database,
                                 const struct missing *missing, bool *out_unreadable,
@@ -342,8 +356,8 @@ static annal_status run_lagging(const struct guard_call *call,
 }
 
 /*
- * Rule 3: find out before taking the lock, because a process that fills tables holds it most of the
- * time.
+ * Find out from the note, without the lock, whether the tables may lack many rows (rule 3): a
+ * process that fills tables holds the lock most of the time.
  */
 static bool may_lack_much(const struct guard_call *call, const struct guard_database *database)
 {
@@ -356,7 +370,7 @@ static bool may_lack_much(const struct guard_call *call, const struct guard_data
                             note.packs != call->set->seen));
 }
 
-/* Begin, with tables that lack nothing. */
+/* Begin a transaction on a database whose tables lack no rows that the note reports. */
 static annal_status begin_fresh(struct guard_call *call, struct guard_database *database,
                                 annal_error *err)
 {
@@ -384,7 +398,9 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
                 write_note(call, database, database->derived->stamp.commits, (annal_slice){0});
         if (status < 0 || !lagging || passed_over)
             return status;
-        if (round == ROUNDS_MAX) { /* others are faster; the note stays until that is committed */
+        /* other processes append faster than this one catches up; the note stays until the
+         * transaction is committed */
+        if (round == ROUNDS_MAX) {
             for (size_t i = 0; status >= 0 && annal__guard_follower(call, database, i) != NULL; i++)
                 status = read_many(call, database, annal__guard_follower(call, database, i),
                                    missing.session, err);
@@ -401,7 +417,8 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
 
 /* ---- All steps ---- */
 
-/* Return whether tables were rebuilt in the meantime: then they have only what was requested. */
+/* Return whether tables were emptied and rebuilt since the note was read: they then contain only
+ * the sessions that were requested. */
 static bool any_wiped(const struct guard_call *call)
 {
     for (size_t i = 0; i < call->database_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions and tables that import.c provides for an importer in its database. */
+/* The functions and tables of an importer's database. */
 #ifndef INDEX_IMPORT_IMPORT_H
 #define INDEX_IMPORT_IMPORT_H
 
@@ -9,29 +9,31 @@
 
 #include <sqlite3.h>
 
-/* Add the functions that annal/import.h lists. Returns a SQLite result code. */
+/* Add the SQL functions that annal/import.h lists, except those of import_json.h and said().
+ * Returns a result code of SQLite. */
 int annal__import_functions(sqlite3 *db);
 bool annal__import_function_exists(const char *name);
 
-/* Add said(). Returns a SQLite result code. */
+/* Add the SQL function said(). Returns a result code of SQLite. */
 int annal__import_said(sqlite3 *db);
 
 /*
- * Return the text after the next line that is this mark ("-- rows"), up to the next mark. Begin
- * with *at = 0; ptr is NULL if there are no more.
+ * Return the text of the next section: after the next line that equals mark ("-- rows"), up to the
+ * next section. *at is 0 for the first call; the ptr of the result is NULL after the last section.
  */
 annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at);
 
 /*
- * Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is not one value, or is nested too
- * deep.
+ * Append one msgpack value as JSON. ANNAL_ERR_INVALID: the bytes are not exactly one value, or it
+ * is nested too deep.
  */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
-annal_status annal__import_otlp(struct buf *out, annal_slice value); /* JSON */
+/* append a value of OpenTelemetry, in JSON, as plain JSON */
+annal_status annal__import_otlp(struct buf *out, annal_slice value);
 
 /*
- * Append {"reason":"…"[,"part":N],"text":"…", "base64":"…" or "zero_bytes":N}: a line that is not
- * JSON.
+ * Append a line that is not JSON, wrapped as {"reason":"…"[,"part":N],"text":"…", "base64":"…" or
+ * "zero_bytes":N}.
  */
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason);
 

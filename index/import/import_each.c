@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_each() for importers. Rows of an array or an object are made from its tokens; for everything
- * else SQLite's own json_each() is called (rule 2 of import_json.h), and its rows are passed on.
+ * json_each() for importers. The rows of an array or an object are computed from its tokens. For
+ * all other texts SQLite's own json_each() is called (rule 2 of import_json.h), and its rows are
+ * returned.
  */
 #include "index/import/import_json.h"
 
@@ -15,7 +16,8 @@ enum { KEY, VALUE, TYPE, ATOM, ID, PARENT, FULLKEY, PATH, JSON, ROOT };
 
 static const char schema[] = "CREATE TABLE x(key, value, type, atom, id, parent, fullkey, path, "
                              "json HIDDEN, root HIDDEN)";
-/* Without json and root: SQLite would measure the whole text for each row. */
+/* SELECT of SQLite's rows, without the columns json and root, for which SQLite would measure the
+ * complete text in each row. */
 static const char asking[] = "SELECT key, value, type, atom, id, parent, fullkey, path "
                              "FROM json_each(?1, ?2)";
 
@@ -26,13 +28,16 @@ struct each_table {
 
 struct each {
     sqlite3_vtab_cursor base;
-    struct json_place place;    /* the array or object */
-    annal_slice json;           /* the text */
-    struct json_tokens own;     /* tokens of a text that is not a line */
-    sqlite3_value *text, *root; /* arguments for the columns own and path; root may be NULL */
-    sqlite3_stmt *asked;        /* SQLite's rows; NULL: ours */
+    struct json_place place; /* array or object whose items are the rows */
+    annal_slice json;        /* text of the argument json */
+    struct json_tokens own;  /* tokens of the text, if it is not a line of the batch */
+    /* copies of the arguments: the text whose tokens are own, and the path; root is NULL if no path
+     * was given */
+    sqlite3_value *text, *root;
+    /* SELECT of SQLite's rows; NULL: the rows are computed from tokens */
+    sqlite3_stmt *asked;
     bool is_object, at_end;
-    uint32_t at; /* token of the item, or of the name of the member */
+    uint32_t at; /* token of the current item, or of the name of the current member */
     sqlite3_int64 row;
 };
 
@@ -60,7 +65,7 @@ static int disconnect_each(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* Plan a scan: the arguments of the function are conditions on hidden columns. */
+/* Plan a scan: the arguments of json_each() are conditions on its hidden columns. */
 static int plan_each(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     int found[2] = {-1, -1};
@@ -120,7 +125,8 @@ static annal_slice bytes_of(sqlite3_value *value)
     return bytes;
 }
 
-/* Find the text. JSON_ASK: it is not JSON, as far as we know. */
+/* Find the text of the argument, and list its tokens if necessary. JSON_ASK: we cannot read it as
+ * JSON, so SQLite must. */
 static enum json_found find_text(struct each *each, sqlite3_value *text)
 {
     if (sqlite3_value_type(text) != SQLITE_TEXT)
@@ -227,7 +233,7 @@ static int is_at_end(sqlite3_vtab_cursor *base)
     return ((struct each *)base)->at_end;
 }
 
-/* Return the full key. A name that is a word needs no quotes. */
+/* Return the column fullkey. A name that is a word is not quoted. */
 static void give_fullkey(sqlite3_context *context, const struct each *each)
 {
     annal_slice raw = annal__json_token_raw(each->place.text, each->at);

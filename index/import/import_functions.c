@@ -24,8 +24,9 @@ static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv
 }
 
 /*
- * Cut an id that is too long, and append the hash of the whole id, so that two different ids stay
- * different.
+ * The SQL function session_id(text): return text if it is a valid id, else an id derived from it:
+ * its first characters, with _ for those that are not allowed, and a hash of the complete text, so
+ * that different texts have different ids.
  */
 static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -51,7 +52,8 @@ static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **a
     sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
 }
 
-/* Pass the buffer's memory to SQLite: the result can be tens of megabytes. */
+/* Set a JSON result, passing the memory of the buffer to SQLite instead of a copy, because it can
+ * be tens of megabytes. */
 static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
 {
     if (status == ANNAL_ERR_LIMIT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that are not JSON, wrapped in JSON. */
+/* Wrapping lines that are not JSON in JSON. */
 #include "index/import/import.h"
 
 #include "journal/base/base64.h"
@@ -25,8 +25,7 @@ static annal_status append_bytes(struct buf *out, annal_slice bytes)
 }
 
 /*
- * Return whether bytes are a run of zero bytes, as a power cut leaves it, which is kept as its
- * length.
+ * Return whether all bytes are zero, as after a power cut; only their number is then stored.
  */
 static bool is_zeros(annal_slice bytes)
 {
@@ -35,8 +34,8 @@ static bool is_zeros(annal_slice bytes)
 }
 
 /*
- * Return whether bytes are kept as text: an escaped control character takes six bytes, so base64
- * may be shorter.
+ * Return whether bytes are stored as text: they are UTF-8, and have so few control characters,
+ * which take six bytes each in JSON, that base64 would not be shorter.
  */
 static bool is_text(annal_slice bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON for importers; import_json.h describes it. */
+/* Reading JSON for importers; import_json.h describes the functions. */
 #include "index/import/import_json.h"
 
 #include "index/db/connect.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Texts that are not lines are remembered too, but only a few. */
+/* number of texts other than lines whose tokens are kept */
 #define RECENT 8
 
 #define JSON_SUBTYPE 'J'
@@ -21,13 +21,14 @@ struct import_json {
     struct line {
         uint64_t row;
         struct json_tokens text;
-    } * lines; /* lines of the batch, in the order of rows */
+    } * lines; /* lines of the batch that are JSON, in the order of their rows */
     size_t line_count;
-    size_t line; /* index of the last line that was used */
+    size_t line; /* index of the line that was used last */
     struct json_tokens recent[RECENT];
     char *recent_bytes[RECENT];
     size_t next_recent;
-    sqlite3 *sqlite; /* rule 2; NULL until it is needed */
+    /* connection on which SQLite computes results (rule 2); NULL until it is needed */
+    sqlite3 *sqlite;
 };
 
 /* ---- Texts ---- */
@@ -54,7 +55,7 @@ static bool is_text(const struct json_tokens *text, annal_slice bytes)
            (text->json.ptr == bytes.ptr || memcmp(text->json.ptr, bytes.ptr, bytes.len) == 0);
 }
 
-/* Find the value with these bytes, if they are a part of the line. */
+/* Find the value in a line at the address and with the length of these bytes. */
 static bool find_part(const struct json_tokens *line, annal_slice bytes, uint32_t *out_token)
 {
     uintptr_t begin = (uintptr_t)line->json.ptr, at = (uintptr_t)bytes.ptr;
@@ -73,7 +74,8 @@ static bool find_part(const struct json_tokens *line, annal_slice bytes, uint32_
            line->tokens[low].len == bytes.len;
 }
 
-/* Statements use lines in their order, and parts of the line that they used last. */
+/* Find the line or value that these bytes are. The search begins at the line that was used last,
+ * because statements use lines in their order, and several values of the same line. */
 bool annal__import_json_line_of(struct import_json *json, annal_slice bytes,
                                 struct json_place *out_place)
 {
@@ -100,7 +102,8 @@ static bool find_recent(struct import_json *json, annal_slice bytes, struct json
     return false;
 }
 
-/* Return whether it is the last line: most calls are about the same line as the call before. */
+/* Return whether these bytes are the line that was used last: their addresses are compared. Most
+ * calls are about the same line as the call before. */
 static bool is_same_line(const struct import_json *json, annal_slice bytes,
                          struct json_place *out_place)
 {
@@ -112,8 +115,8 @@ static bool is_same_line(const struct import_json *json, annal_slice bytes,
 }
 
 /*
- * Find the tokens of a text. Returns false if it is not JSON, or memory is short; SQLite then
- * reports what is wrong.
+ * Find or list the tokens of a text. Returns false if it is not JSON, or memory ran out; SQLite is
+ * then called, and reports the error.
  */
 static bool find_text(struct import_json *json, sqlite3_value *value, struct json_place *out_place)
 {
@@ -138,7 +141,7 @@ static bool find_text(struct import_json *json, sqlite3_value *value, struct jso
     return true;
 }
 
-/* ---- SQLite, rule 2 ---- */
+/* ---- Results of SQLite, rule 2 ---- */
 
 sqlite3 *annal__import_json_sqlite(struct import_json *json)
 {
@@ -150,7 +153,8 @@ sqlite3 *annal__import_json_sqlite(struct import_json *json)
     return json->sqlite;
 }
 
-/* Return the result of SQLite for a SELECT of ?1, ?2, … */
+/* Set the result of a SELECT, with parameters ?1, ?2, …, that SQLite runs on the separate
+ * connection. raw: value of ?1, if its ptr is not NULL. */
 static void ask_sqlite(struct import_json *json, sqlite3_context *context, const char *sql,
                        int count, sqlite3_value **values, annal_slice raw)
 {
@@ -178,7 +182,7 @@ static void ask_sqlite(struct import_json *json, sqlite3_context *context, const
 
 /* ---- Results ---- */
 
-/* Pass the buffer's memory to SQLite. */
+/* Set the result to the text in a buffer, whose memory is passed to SQLite. */
 static void give_buffer(sqlite3_context *context, struct buf *out, annal_status status)
 {
     if (status < 0) {
@@ -196,7 +200,7 @@ static void give_slice(sqlite3_context *context, const struct json_place *place,
                           place->stays ? SQLITE_STATIC : SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-/* Append JSON; if spaced, without the white space between its tokens. */
+/* Append JSON. spaced: whether there is white space between its tokens, which is then left out. */
 static annal_status put_compact(struct buf *out, bool spaced, annal_slice json)
 {
     const char *at = json.ptr, *end = at + json.len;
@@ -224,7 +228,7 @@ static void give_json(sqlite3_context *context, const struct json_place *place, 
         give_slice(context, place, raw);
 }
 
-/* Return a string. The result is false if SQLite must be asked. */
+/* Set the result to a string. Returns false if SQLite must compute it. */
 static bool give_string(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     struct buf out = {.limit = ANNAL_APPEND_BYTES_MAX};
@@ -252,7 +256,7 @@ static bool is_integer(annal_slice raw)
     return true;
 }
 
-/* Return a value. The result is false if SQLite must be asked. */
+/* Set the result to a value. Returns false if SQLite must compute it. */
 static bool give_value(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     sqlite3_int64 integer = 0;
@@ -322,7 +326,7 @@ static annal_slice path_of(sqlite3_value *value)
     return path;
 }
 
-/* Move to the value that the arguments name. */
+/* Find the value at the path in the arguments (json, path). */
 static enum json_found find(struct import_json *json, int count, sqlite3_value **values,
                             struct json_place *out_place)
 {
@@ -391,17 +395,18 @@ static void sql_line(sqlite3_context *context, int count, sqlite3_value **values
     sqlite3_result_text64(context, line.ptr, line.len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-/* ---- Removing ---- */
+/* ---- json_remove() ---- */
 
 #define HOLES_MAX 16
 
-/* A member that is removed: its name and the object around it, as tokens. */
+/* A member that is removed: the tokens of its name and of the object that contains it. */
 struct hole {
     uint32_t name, around;
-    bool first; /* whether all members before it are removed */
+    bool first; /* whether all members before it in the object are removed, too */
 };
 
-/* Insert a hole, in the order of tokens. Returns false if SQLite must be asked. */
+/* Add a hole for the member at path, in the order of tokens. Returns false if SQLite must compute
+ * the result. */
 static bool add_hole(const struct json_place *place, annal_slice path, struct hole *holes,
                      size_t *count)
 {
@@ -420,8 +425,8 @@ static bool add_hole(const struct json_place *place, annal_slice path, struct ho
 }
 
 /*
- * Append the rest of an object. A hole takes the comma before it, or the comma after it if all
- * members before it are removed.
+ * Append an object without its holes. The comma before a hole is removed with it, or the comma
+ * after it if all members before it are removed.
  */
 static annal_status put_rest(struct buf *out, const struct json_place *place, struct hole *holes,
                              size_t count)
@@ -436,7 +441,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
         const struct json_token *value = &tokens[hole->name + 1];
         uint32_t gone = before != NULL ? tokens[before->name + 1].next : 0;
         if (hole->name < gone)
-            continue; /* inside another removed member */
+            continue; /* within a member that is removed already */
         hole->first =
             hole->name == hole->around + 1 || (before != NULL && before->around == hole->around &&
                                                before->first && hole->name == gone);
@@ -455,7 +460,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
     return status;
 }
 
-/* Compose the removal of one path after the other, as json_remove() does. */
+/* Compose the SELECT of json_remove() for this number of arguments. */
 static annal_status make_remove(struct buf *sql, int count)
 {
     annal_status status = annal__buf_printf(sql, "SELECT json_remove(?1");

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON for importers: line_json(), which annal/import.h describes, and the operators -> and ->>,
- * json_type(), json_remove() and json_each(), which return what SQLite's return and read a text
- * once.
+ * json_type(), json_remove() and json_each(), which return the same as SQLite's, and parse a text
+ * only once.
  *
  * (1) SQLite parses the JSON of a row again for each statement, and prints it again for each value
  *     that it returns. Here the tokens of a line are listed once, for all statements of its batch,
  *     and a value is a slice of the line.
- * (2) SQLite defines what a value is. We answer what all its versions answer in the same way. For
- *     anything else (a number with a point, a name with an escape, half a surrogate pair, a path
- *     like $[#-1], a text with very many tokens) we ask SQLite on a connection of its own.
+ * (2) The results must be SQLite's. We compute those that all versions of SQLite compute in the
+ *     same way. In all other cases (a number with a point, a name with an escape, half a surrogate
+ *     pair, a path like $[#-1], a text with very many tokens) SQLite computes the result, on a
+ *     separate connection.
  */
 #ifndef INDEX_IMPORT_IMPORT_JSON_H
 #define INDEX_IMPORT_IMPORT_JSON_H
@@ -19,7 +20,8 @@
 #include <sqlite3.h>
 
 /*
- * SQLite 3.45 refuses a function that sets a subtype without this flag; older versions ignore it.
+ * A flag of functions that set a subtype, which SQLite 3.45 and later require, and older versions
+ * ignore.
  */
 #ifndef SQLITE_RESULT_SUBTYPE
 #define SQLITE_RESULT_SUBTYPE 0x001000000
@@ -27,44 +29,45 @@
 
 struct import_json;
 
-/* Add these functions to db. NULL: no memory. Close db before you free the result. */
+/* Add the functions to db. Returns NULL if memory ran out. Close db before you free the result. */
 struct import_json *annal__import_json_new(sqlite3 *db);
 void annal__import_json_free(struct import_json *json);
 
 /*
- * Begin a batch; then add each of its lines that is JSON before it is inserted, in the order of
- * rows. The bytes must stay valid until the next batch.
+ * Begin a batch, and add its lines: each line that is JSON must be added before its row is inserted
+ * into the table lines, in the order of the rows. The bytes must stay valid until the next batch.
  */
 void annal__import_json_begin(struct import_json *json);
 void annal__import_json_line(struct import_json *json, uint64_t row, annal_slice line);
 
 /* ---- For json_each(), in import_each.c ---- */
 
-/* A value in a text whose tokens are listed. */
+/* A value in a text whose tokens have been listed. */
 struct json_place {
     const struct json_tokens *text;
     uint32_t token;
-    bool stays; /* whether its bytes stay valid until the next batch */
+    bool stays; /* whether the bytes of the value stay valid until the next batch */
 };
 
 /*
- * Find the line, or the value inside a line, that these bytes point to. Returns false if there is
- * none.
+ * Find the line of the batch that equals these bytes, or the value in the line used last that they
+ * are a part of, by address. Returns false if there is none.
  */
 bool annal__import_json_line_of(struct import_json *json, annal_slice bytes,
                                 struct json_place *out_place);
 
-/* Return a value as -> or as ->> does. */
+/* Set the result of an SQL function to a value, as the operator -> (as_json) or ->> returns it. */
 void annal__import_json_give(struct import_json *json, sqlite3_context *context,
                              const struct json_place *place, bool as_json);
 
-/* Return the result of json_type(), which is static. */
+/* Return the name of the value's type, as json_type() does: a static string. */
 const char *annal__import_json_type(const struct json_place *place);
 
-/* Return a connection without our functions. NULL: no memory. */
+/* Return a connection without our functions, which is created when it is first needed; NULL if
+ * memory ran out. */
 sqlite3 *annal__import_json_sqlite(struct import_json *json);
 
-/* Add our json_each() to db. Returns a SQLite result code. */
+/* Add our json_each() to db. Returns a result code of SQLite. */
 int annal__import_each_add(sqlite3 *db, struct import_json *json);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a line is split and inserted: rules 2, 3, 5 and 6 of import.c. */
+/* How a line is split and inserted: rules 2, 3, 5 and 6 of import_run.c. */
 #include "index/import/import_lines.h"
 
 #include "index/db/db.h"
@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Levels that an event may put around the line that it contains. */
+/* most levels of nesting that an importer adds around a line in the data of an event */
 #define WRAP_DEPTH 8
 
-/* Number of times that the bytes of a line are searched for a record. */
+/* limit for searching a record in a line: checked bytes, as a multiple of the line's length */
 #define CHECKED_TIMES 8
 
 static bool is_blank(annal_slice bytes)
@@ -48,7 +48,8 @@ static annal_status remember(annal_import *import, const char *hash, bool *out_k
 }
 
 /*
- * Write the key by which an event is remembered; the dot distinguishes it from the hashes of lines.
+ * Write the key under which the id of an event is remembered: a dot and a hash. The dot
+ * distinguishes it from the hashes of lines.
  */
 static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
                               char out[HASH_TEXT_BYTES + 1], annal_error *err)
@@ -111,7 +112,7 @@ annal_status annal__import_recall(annal_import *import, annal_slice session, ann
     return annal__db_run(recall, err);
 }
 
-/* Number a line whose bytes were in the file before: HASH.2 */
+/* Append a number to the hash of a line whose bytes were in the file before: HASH.2, HASH.3, … */
 static annal_status number_repeated(annal_import *import, char hash[HASH_NUMBERED_BYTES],
                                     annal_error *err)
 {
@@ -153,7 +154,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
                                       annal_error *err)
 {
     char hash[HASH_TEXT_BYTES];
-    /* Two pieces with the same bytes are not the same line twice. */
+    /* the number of the line and the piece are hashed, too, so that pieces with the same bytes have
+     * different hashes */
     bool own = line->part > 0 || import->may_repeat;
     uint64_t seed = own ? line->number << 16 | line->part : import->refused;
     annal__import_hash(line->bytes, seed, hash);
@@ -166,8 +168,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
 }
 
 /*
- * Insert what is not JSON in pieces, like a long line: escaped, a line can take six times its
- * bytes.
+ * Insert a line that is not JSON in pieces, as a long line is, because it can take six times its
+ * bytes when it is escaped.
  */
 static annal_status insert_pieces(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, const char *reason,
@@ -193,7 +195,8 @@ static void count_imported(annal_import *import, uint64_t number)
     import->last_counted = number;
 }
 
-/* Rule 5: remove the zero bytes before a value, and keep them as a row of their own. */
+/* Remove the zero bytes before a JSON value from the line, and insert them as a row of their own
+ * (rule 5). */
 static annal_status take_zeros(annal_import *import, struct batch *batch, annal_import_line *line,
                                annal_error *err)
 {
@@ -212,7 +215,8 @@ static annal_status take_zeros(annal_import *import, struct batch *batch, annal_
 }
 
 /*
- * Return whether bytes are nothing but objects: without a line break between two, they are records.
+ * Return whether bytes are JSON objects only, one after the other: records without line breaks
+ * between them.
  */
 static bool are_records(annal_slice bytes)
 {
@@ -229,7 +233,7 @@ static bool are_records(annal_slice bytes)
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err);
 
-/* Insert the first of several records of a line, then the others. */
+/* Insert several records in a line, each as a row. first: length of the first record. */
 static annal_status insert_records(annal_import *import, struct batch *batch,
                                    annal_import_line line, size_t first, annal_error *err)
 {
@@ -284,7 +288,8 @@ static annal_status insert_torn(annal_import *import, struct batch *batch,
                : insert_unreadable(import, batch, &whole, reason, err);
 }
 
-/* Insert a torn record, and the next record on the same line. */
+/* Insert the two parts of a line that was cut: a record that may be incomplete, and the next record
+ * on the same line. */
 static annal_status insert_cut(annal_import *import, struct batch *batch, annal_import_line line,
                                size_t cut, const char *reason, annal_error *err)
 {
@@ -386,7 +391,7 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
             insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
         if (status != ANNAL_ERR_REFUSED)
             return status;
-        reason = "the importer failed on it"; /* rule 6 */
+        reason = "the importer failed on it"; /* insert the line as unreadable: rule (6) */
     }
     if (fault == JSON_UTF8 && line.bytes.len <= ANNAL_IMPORT_PIECE_BYTES) {
         annal_slice mended = {0};

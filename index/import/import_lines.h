@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A running import, and the lines of its batch. */
+/* An import that is running, and the lines of its batch. */
 #ifndef INDEX_IMPORT_IMPORT_LINES_H
 #define INDEX_IMPORT_IMPORT_LINES_H
 
@@ -10,13 +10,14 @@
 
 #include <sqlite3.h>
 
-/* The sections batch and end have a handful of statements. */
+/* most statements in the sections batch and end together */
 #define STATEMENTS_MAX 16
 
-/* Statements of a section once that are run again; an importer with more is not reused. */
+/* most statements of the section once that are kept to run again for the next log; an importer with
+ * more statements is not reused */
 #define AGAIN_MAX 16
 
-/* Importers that are tried on one log. */
+/* most importers whose sections detect can be prepared */
 #define DETECTS_MAX 64
 
 struct annal_import {
@@ -28,40 +29,46 @@ struct annal_import {
     sqlite3_stmt *knows;
     sqlite3_stmt *repeat;
     sqlite3_stmt *recall;
-    int64_t recalled; /* number of events passed to it */
+    int64_t recalled; /* number of events passed to annal__import_recall() */
     /* statements of the section batch, then of the section end */
     sqlite3_stmt *statements[STATEMENTS_MAX];
     size_t batch_count;
     size_t statement_count;
-    sqlite3_stmt *again[AGAIN_MAX]; /* statements of the section once that create nothing */
+    /* statements of the section once that create nothing, and run again for the next log */
+    sqlite3_stmt *again[AGAIN_MAX];
     size_t again_count;
     /* statements that empty the tables; NULL until the importer is reused */
     sqlite3_stmt **emptying;
     size_t emptying_count;
-    bool repeats; /* lines with the same bytes are records of their own */
-    bool single;  /* whether it can be used for one log only */
+    /* whether lines with the same bytes are records of their own: the section repeats */
+    bool repeats;
+    bool single; /* whether the import can be used for one log only */
     struct {
-        const char *sql; /* text of the importer */
+        const char *sql; /* text of the importer, compared by address */
         sqlite3_stmt *statement;
-    } detects[DETECTS_MAX]; /* their sections detect */
+        /* importers whose sections detect are prepared; statement is NULL if there is no such
+     * section */
+    } detects[DETECTS_MAX];
     size_t detect_count;
     struct buf scratch;
     annal_import_counts counts;
-    uint64_t last_counted; /* number of the last line that counts.imported includes */
-    bool refused;          /* whether a trigger failed on the current line */
-    bool may_repeat;       /* whether lines with the same bytes are different lines */
-    bool has_ids;          /* whether the id of an event was remembered */
+    uint64_t last_counted; /* number of the last line that was added to counts.imported */
+    bool refused;          /* whether a trigger failed on the line that is being inserted */
+    /* whether lines with the same bytes are different lines, because the log is not a file of
+     * lines */
+    bool may_repeat;
+    bool has_ids; /* whether annal__import_remember() was called */
     bool failed;
     annal_import_owner_fn owner;
     void *owner_arg;
 };
 
-/* The lines of a batch that were not skipped, and which of them yielded an event. */
+/* The lines of a batch that were not skipped, and whether each yielded an event. */
 struct batch {
     struct row {
         uint64_t number;
         bool gave;
-    } * rows; /* in the order of their numbers */
+    } * rows; /* rows of the batch, in the order of their line numbers */
     size_t count;
     struct buf *mended; /* lines with U+FFFD for bytes that are not UTF-8 */
     size_t mended_count;
@@ -76,10 +83,10 @@ annal_status annal__import_fail(annal_import *import, annal_error *err, const ch
 #define HASH_TEXT_BYTES     33
 #define HASH_NUMBERED_BYTES (HASH_TEXT_BYTES + 20)
 
-/* Write 128 bits of hash, as text. */
+/* Write 128 bits of hash as 32 hex digits. */
 void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES]);
 
-/* Insert a line into the table of lines, unless it is to be skipped. */
+/* Insert a line into the table lines, in one or several rows, unless it is skipped. */
 annal_status annal__import_insert(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, annal_error *err);
 

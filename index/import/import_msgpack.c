@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQL function msgpack_json(): msgpack of other programs, as JSON that shows all of it. JSON
- * cannot express some of it: bytes, and strings that are not UTF-8, are {"$base64":"…"}; an ext is
- * {"$ext":type,"data":…}, decoded if it contains msgpack itself; a key that is not a string becomes
- * its JSON text; NaN and infinities are strings.
+ * The SQL function msgpack_json(): convert msgpack of other programs to JSON without loss. Values
+ * that JSON cannot express are wrapped: bytes, and strings that are not UTF-8, are {"$base64":"…"};
+ * an ext is {"$ext":type,"data":…}, in which data is decoded if it is msgpack itself; a key that is
+ * not a string becomes its JSON text; NaN and infinities are strings.
  */
 #include "index/import/import.h"
 #include "journal/base/base64.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Deeper nested data could not be an event's data. */
+/* deepest nesting; deeper nested data could not be an event's data */
 #define DEPTH_MAX 400
 
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth);
@@ -83,7 +83,8 @@ static annal_status put_map(struct buf *out, uint32_t count, annal_slice *rest, 
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* Append the next value as JSON. ANNAL_ERR_INVALID: no value follows. */
+/* Append the next value in rest as JSON. ANNAL_ERR_INVALID: no valid value follows, or it is nested
+ * too deep. */
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth)
 {
     struct msgpack_value value;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of OpenTelemetry, each in an object that names its type, as plain JSON. */
+/* Converting values of OpenTelemetry, each of which is wrapped in an object that names its type, to
+ * plain JSON. */
 #include "index/import/import.h"
 
 #include "journal/base/json.h"
@@ -48,7 +49,8 @@ static annal_status put_members(struct buf *out, annal_slice values, int depth)
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* Append an integer, which may be a string, because not every reader has integers of 64 bits. */
+/* Append an integer. In OpenTelemetry it may be a string, because not every reader has integers of
+ * 64 bits. */
 static annal_status put_integer(struct buf *out, annal_slice raw)
 {
     annal_slice digits = raw.len > 0 && raw.ptr[0] == '"' ? annal__json_inside(raw) : raw;
@@ -57,7 +59,8 @@ static annal_status put_integer(struct buf *out, annal_slice raw)
     return annal__buf_append_slice(out, digits);
 }
 
-/* Return the list within a value of this type. */
+/* Return the values in a list of this type, arrayValue or kvlistValue. *out_is: whether value is of
+ * this type. */
 static annal_slice list_of(annal_slice value, const char *type, bool *out_is)
 {
     annal_slice list = annal__json_member(value, type);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logs that are a SQLite database: its rows, as lines for an importer.
+ * Reading the rows of a log that is a SQLite database, as lines for an importer.
  *
  * (1) The database is only read, in one transaction, which ends before anything is imported: its
- *     writers wait only while its rows are copied. If it cannot be read in its place (a write-ahead
- *     log without its index in a directory that is not ours, a journal that must be rolled back) it
- *     is copied first, with the files that belong to it.
+ *     writers wait only while its rows are copied. If it cannot be read at its path (because of a
+ *     write-ahead log without its index in a directory that we cannot write, or a journal that must
+ *     be rolled back), it is first copied with its -wal and -journal.
  * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else. A
  *     SELECT that names a table or column that this database lacks is skipped.
- * (3) No row is lost: tables that no SELECT reads follow, row by row; among them, the tables that
- *     the section "-- tables" names are first.
+ * (3) Every row is returned: the rows of tables that no SELECT reads follow after the SELECTs,
+ *     except that the tables in the section "-- tables" come before all SELECTs.
  */
 #include "index/db/bound.h"
 #include "index/db/connect.h"
@@ -32,7 +32,7 @@
 
 #define WAIT_MS_USUAL 10000
 
-/* SQLite accepts values of a gigabyte. */
+/* largest line; values of SQLite may have a gigabyte, and JSON may need several times as much */
 #define ROW_BYTES_MAX ((size_t)4 << 30)
 
 struct rows {
@@ -40,8 +40,8 @@ struct rows {
     struct patience patience;
     uint32_t wait_ms;
     struct bound bound;
-    uint64_t bytes;     /* size of the returned lines */
-    uint64_t bytes_max; /* 0: no limit */
+    uint64_t bytes;     /* total size of the lines that were returned */
+    uint64_t bytes_max; /* limit for bytes; 0: no limit */
     bool damaged;
     struct buf line;
     struct name {
@@ -72,7 +72,7 @@ static int open_at(struct rows *rows, const char *path, int flags)
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         rc = begin_reading(rows);
     }
-    if (rc == SQLITE_CORRUPT) { /* cut short: SQLite then reads what exists */
+    if (rc == SQLITE_CORRUPT) { /* the file is incomplete: let SQLite read the pages that exist */
         rows->damaged = true;
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
         sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
@@ -126,7 +126,7 @@ static void remove_copy(const char *directory, const char *path)
     rmdir(directory);
 }
 
-/* Open the copy, and remove its names once it is open. */
+/* Copy the database to a temporary directory and open the copy; its names are then removed. */
 static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
 {
     char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
@@ -231,7 +231,8 @@ static annal_status give_rows(struct rows *rows, sqlite3_stmt *statement, annal_
     return status;
 }
 
-/* Rule 2. */
+/* Return whether a SELECT failed because the database lacks one of its tables or columns (rule
+ * 2). */
 static bool lacks_something(sqlite3 *db)
 {
     const char *why = sqlite3_errmsg(db);
@@ -247,7 +248,8 @@ static annal_status run_section(struct rows *rows, annal_slice section, annal_er
         struct name *before = rows->read;
         int rc = sqlite3_prepare_v2(rows->db, section.ptr, (int)section.len, &statement, &rest);
         if (rc != SQLITE_OK && lacks_something(rows->db)) {
-            while (rows->read != before) { /* it read nothing after all */
+            /* forget the tables that the failed SELECT would have read */
+            while (rows->read != before) {
                 struct name *gone = rows->read;
                 rows->read = gone->next;
                 annal__free(gone);
@@ -358,7 +360,7 @@ static bool has_table(sqlite3 *db, annal_slice table)
     return found;
 }
 
-/* Rule 3: return the rows of tables that the importer wants first, in its order. */
+/* Return the rows of the tables that the section "-- tables" lists, in its order (rule 3). */
 static annal_status give_first_tables(struct rows *rows, annal_slice names, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -379,7 +381,8 @@ static annal_status give_first_tables(struct rows *rows, annal_slice names, anna
 }
 
 /*
- * Rule 3: return the rows of the other tables. The content of a virtual table is in other tables.
+ * Return the rows of all tables that were not read (rule 3). Virtual tables are left out, because
+ * their content is in shadow tables.
  */
 static annal_status give_other_tables(struct rows *rows, annal_error *err)
 {
@@ -399,7 +402,8 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
     return status;
 }
 
-/* Return a number of lines that no sound database exceeds. */
+/* Return the limit for the total size of the lines: temp_bytes, or four times the size of the
+ * database, which no sound database exceeds; 0: no limit. */
 static uint64_t lines_max(const char *path, const annal_limits *limits)
 {
     struct stat info;
@@ -427,7 +431,7 @@ annal_status annal__import_rows(annal_slice sql, const char *path, const annal_l
     if (status >= 0)
         status =
             give_first_tables(&rows, annal__import_section(sql, "-- tables", &(size_t){0}), err);
-    if (status >= 0) { /* once used, json_each() needs no permission to be created */
+    if (status >= 0) { /* creating the table json_each would be denied, so it is used once before */
         (void)sqlite3_exec(rows.db, "SELECT 1 FROM json_each('[]')", NULL, NULL, NULL);
         sqlite3_set_authorizer(rows.db, allow_reading, &rows);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h describes
- * the format of an importer file and the tables that it finds.
+ * Running importers: SQL that turns lines of a foreign log into events. annal/import.h describes
+ * the format of an importer file and its tables.
  *
- * (1) It makes no difference where a batch ends. Lines are inserted one by one and importers keep
- *     state between them in triggers, so a line is processed after all lines before it and before
- *     all lines after it.
+ * (1) The events do not depend on where a batch ends. Lines are inserted one by one and importers
+ *     keep state between them in triggers, so a line is processed after all lines before it and
+ *     before all lines after it.
  * (2) A line is skipped only in import_lines.c, and only if it is blank or its bytes were in the
  *     file before; the section "-- repeats" says that such a line is a record of its own, and
  *     its hash has a number. The bytes are remembered as 128 bits of hash in a table, which SQLite
@@ -19,7 +19,7 @@
  *     complete record. A line that is JSON but for bytes that are not UTF-8 is kept as it is, and
  *     passed with U+FFFD for these bytes.
  * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
- *     another hash: changes that the trigger made before it failed may stay, and hide nothing.
+ *     another hash, because changes that the trigger made before it failed may stay.
  * (7) Preparing an importer takes longer than a small log, so it is used for the next log too: its
  *     tables are emptied, and its section once is run again, except for statements that create
  *     something.
@@ -47,7 +47,7 @@ annal_status annal__import_fail(annal_import *import, annal_error *err, const ch
 
 /* ---- Sections ---- */
 
-/* Return whether a statement creates something, which stays. */
+/* Return whether a statement is a CREATE, whose object remains for the next log. */
 static bool creates(sqlite3_stmt *statement)
 {
     const char *sql = sqlite3_sql(statement);
@@ -248,7 +248,8 @@ static bool may_repeat(const annal_import_source *source)
     return source->container != NULL && strcmp(source->container, "lines") != 0;
 }
 
-/* Open the database with our tables, functions and statements, but without the importer's. */
+/* Open an import with our own tables, functions and statements, but without the importer's
+ * sections. */
 static annal_status open_ours(const annal_import_source *source, annal_import **out_import,
                               annal_error *err)
 {
@@ -260,7 +261,8 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
     import->may_repeat = may_repeat(source);
     take_owner(import, source);
 
-    /* An empty name is a private database; what exceeds its cache goes to a temporary file. */
+    /* an empty name opens a private database, which SQLite writes to a temporary file when it
+     * exceeds the cache */
     if (annal__connect_open(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
             SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
@@ -278,7 +280,8 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         status = annal__fail(err, ANNAL_ERR_NOMEM, "import of '%s': out of memory", source->file);
         goto done;
     }
-    sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* an importer must not use other files */
+    /* no ATTACH, because an importer must not use other files */
+    sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0);
     status = describe_source(import, source, err);
     if (status >= 0)
         status = insert_options(import, source, err);
@@ -303,8 +306,8 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         import->repeats = annal__import_section(sql, "-- repeats", &(size_t){0}).ptr != NULL;
         status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
     }
-    /* One transaction for the whole import: its result is not kept, and ending a transaction
-     * walks all pages. */
+    /* One transaction for the whole import, which is never committed: ending a transaction for each
+     * batch would walk all pages. */
     if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         status = annal__import_fail(import, err, "importer");
     if (status >= 0)
@@ -319,7 +322,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
-/* Return whether triggers follow a statement, which is an EXPLAIN. */
+/* Return whether an EXPLAIN of a statement contains the program of a trigger. Finalizes explain. */
 static bool has_triggers(sqlite3_stmt *explain)
 {
     bool has = false;
@@ -329,7 +332,8 @@ static bool has_triggers(sqlite3_stmt *explain)
     return has;
 }
 
-/* Prepare the statements that empty each table. ANNAL_END: a trigger would follow. */
+/* Prepare a statement for each table, except lines, that empties it. ANNAL_END: emptying a table
+ * would run triggers, so the importer cannot be reused. */
 static annal_status prepare_emptying(annal_import *import, annal_error *err)
 {
     static const char explain[] = "EXPLAIN ";
@@ -356,7 +360,7 @@ static annal_status prepare_emptying(annal_import *import, annal_error *err)
     return status;
 }
 
-/* Rule 7. */
+/* Empty the tables for the next log (rule 7). */
 static annal_status empty_tables(annal_import *import, annal_error *err)
 {
     annal_status status = import->emptying == NULL ? prepare_emptying(import, err) : ANNAL_OK;
@@ -428,7 +432,7 @@ static void note_event(struct batch *batch, uint64_t number)
         batch->rows[low].gave = true;
 }
 
-/* Return the id, or its hash if no event may have this id. */
+/* Return id, or its hash, in out, if an event cannot have this id. */
 static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
 {
     bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__json_is_utf8(id);
@@ -458,7 +462,8 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
         if (sqlite3_column_count(statement) > 7)
             event.formerly = annal__db_column(statement, 7);
         if (event.draft.ts_us == 0)
-            event.draft.ts_us = 1; /* 0 would be the time of the import, which differs each time */
+            /* a ts of 0 would become the time of the import, which differs each time */
+            event.draft.ts_us = 1;
         annal_status status = fn(arg, &event, err);
         if (status < 0)
             return status;
@@ -522,7 +527,8 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
 
 /* ---- Detecting ---- */
 
-/* Prepare the section detect. *out is NULL if the importer has none. */
+/* Prepare the section detect of an importer, unless that was done. *out is NULL if the importer has
+ * no such section. */
 static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite3_stmt **out,
                                    annal_error *err)
 {

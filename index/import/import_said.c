@@ -3,11 +3,11 @@
  * said(content): the user's own words, in a message to which the agent added text.
  *
  * Agents put text of their own before the words of their user: instructions from files, the
- * environment, lists of plugins. The view added(begins, ends) of an importer lists how such a text
- * begins and ends; ends is NULL if it reaches to the end of the message. The view around(begins,
- * opens, closes) lists how an agent puts text around the words: they are between opens and closes.
- * A text that has only the beginning is the user's own. The patterns are read when the function is
- * first called.
+ * environment, lists of plugins. The view added(begins, ends) of an importer lists the beginnings
+ * and ends of such texts; ends is NULL if the text reaches to the end of the message. The view
+ * around(begins, opens, closes) is for texts that are around the user's words: a text that begins
+ * with begins contains the words between opens and closes. A text that has the beginning but not
+ * the end is the user's own. The patterns are read when the function is first called.
  */
 #include "index/import/import.h"
 
@@ -19,19 +19,23 @@
 
 #include <string.h>
 
-#define SAID_BYTES_MAX 400 /* enough for a title and an excerpt */
+#define SAID_BYTES_MAX 400 /* most bytes of the result: enough for a title and an excerpt */
 
 struct pattern {
     struct buf begins;
-    struct buf ends;   /* empty: at the end of the message */
-    struct buf closes; /* empty: the words follow the end; else they are between the two */
+    /* the text that ends the added text, or that precedes the user's words (column opens of the
+     * view around); empty: the added text reaches to the end of the message */
+    struct buf ends;
+    /* the text after the user's words (column closes of the view around); empty: the words follow
+     * after ends */
+    struct buf closes;
 };
 
 struct said {
     struct pattern *patterns;
     size_t count;
     bool is_loaded;
-    struct buf text; /* text of the current block */
+    struct buf text; /* text of the content block that is being read */
 };
 
 static void free_said(void *arg)
@@ -62,7 +66,8 @@ static bool load_pattern(struct said *said, sqlite3_stmt *row)
            annal__buf_append_slice(&pattern->closes, annal__db_column(row, 2)) >= 0;
 }
 
-/* An importer without a view has no patterns of it. */
+/* Read the patterns, unless that was done. A view that the importer does not have is skipped.
+ * Returns false if memory ran out. */
 static bool load(struct said *said, sqlite3 *db)
 {
     static const char *const views[] = {"SELECT begins, opens, closes FROM around",
@@ -89,15 +94,15 @@ static annal_slice skip_space(annal_slice text)
 static bool begins_with(annal_slice text, const struct buf *begins)
 {
     size_t len = begins->len;
-    bool tag =
-        begins->ptr[0] == '<' && begins->ptr[len - 1] == '>'; /* <name> is <name a="b">, too */
+    /* a tag <name> also matches <name a="b"> */
+    bool tag = begins->ptr[0] == '<' && begins->ptr[len - 1] == '>';
     if (text.len < len || memcmp(text.ptr, begins->ptr, len - tag) != 0)
         return false;
     char next = text.ptr[len - 1];
     return !tag || next == '>' || next == ' ' || next == '\n';
 }
 
-/* Return the text after the mark, or a slice whose ptr is NULL. */
+/* Return the text after the first occurrence of mark; its ptr is NULL if mark does not occur. */
 static annal_slice text_after(annal_slice text, const struct buf *mark)
 {
     const char *found = memmem(text.ptr, text.len, mark->ptr, mark->len);
@@ -107,7 +112,8 @@ static annal_slice text_after(annal_slice text, const struct buf *mark)
     return (annal_slice){found, text.len - (size_t)(found - text.ptr)};
 }
 
-/* Return the words of a text that begins as the pattern does; text, if it does not end so. */
+/* Return the user's words in a text that begins as the pattern does, or text if it lacks the other
+ * parts of the pattern. */
 static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
 {
     if (pattern->ends.len == 0)
@@ -122,7 +128,7 @@ static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
     return words;
 }
 
-/* Return the text after what was added at its beginning. */
+/* Return the text after all texts that the agent put at its beginning. */
 static annal_slice skip_added(const struct said *said, annal_slice text)
 {
     const char *at = NULL;
@@ -137,7 +143,8 @@ static annal_slice skip_added(const struct said *said, annal_slice text)
     return text;
 }
 
-/* Return the raw string of a block of content: the block itself, or a member of it. */
+/* Return the JSON string in a block of content: the block itself, or its member text, instruction
+ * or content; empty if there is none. */
 static annal_slice block_text(annal_slice block)
 {
     static const char *const members[] = {"text", "instruction", "content"};
@@ -150,8 +157,8 @@ static annal_slice block_text(annal_slice block)
 }
 
 /*
- * Find the user's words in a block. *was_added: something was skipped. ANNAL_END: this block has
- * none.
+ * Find the user's words in a block of content. *was_added becomes true if a text of the agent was
+ * skipped. ANNAL_END: the block has no words of the user.
  */
 static annal_status find_said(struct said *said, annal_slice block, annal_slice *out,
                               bool *was_added)
@@ -183,7 +190,7 @@ static annal_status find_in_content(struct said *said, annal_slice content, anna
     return status;
 }
 
-/* Cut a text before a character that exceeds the limit. */
+/* Cut a text to SAID_BYTES_MAX bytes, between two characters. */
 static annal_slice cut(annal_slice text)
 {
     if (text.len <= SAID_BYTES_MAX)

@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-/* SQLite handles a text with more tokens. */
+/* most tokens of a text that are listed; SQLite handles a text with more */
 #define TOKENS_MAX 65536
 
-/* Return whether a string is the name of a member, with an escape in it. */
+/* Return whether a string contains an escape and is the name of a member. end: end of the complete
+ * text. */
 static bool is_odd_name(annal_slice raw, const char *end)
 {
     const char *at = raw.ptr + raw.len;
@@ -21,7 +22,8 @@ static bool is_odd_name(annal_slice raw, const char *end)
     return at < end && *at == ':';
 }
 
-/* List all tokens. A closing bracket ends the value of its opening bracket, and is not a token. */
+/* List all tokens. A closing bracket is not a token; it only ends the token of its opening bracket.
+ * Returns false if there are too many, or memory ran out. */
 static bool list_all(struct json_tokens *text)
 {
     uint32_t open[JSON_DEPTH_MAX];
@@ -69,7 +71,8 @@ void annal__json_tokens_done(struct json_tokens *text)
 /* ---- Paths ---- */
 
 /*
- * Take the next step of a path, ".name", '."name"' or "[1]". Returns false if it is something else.
+ * Remove the next step, ".name", '."name"' or "[1]", from a path. Returns false if the path
+ * continues in another way.
  */
 static bool next_step(annal_slice *path, annal_slice *out_name, size_t *out_index)
 {

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens of a JSON text, and the value at a path of SQLite's. */
+/* Listing the tokens of a JSON text, and finding the value at a path as SQLite does. */
 #ifndef INDEX_IMPORT_JSON_TOKENS_H
 #define INDEX_IMPORT_JSON_TOKENS_H
 
 #include <annal/base.h>
 
 /*
- * A string, a number, a word, an array or an object. Names of members are strings before a value.
+ * A token of JSON: a string, a number, true, false, null, a complete array or object. The name of a
+ * member is the token before its value.
  */
 struct json_token {
     uint32_t at, len;
-    uint32_t next; /* index of the token after it and its content */
+    uint32_t next; /* index of the next token after this token and the tokens within it */
 };
 
 struct json_tokens {
-    annal_slice json; /* owned by the caller */
+    annal_slice json; /* the text, which the caller owns */
     struct json_token *tokens;
     size_t count;
-    bool spaced;    /* whether white space separates tokens */
-    bool odd_names; /* whether a name has an escape */
-    /* whether all tokens are listed; false: there are too many, or memory is short */
+    bool spaced;    /* whether white space separates any tokens */
+    bool odd_names; /* whether a name contains an escape */
+    /* whether all tokens are listed; false: there are too many, or memory ran out */
     bool whole;
 };
 
-/* List the tokens of JSON that was checked. */
+/* List the tokens of a text that is known to be JSON. */
 struct json_tokens annal__json_tokens(annal_slice json);
 void annal__json_tokens_done(struct json_tokens *tokens);
 
@@ -33,12 +34,12 @@ static inline annal_slice annal__json_token_raw(const struct json_tokens *tokens
     return (annal_slice){tokens->json.ptr + found->at, found->len};
 }
 
-/* JSON_ASK: only SQLite knows what this path means here. */
+/* The result of a search. JSON_ASK: only SQLite can tell what this path means in this text. */
 enum json_found { JSON_MISSING, JSON_FOUND, JSON_ASK };
 
 /*
- * Find the token of the value at a path like $.a."b c"[0], which begins at *inout_token.
- * *out_around: the token of the array or object around it.
+ * Find the value at a path like $.a."b c"[0] in the value *inout_token, which is then set to its
+ * token. *out_around: token of the array or object that contains it.
  */
 enum json_found annal__json_tokens_find(const struct json_tokens *tokens, annal_slice path,
                                         uint32_t *out_around, uint32_t *inout_token);

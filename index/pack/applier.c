@@ -3,8 +3,9 @@
  * Applying events.
  *
  * An event is passed to the handlers of its type, in the order of the packs and of their sections;
- * a table remembers which handlers those are. Each handler is all or nothing. If a handler cannot
- * accept the event, its reason becomes a finding and the next handler runs: no pack stops another.
+ * these handlers are remembered for each type. Each handler makes all of its changes or none. If a
+ * handler cannot accept the event, its reason becomes a finding and the next handler runs: no pack
+ * stops another.
  */
 #include "index/pack/applier_parts.h"
 
@@ -21,10 +22,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A section that ran for longer than it may for one event. */
+/* A section that was stopped because it ran for longer than it may for one event. */
 struct spent {
     uint64_t session, seq, handler;
-    const char *why; /* static */
+    const char *why; /* static string that says which limit the section exceeded */
 };
 
 /* ---- New and free ---- */
@@ -136,9 +137,9 @@ void annal__applier_free(struct applier *applier)
 /* ---- Running a section ---- */
 
 /*
- * Note what stopped a statement, and fail. If SQLite stops a statement that writes, it has rolled
- * back the whole transaction; when the event is applied again, the note becomes a finding, and
- * everything else runs.
+ * Remember a section that was stopped, and fail. If SQLite stops a statement that writes, it has
+ * rolled back the whole transaction; when the event is applied again, the section is left out with
+ * a finding, and all other sections run.
  */
 static annal_status note_spent(struct applier *applier, const struct handler *handler,
                                annal_slice session, const annal_event *event, const char *why,
@@ -177,7 +178,8 @@ size_t annal__applier_spent(const struct applier *applier)
     return applier == NULL ? 0 : applier->spent.len;
 }
 
-/* Compile a section when it is first needed. */
+/* Compile the section of a handler when it first runs, if annal__applier_new() has not compiled
+ * it. */
 static annal_status compile_late(struct applier *applier, const struct handler *handler,
                                  annal_error *err)
 {
@@ -202,7 +204,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal_status status = compile_late(applier, handler, err);
     if (status < 0)
         return status;
-    /* One statement undoes its own changes; several need a savepoint. */
+    /* a single statement undoes its own changes if it fails; several statements need a savepoint */
     bool several = handler->count > 1 || out_holds != NULL;
     const char *spent = why_spent(applier, handler, session, event);
     if (spent != NULL) {
@@ -221,7 +223,8 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
         status = note_spent(applier, handler, session, event, spending.why, err);
     else if (annal__handler_is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
         annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
-    else if (annal__handler_is_refusal(rc)) /* a finding, for the author of the pack */
+    /* SQLite's own message, because a finding is for the author of the pack */
+    else if (annal__handler_is_refusal(rc))
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, applier->db, rc, "cannot apply event %llu of session '%.*s'",
@@ -237,7 +240,8 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
 
 /* ---- An event ---- */
 
-/* Apply rows that users wrote. This is the same for every writable pack, so no handler does it. */
+/* Apply an event with rows that users wrote. This is the same for every writable pack, so no
+ * section of a pack is run for it. */
 static annal_status run_outbox(struct applier *applier, annal_slice session,
                                const annal_event *event, const char **out_refused, annal_error *err)
 {
@@ -271,7 +275,7 @@ annal_status annal__applier_begin(struct applier *applier, annal_slice session, 
     return annal__db_run(applier->insert_session, err);
 }
 
-/* Write "type: why" into applier->refused, which has the reason. */
+/* Put the type before the reason in applier->refused, and return it. */
 static const char *finding(struct applier *applier, annal_slice type)
 {
     char why[sizeof applier->refused];
@@ -293,7 +297,8 @@ static void count_event(struct fold *fold, const annal_event *event)
 static void end_if_pruned(struct applier *applier, const annal_event *event)
 {
     if (applier->has_core && annal__slice_is(event->type, "session.pruned"))
-        annal__applier_forget(applier); /* its row was deleted; the next event begins a new row */
+        /* the session's row was deleted; its next event creates a new row */
+        annal__applier_forget(applier);
 }
 
 const struct route *annal__applier_route(struct applier *applier, annal_slice type)
@@ -359,7 +364,7 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
 
 void annal__applier_keep(struct applier *applier, const annal_event *event)
 {
-    applier->fold.begun = true; /* by the trial */
+    applier->fold.begun = true; /* the trial created the session's row */
     count_event(&applier->fold, event);
     end_if_pruned(applier, event);
 }

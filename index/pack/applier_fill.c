@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Write the path of a field: $.run.id for run::id. */
+/* Write the JSON path of a field: $.run.id for run::id. */
 static void path_of(const char *field, char *out, size_t room)
 {
     size_t len = (size_t)snprintf(out, room, "$.");
@@ -21,7 +21,8 @@ static void path_of(const char *field, char *out, size_t room)
     out[len] = '\0';
 }
 
-/* Set data to the result of stmt, which returns a row only if the field is to be added. */
+/* Run stmt with data and path, and set data to its result. It returns a row only if the field is to
+ * be added. */
 static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, annal_error *err)
 {
     annal__db_bind_text(stmt, 1, annal__buf_slice(data));
@@ -49,7 +50,7 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
 
 #define FIELD_PATH_BYTES 300
 
-/* Add the result of a fill's SELECT, if it returns a row. */
+/* Add the columns of a fill's SELECT to data, if it returns a row. */
 static annal_status fill_from(struct applier *applier, const struct handler *handler,
                               annal_slice session, const annal_event *event, struct buf *data,
                               annal_error *err)
@@ -99,7 +100,8 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     return status;
 }
 
-/* Add the values that an existing event has in fields that data lacks. */
+/* Add the fields of this fill that data lacks, with their values from stored, the data of an
+ * existing event. */
 static annal_status fill_like(struct applier *applier, const struct handler *handler,
                               annal_slice stored, struct buf *data, annal_error *err)
 {

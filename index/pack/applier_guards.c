@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guards: whether the packs allow an event, checked before it is appended or long after.
- *
- * To check is to apply: the sections of the event run as they will at replay, in a savepoint. A
- * guarded section refuses if its first statement changes no row or a constraint fails. If a section
- * without a guard fails, this is a finding later, and refuses nothing.
+ * Guards: whether the packs allow an event, checked before it is appended, or later for an event in
+ * a journal. The sections for the event run as they run at replay, and their changes are rolled
+ * back. A guarded section refuses if its first statement changes no row or a constraint fails. A
+ * section without a guard that fails does not refuse the event; its failure becomes a finding when
+ * the event is applied.
  */
 #include "index/pack/applier_parts.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 
 /*
- * Return the sentence of a guard that refused, followed by the reason why a row could not be
+ * Compose the sentence of a guard that refused, followed by the reason if a row could not be
  * written.
  */
 static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
@@ -49,8 +49,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status =
             annal__applier_run(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
-        /* The failure of a section without a guard becomes a finding, and is not a reason to
-         * refuse. */
+        /* a section without a guard does not refuse; its failure becomes a finding later */
         if (status >= 0 && rc != SQLITE_OK && asked)
             *out_refused = refusal(applier, section, holds);
         if (rc != SQLITE_OK)

@@ -6,7 +6,8 @@
 #include "index/pack/applier.h"
 #include "index/pack/handler.h"
 
-/* Sums until the flush, because one UPDATE per event would cost more than everything else. */
+/* Sums over the events of a session, kept until annal__applier_flush(), because an UPDATE for each
+ * event would cost more than the rest of its handling. */
 struct fold {
     bool begun; /* whether the session's row exists */
     uint64_t events;
@@ -14,13 +15,14 @@ struct fold {
     int64_t activity_us;
 };
 
-/* The handlers of a type: looked up once, because sessions have few types. */
+/* The handlers of a type, which are looked up once, because sessions have few types. ROUTES is the
+ * size of the table of types. */
 #define ROUTES     64
-#define TYPE_BYTES 48 /* a longer type is looked up each time */
+#define TYPE_BYTES 48 /* longest type in the table; a longer type is looked up for each event */
 
 struct route {
     char type[TYPE_BYTES];
-    size_t len; /* length of type; 0: empty */
+    size_t len; /* length of type; 0: the slot is empty */
     const struct handler **handlers;
     size_t count;
     bool guarded; /* whether one of the handlers has a guard */
@@ -38,20 +40,24 @@ struct applier {
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
-    /* array of struct spent: sections that are not run again */
+    /* array of struct spent: the sections and events that are left out because they ran too long */
     struct buf spent;
-    struct outbox_reader *outbox;         /* NULL: no pack is writable */
-    sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
+    /* reads the events of outboxes; NULL: no pack is writable */
+    struct outbox_reader *outbox;
+    /* statements that set a field of data to a value, or to its value in other data; NULL until a
+     * fill first runs */
+    sqlite3_stmt *put_field, *copy_field;
     char refused[512];
 };
 
-/* Return the route of a type; NULL: no memory. */
+/* Return the handlers of a type; NULL if memory ran out. */
 const struct route *annal__applier_route(struct applier *applier, annal_slice type);
 
 /*
- * Run a section completely or not at all. *out_rc is SQLITE_OK, or SQLite's error, after which
- * nothing was changed; applier->refused has the reason: in our words if out_holds is not NULL, that
- * is, if a guard is checked (see annal__handler_run()).
+ * Run a section completely or not at all. *out_rc is SQLITE_OK, or SQLite's error, in which case
+ * the section changed nothing and applier->refused contains the reason. If out_holds is not NULL, a
+ * guard is checked (see annal__handler_run()), and the reason is in our own words instead of
+ * SQLite's.
  */
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in packs. Each has two lines here, in the order in which help lists their nouns, and a
- * line in CMakeLists.txt, which names the files of its text.
+ * The built-in packs. Each pack has a declaration and a row here, in the order in which help lists
+ * the packs' nouns, and a line in CMakeLists.txt, which names the files of its text.
  */
 #include "index/pack/builtin.h"
 

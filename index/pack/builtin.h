@@ -5,9 +5,10 @@
 
 #include <stddef.h>
 
-/* Return the text of a built-in pack (also of core), or NULL if none has this name. */
+/* Return the text of a built-in pack (including core), or NULL if there is no pack with this
+ * name. */
 const char *annal__builtin_pack(const char *name);
-/* Return name number i, or NULL at the end. */
+/* Return the name of built-in pack number i, or NULL after the last. */
 const char *annal__builtin_name(size_t i);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change writes a new file that replaces
- * the old file, under locks/packs; lines about other packs stay unchanged.
+ * STORE/packs/enabled, with a line `NAME` or `NAME at DIR` for each enabled pack. A change writes a
+ * new file that replaces the old file, under the lock locks/packs; lines about other packs stay
+ * unchanged.
  */
 #include "index/pack/builtin.h"
 #include "index/pack/packs.h"
@@ -34,7 +35,8 @@ static bool is_about(annal_slice line, const char *name)
            (line.len - skip == len || strchr(" \t\r#", line.ptr[skip + len]) != NULL);
 }
 
-/* Copy the old text without the lines about this pack, and add the new line. */
+/* Copy the old text without the lines about this pack, and add the new line. *out_was_on: whether
+ * the old text had a line about it. */
 static annal_status write_lines(const struct change *change, annal_slice old, struct buf *out,
                                 bool *out_was_on, annal_error *err)
 {

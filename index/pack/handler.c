@@ -2,9 +2,9 @@
 /*
  * Compiling the sections of packs, and running them.
  *
- * A parameter is looked up once, when its statement is compiled: it is a part of the event's
- * envelope, or field number N of data. The fields that the statements of a section use are found in
- * one pass over the data (pack_fields.c), before the first statement runs.
+ * A parameter is looked up once, when its statement is compiled: it is a member of the event, such
+ * as :seq, or a field of its data. The fields that the statements of a section use are found in one
+ * pass over the data (pack_fields.c), before the first statement runs.
  */
 #include "index/pack/handler.h"
 
@@ -31,8 +31,8 @@ static annal_status envelope_source(const char *name, enum source *out)
 }
 
 /*
- * Return the index of name among the names of fields so far, each followed by a NUL; add it if it
- * is new.
+ * Return the index of name in fields, a list of names that each end with a NUL; a new name is
+ * added.
  */
 static int field_place(struct buf *fields, const char *name, annal_status *status)
 {
@@ -215,7 +215,8 @@ bool annal__handler_is_refusal(int rc)
     }
 }
 
-/* Return whether the guard allows the event, after the first statement of its section was run. */
+/* Return whether the guard allows the event. The first statement of the guard's section was run;
+ * gave_row: whether it returned a row. */
 static bool guard_holds(const struct handler *handler, bool gave_row)
 {
     sqlite3_stmt *first = handler->statements[0].stmt;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A section of a pack, compiled: its statements, and the meaning of their parameters. */
+/* Sections of packs, compiled: their statements, and what is bound to the statements'
+ * parameters. */
 #ifndef INDEX_PACK_HANDLER_H
 #define INDEX_PACK_HANDLER_H
 
@@ -12,48 +13,50 @@ enum source { SESSION, SEQ, TS, TYPE, ID, CAUSE, DATA, FIELD };
 
 struct param {
     enum source source;
-    int field; /* number of the field, for FIELD */
+    int field; /* index of the field in handler->fields, if source is FIELD */
 };
 
 struct statement {
     sqlite3_stmt *stmt;
-    struct param *params; /* params[i] is parameter i + 1 */
+    struct param *params; /* params[i] describes parameter ?(i + 1) */
     int param_count;
 };
 
 /* A compiled section of a pack. */
 struct handler {
-    const struct pack_section *section; /* section of the pack */
-    /* the pack, if the section is compiled when it is first run; else NULL */
+    const struct pack_section *section;
+    /* pack of the section, if it is compiled when it first runs; else NULL */
     const annal_pack *pack;
     struct statement *statements;
     size_t count;
-    bool asks; /* whether its first statement only checks the guard, and is not run at replay */
+    bool asks; /* whether the first statement only checks the guard, and does not run at replay */
     struct pack_fields *fields; /* fields that the statements use */
 };
 
-/* Compile a section. *handler is all zero; call annal__handler_done() even after a failure. */
+/* Compile a section into *handler, which is all zero before. Call annal__handler_done() even after
+ * a failure. */
 annal_status annal__handler_compile(struct handler *handler, const annal_pack *pack,
                                     const struct pack_section *source, sqlite3 *db,
                                     annal_error *err);
 void annal__handler_done(struct handler *handler);
 
 /*
- * Bind the parameters, after annal__pack_fields_read() of the event's data; ts is the event's time
- * as text.
+ * Bind the parameters of a statement. annal__pack_fields_read() must have read the event's data
+ * before; ts is the event's time as text.
  */
 void annal__handler_bind(const struct handler *handler, const struct statement *statement,
                          annal_slice session, const annal_event *event, const char *ts);
 
 /*
- * Run the statements; returns a result code of SQLite. *out_holds (NULL at replay): whether the
- * first statement changed a row, or returned a row if it only checks; if not, the others are not
- * run.
+ * Run the statements; returns a result code of SQLite. *out_holds: whether the guard allows the
+ * event, because the first statement changed a row, or returned a row if it only checks; if not,
+ * the other statements do not run. out_holds is NULL at replay.
  */
 int annal__handler_run(const struct handler *handler, annal_slice session, const annal_event *event,
                        bool *out_holds);
 
-/* Return whether a failure is about this event, and not about the database. */
+/* Return whether a result code of SQLite is a failure to accept this event, and not a failure of
+ * the database. */
 bool annal__handler_is_refusal(int rc);
 
 #endif

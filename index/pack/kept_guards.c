@@ -2,9 +2,9 @@
 /*
  * The guards of a user's pack when its file was last valid.
  *
- * A file that is empty, cut off or misspelt does not show which events it guards. So each time a
- * valid file is read, the types that it guards or fills are noted beside it, one a line, in
- * STORE/packs/.NAME.guards. Without this note only the file itself is used.
+ * A file that is empty, incomplete or misspelt does not show which events its pack guards. So each
+ * time a valid file is read, the types that it guards or fills are written to
+ * STORE/packs/.NAME.guards, one in each line. Without this list only the file itself is used.
  */
 #include "index/pack/packs.h"
 

@@ -6,22 +6,25 @@
  *     _outbox_values, value by value as SQLite stores them, in the user's own transaction. They
  *     read the row from the table, so changes by other triggers are included. INSERT OR REPLACE is
  *     one insert (and, with recursive_triggers, a delete before it).
- * (2) Triggers are off on our connections that fill tables, so what is read from the journal is not
- *     captured. A user's own triggers do not run there either; their changes were captured.
- * (3) A row is identified by its primary key if that is not NULL, else by all its values: never by
- *     a rowid, which VACUUM and events in between may change.
+ * (2) Triggers are off on our connections that fill tables, so rows from the journal are not
+ *     captured. A user's own triggers do not run on these connections either; the changes that they
+ *     made were captured.
+ * (3) A row is identified by its primary key if the key is not NULL, else by all its values: never
+ *     by a rowid, which VACUUM and events in between may change.
  * (4) Draining happens under the lock of the database and in a transaction: objects that users
  *     created are adopted (outbox_schema.c). Then each change becomes a durable event sql.applied
  *     or schema.extended, and is removed from the outbox. The id of the event is the outbox's id,
  *     its number and a hash of its data: even if a crash interrupts the transaction, the change is
  *     in the journal exactly once.
- * (5) _outbox_state has the number up to which this very file was drained: those events are in the
- *     tables already, and are skipped when they are applied.
- * (6) This is right as long as the tables have every earlier event of the journal. If other events
- *     that this pack uses were appended in between, or a copy of the file replaced it, the tables
- *     are rebuilt, from the journal and in its order. So they always equal the result of a rebuild.
- * (7) In an event's data a value is what JSON expresses exactly: null, an integer, a real (the
- *     shortest text that yields it), a text in UTF-8 without U+0000. Others are
+ * (5) _outbox_state contains the number of the last change that was drained from this file: the
+ *     tables contain the changes up to this number already, so their events are skipped when they
+ *     are applied.
+ * (6) Skipping is correct as long as the tables contain every earlier event of the journal. If
+ *     other events that this pack uses were appended in between, or a copy of the file replaced it,
+ *     the tables are rebuilt from the journal, in its order. So they always equal the result of a
+ *     rebuild.
+ * (7) In an event's data a value is a JSON value if JSON expresses it exactly: null, an integer, a
+ *     real (the shortest text that yields it), a text in UTF-8 without U+0000. Other values are
  *     {"blob":"<base64>"}, {"text":"<base64>"} and {"real":"inf"}.
  */
 #include "index/pack/outbox.h"
@@ -46,11 +49,11 @@
 #define BATCH_EVENTS   512
 #define BATCH_BYTES    ((size_t)8 << 20)
 #define ATTEMPTS_MAX   100
-#define OUTBOX_ID_TEXT 17 /* 16 hex digits */
+#define OUTBOX_ID_TEXT 17 /* length of the outbox's id: 16 hex digits and NUL */
 
 /* ---- Tables and triggers, rules 1 to 3 ---- */
 
-/* A statement to a line, ended as annal__shape_of_text() needs it. */
+/* Each statement begins a line, and ends as annal__shape_of_text() needs it. */
 const char annal__outbox_tables[] =
     "CREATE TABLE _outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL,"
     " op TEXT NOT NULL, at TEXT);\n"
@@ -76,7 +79,7 @@ annal_status annal__outbox_make(sqlite3 *db, annal_error *err)
     return status;
 }
 
-/* Append formatted SQL, with SQLite's %w and %Q. */
+/* Append SQL that is formatted as by sqlite3_mprintf(): %w and %Q quote names and texts. */
 static bool add_sql(sqlite3_str *sql, const char *format, ...)
 {
     va_list args;
@@ -86,7 +89,7 @@ static bool add_sql(sqlite3_str *sql, const char *format, ...)
     return sqlite3_str_errcode(sql) == SQLITE_OK;
 }
 
-/* Add the sum of the bytes of a row's values, as SQL. */
+/* Append an SQL expression for the total bytes of the values of a row. */
 static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const char *row)
 {
     for (size_t i = 0; i < table->count; i++)
@@ -94,7 +97,7 @@ static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const 
                 table->columns[i].name);
 }
 
-/* Add the test whether the old row has no key, or a key that is NULL, as SQL. */
+/* Append an SQL condition: the old row has no primary key, or NULL in its key. */
 static void add_keyless(sqlite3_str *sql, const struct outbox_table *table)
 {
     add_sql(sql, table->has_key ? "(0" : "(1");
@@ -108,14 +111,14 @@ static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_ta
                       bool updates)
 {
     add_sql(sql, "  SELECT RAISE(ABORT, 'a row of ");
-    for (const char *c = name; *c != '\0'; c++) /* inside a literal */
+    for (const char *c = name; *c != '\0'; c++) /* a quote is doubled within the SQL literal */
         add_sql(sql, *c == '\'' ? "''" : "%c", *c);
     add_sql(
         sql,
         " may contain %u MiB: put large values into a file and its path into the row')\n  WHERE ",
         OUTBOX_ROW_BYTES_MAX >> 20);
     add_bytes(sql, table, "NEW");
-    if (updates) { /* for updates the complete old row is kept too */
+    if (updates) { /* an update without a key also stores the complete old row */
         add_sql(sql, " + CASE WHEN ");
         add_keyless(sql, table);
         add_sql(sql, " THEN ");
@@ -133,7 +136,8 @@ static void add_change(sqlite3_str *sql, const char *name, const char *op)
             name, op);
 }
 
-/* Add the current row of the table. */
+/* Append SQL that stores the current values of the row in the table, after a user's triggers have
+ * run. */
 static void add_row(sqlite3_str *sql, const char *name, const struct outbox_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -156,7 +160,7 @@ static void add_row(sqlite3_str *sql, const char *name, const struct outbox_tabl
     }
 }
 
-/* Add the old row: its key, or all of it. */
+/* Append SQL that stores the old row: its key, or all values if `all` or if the row has no key. */
 static void add_was(sqlite3_str *sql, const struct outbox_table *table, bool all)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -200,7 +204,7 @@ annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct o
     return status;
 }
 
-/* Return DROP for the first object that select returns, or NULL if it returns none. */
+/* Compose a DROP for the first object that select returns; *out_sql is NULL if it returns none. */
 static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -247,7 +251,8 @@ annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err)
 
 annal_status annal__outbox_drop(sqlite3 *db, annal_error *err)
 {
-    /* Views and triggers first: they name tables. */
+    /* The statement that finds the objects that users created. Views and triggers come first,
+     * because they refer to tables. */
     static const char made_by_users[] =
         "SELECT s.type, s.name FROM sqlite_schema AS s JOIN _outbox_schema AS o "
         "ON o.type = s.type AND o.name = s.name WHERE o.pack = 0 "
@@ -375,7 +380,8 @@ static annal_status add_real(struct buf *json, double real)
     return annal__buf_append(json, text, annal__number_print(real, text));
 }
 
-/* Add a text as a string if that is exact, and not so full of escapes that base64 is shorter. */
+/* Append a text as a JSON string if the string is exact, and not longer than base64 because of many
+ * escapes. */
 static annal_status add_text(struct buf *json, annal_slice text)
 {
     size_t begun = json->len;
@@ -474,16 +480,18 @@ struct drain {
     const struct outbox_target *target;
     annal_writer *writer;
     char id[OUTBOX_ID_TEXT];
-    int64_t drained;  /* number up to which everything is in the journal */
-    uint64_t head;    /* last seq of the session; 0: no event yet */
-    bool foreign;     /* whether earlier events are missing from the tables */
-    struct buf bytes; /* data and id of each draft of one batch, one after the other */
+    int64_t drained; /* number of the last change that is in the journal */
+    uint64_t head;   /* last seq of the session; 0: the session has no event */
+    /* whether the tables lack earlier events that matter to the pack, so that they must be rebuilt
+     * (rule 6) */
+    bool foreign;
+    struct buf bytes; /* data and id of each draft of the current batch, one after the other */
     struct part {
         size_t data_at, data_len, id_at, id_len;
         bool schema;
     } parts[BATCH_EVENTS];
     size_t count;
-    int64_t last; /* number of the last change in the batch */
+    int64_t last; /* number (n in the outbox) of the last change in the batch */
     uint64_t changes;
 };
 
@@ -507,7 +515,7 @@ static annal_status read_state(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Encode changes after the last drained one, as many as a batch takes. */
+/* Encode the changes after the last drained change, up to the size of a batch. */
 static annal_status fill_batch(struct drain *drain, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -540,7 +548,7 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Return whether an event is the change at this index of the batch. */
+/* Return whether an event was appended for the change with this index in the batch. */
 static bool is_change(const struct drain *drain, size_t place, const annal_event *event)
 {
     const struct part *part = &drain->parts[place];
@@ -548,7 +556,7 @@ static bool is_change(const struct drain *drain, size_t place, const annal_event
            memcmp(event->id.ptr, drain->bytes.ptr + part->id_at, part->id_len) == 0;
 }
 
-/* Return whether an event makes a difference to the pack's tables. */
+/* Return whether an event changes the pack's tables. */
 static bool matters(const struct drain *drain, const annal_event *event)
 {
     const annal_pack *pack = drain->target->pack;
@@ -562,8 +570,8 @@ static bool matters(const struct drain *drain, const annal_event *event)
 }
 
 /*
- * Read the events after those that the tables have. *out_there counts changes of the batch that are
- * in the journal already (after a crash).
+ * Read the events of the journal that are not in the tables. *out_there: number of changes of the
+ * batch that are in the journal already, because of a crash after an earlier append.
  */
 static annal_status read_tail(struct drain *drain, size_t *out_there, annal_error *err)
 {
@@ -579,7 +587,8 @@ static annal_status read_tail(struct drain *drain, size_t *out_there, annal_erro
         status = annal_cursor_open_at(target->store, target->session, from->seq, from->offset,
                                       from->h_before, &cursor, err);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
-        drain->foreign = from->seq > 0; /* a different journal from that of the tables */
+        /* the journal is not the one from which the tables were filled */
+        drain->foreign = from->seq > 0;
         status = annal_cursor_open_at(target->store, target->session, 1, 0, 0, &cursor, err);
     }
     if (status == ANNAL_ERR_NOTFOUND)
@@ -626,7 +635,7 @@ static annal_status append_batch(struct drain *drain, size_t from, annal_error *
     return status;
 }
 
-/* Append a batch. On success it is in the journal, after all earlier events. */
+/* Append the changes of a batch that are not in the journal yet, after all its other events. */
 static annal_status send_batch(struct drain *drain, bool first, annal_error *err)
 {
     annal_error why = {0};
@@ -643,7 +652,8 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         if (status >= 0 && there < drain->count)
             status = append_batch(drain, there, &why);
     }
-    /* the journal is corrupt: returning this would rebuild the database */
+    /* the status is changed if the journal is corrupt, because for ANNAL_ERR_CORRUPT the caller
+     * would rebuild the database */
     if (status == ANNAL_ERR_CORRUPT)
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "rows written by users were not turned into events, because session "

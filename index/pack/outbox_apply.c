@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Applying the events sql.applied and schema.extended to the tables. outbox.c, rule 7, describes
- * their content.
+ * Applying the events sql.applied and schema.extended to the tables. The data of these events is
+ * described in outbox.c, rule (7).
  */
 #include "index/pack/outbox.h"
 
@@ -20,15 +20,19 @@
 
 struct outbox_reader {
     sqlite3 *db;
-    sqlite3_stmt *state;   /* NULL: no outbox exists */
-    sqlite3_stmt *head;    /* table, op, ddl of data */
-    sqlite3_stmt *members; /* members of one of its objects */
-    sqlite3_stmt *raw;     /* one member as it is written in data */
-    sqlite3_stmt *wrapped; /* value in an object of one member */
-    struct buf sql;        /* text of `change` */
-    sqlite3_stmt *change;  /* last change; rows of a table are adjacent */
-    struct buf bytes;      /* decoded base64 */
-    sqlite3_stmt *version; /* version of the schema when `table` was read */
+    /* statement that reads the state of the outbox; NULL: not prepared, because there is no
+     * outbox */
+    sqlite3_stmt *state;
+    sqlite3_stmt *head;    /* statement that reads the members table, op and ddl of data */
+    sqlite3_stmt *members; /* statement that lists the members of an object in data */
+    sqlite3_stmt *raw;     /* statement that reads a member as it is written in data */
+    /* statement that reads a value that is wrapped in an object: blob, text or real */
+    sqlite3_stmt *wrapped;
+    struct buf sql; /* SQL of the statement change */
+    /* statement of the last change, kept because changes of one table are often adjacent */
+    sqlite3_stmt *change;
+    struct buf bytes;      /* buffer for the bytes of decoded base64 */
+    sqlite3_stmt *version; /* statement that reads the version of the schema */
     int64_t learned;
     char *table_name;
     struct outbox_table table;
@@ -90,7 +94,7 @@ static int refuse(struct outbox_reader *reader, const char *why, const char *wha
     return SQLITE_ERROR;
 }
 
-/* ---- Rule 5 of outbox.c ---- */
+/* ---- Changes that the tables contain already, rule 5 of outbox.c ---- */
 
 bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event)
 {
@@ -116,7 +120,8 @@ bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event)
 
 /* ---- Values ---- */
 
-/* Read the double of a member from its text, which json_each might round. */
+/* Return the double of a member, read from its text in data, which json_each might round. If it
+ * cannot be read, return instead. */
 static double read_real(struct outbox_reader *reader, annal_slice data, annal_slice fullkey,
                         double instead)
 {
@@ -166,7 +171,7 @@ static int bind_wrapped(struct outbox_reader *reader, int at, annal_slice object
     return rc;
 }
 
-/* Bind the members of an object of data, from parameter *at on. */
+/* Bind the members of an object in data to parameters, from *at on; *at is moved after them. */
 static int bind_members(struct outbox_reader *reader, annal_slice data, const char *path, int *at)
 {
     sqlite3_stmt *stmt = reader->members;
@@ -193,7 +198,8 @@ static int bind_members(struct outbox_reader *reader, annal_slice data, const ch
 
 /* ---- The statement of a change ---- */
 
-/* Add format with the name of each member of an object of data, and the word between them. */
+/* Append format once for each member of the object at path in data, with @ replaced by the quoted
+ * name, and word between them. */
 static int add_members(struct outbox_reader *reader, sqlite3_str *sql, annal_slice data,
                        const char *path, const char *format, const char *word, size_t *out_count)
 {
@@ -233,7 +239,8 @@ static int write_insert(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "no row", "") : rc;
 }
 
-/* Add the condition for one row with the old values: if several rows have them, any will do. */
+/* Append the condition that selects one row with the old values. If several rows have these values,
+ * any of them is selected. */
 static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const char *table,
                        const struct outbox_table *columns, annal_slice data)
 {
@@ -249,7 +256,8 @@ static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const cha
                                          : rc;
 }
 
-/* Make reader->table this table; rows of a table are adjacent. */
+/* Read the columns of this table into reader->table, unless it contains them already: changes of
+ * one table are often adjacent. */
 static int learn_table(struct outbox_reader *reader, const char *name)
 {
     int64_t version = -1;
@@ -291,7 +299,7 @@ static int write_change(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc;
 }
 
-/* Prepare reader->change for this statement; the last statement is kept. */
+/* Prepare reader->change for this kind of change, unless its last statement has the same text. */
 static int prepare_change(struct outbox_reader *reader, const char *table, enum op op,
                           annal_slice data)
 {
@@ -333,7 +341,7 @@ static int apply_change(struct outbox_reader *reader, const char *table, enum op
     }
     if (rc == SQLITE_DONE)
         rc = SQLITE_OK;
-    /* The row has changed since: its new values are written in any case. */
+    /* the row does not have its old values any more: write its new values as a new row */
     if (rc == SQLITE_OK && op == UPDATE && sqlite3_changes(reader->db) == 0)
         rc = apply_change(reader, table, INSERT, data);
     return rc;
@@ -346,14 +354,15 @@ static bool is_private(const char *name)
     return name != NULL && (name[0] == '_' || sqlite3_strnicmp(name, "sqlite_", 7) == 0);
 }
 
-/* Return whether this is a function of ALTER TABLE, which SQL cannot call. */
+/* Return whether this is an internal function of ALTER TABLE, which SQL cannot call. */
 static bool is_of_alter(const char *function)
 {
     return strncmp(function, "sqlite_rename_", 14) == 0 ||
            strncmp(function, "sqlite_drop_", 12) == 0;
 }
 
-/* Authorize the SQL of such an event: it may create and drop what is not ours, and nothing else. */
+/* Authorize the SQL of a schema.extended event: it may create, alter and drop objects that are not
+ * ours, and do nothing else. */
 static int allow_schema(void *arg, int action, const char *first, const char *second,
                         const char *database, const char *trigger)
 {
@@ -371,20 +380,23 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
         if (is_private(first) && strncmp(first, "sqlite_autoindex_", 17) != 0)
             return SQLITE_DENY;
         return in_main ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_DROP_TRIGGER: /* our triggers are dropped with their table */
+    /* refused only for our trigger on a table of ours: our triggers on other tables are dropped
+     * together with these tables */
+    case SQLITE_DROP_TRIGGER:
         return is_private(first) && is_private(second) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_ALTER_TABLE:
         return is_private(second) || strcmp(first, "main") != 0 ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_INSERT:
         return sqlite3_strnicmp(first, "sqlite_", 7) == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_UPDATE:
-    case SQLITE_DELETE: /* rows of a dropped table, a dropped column, the schema itself */
+    /* SQLite deletes rows of a dropped table, values of a dropped column, and rows of the schema */
+    case SQLITE_DELETE:
     case SQLITE_REINDEX:
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    case SQLITE_PRAGMA: /* SQLite checks the CHECK of an added column in this way */
+    case SQLITE_PRAGMA: /* SQLite runs it to check the CHECK constraint of an added column */
         return sqlite3_stricmp(first, "quick_check") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_FUNCTION:
         return annal__allowed_function(second) || is_of_alter(second) ? SQLITE_OK : SQLITE_DENY;
@@ -398,7 +410,8 @@ static bool begins(const char *sql, const char *word)
     return sqlite3_strnicmp(sql, word, (int)strlen(word)) == 0;
 }
 
-/* Return whether a failure means that the object exists already, so that nothing is left to do. */
+/* Return whether an error of SQLite says that the object or column exists already, so that nothing
+ * is left to do. */
 static bool is_there(sqlite3 *db)
 {
     const char *message = sqlite3_errmsg(db);
@@ -434,7 +447,7 @@ static int apply_schema(struct outbox_reader *reader, const char *ddl)
         rc = sqlite3_errcode(reader->db);
     if (rc == SQLITE_OK)
         rc = run_ddl(reader, ddl);
-    /* Capture what was created from now on, if there is an outbox. */
+    /* Record and capture the new object, if there is an outbox. */
     if (rc == SQLITE_OK && reader->state != NULL &&
         annal__outbox_baseline(reader->db, false, NULL) < 0)
         rc = sqlite3_errcode(reader->db);
@@ -454,7 +467,8 @@ int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
         const char *table = (const char *)sqlite3_column_text(reader->head, 0);
         const char *op = (const char *)sqlite3_column_text(reader->head, 1);
         const char *ddl = (const char *)sqlite3_column_text(reader->head, 2);
-        if (event->type.ptr[1] == 'c') /* schema.extended */
+        /* the second letter tells schema.extended from sql.applied */
+        if (event->type.ptr[1] == 'c')
             rc = apply_schema(reader, ddl);
         else if (table == NULL || op == NULL)
             rc = refuse(reader, "no table or no op", "");

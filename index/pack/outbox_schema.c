@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What users create in a writable database: tables (x_ by convention), columns, indexes, views,
- * triggers. _outbox_schema has each object as it was last seen. Differences are put into the outbox
- * as SQL that creates the same again, with the rows that no trigger has seen.
+ * triggers. _outbox_schema contains each object as it was when the schema was last compared.
+ * Differences are put into the outbox as SQL that makes the same change again, with the rows that
+ * no trigger captured.
  *
  * (1) Names that begin with _ are ours, names that begin with sqlite_ are SQLite's. Virtual tables
- *     and what belongs to them are ignored, because they cannot have triggers.
- * (2) A column that ALTER TABLE added is in the table's text, as it was written, after the existing
- *     columns: removing the old text leaves its definition.
+ *     and their shadow tables are ignored, because they cannot have triggers.
+ * (2) SQLite inserts the definition of a column that ALTER TABLE added into the text of the table,
+ *     after the existing columns: the difference from the old text is its definition.
  * (3) A user's table that changed in any other way is dropped and created again, with all its rows.
- *     A table of the pack that lost something is broken: the pack is rebuilt.
+ *     If a table of the pack, or one of its original columns, is missing, the pack is rebuilt.
  */
 #include "index/pack/outbox.h"
 
@@ -107,7 +108,7 @@ void annal__outbox_table_done(struct outbox_table *table)
 
 /* ---- Running SQL over differences ---- */
 
-/* Everything that belongs to the user or the pack; rule 1. */
+/* SELECT of all objects of the user and of the pack (rule 1). */
 #define OBJECTS                                                                                    \
     "(SELECT s.type, s.name, s.tbl_name, s.sql, s.rowid AS place FROM sqlite_schema AS s"          \
     " LEFT JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = s.tbl_name"               \
@@ -115,7 +116,7 @@ void annal__outbox_table_done(struct outbox_table *table)
     " AND substr(s.name, 1, 7) <> 'sqlite_' AND substr(s.tbl_name, 1, 1) <> '_'"                   \
     " AND IFNULL(l.type, '') NOT IN ('virtual', 'shadow'))"
 
-/* The names of a table's columns, as JSON. */
+/* SQL expression: the names of a table's columns, as a JSON array. */
 #define COLUMNS(name)                                                                              \
     "(SELECT json_group_array(name) FROM pragma_table_xinfo(" name ") WHERE hidden = 0)"
 
@@ -123,8 +124,8 @@ typedef annal_status (*object_fn)(sqlite3 *db, sqlite3_stmt *object, uint64_t *l
                                   annal_error *err);
 
 /*
- * Call fn for each row of select. The rows are collected first: fn changes the schema, which a
- * running statement would not survive.
+ * Call fn for each row of select. The rows are collected first, because fn changes the schema,
+ * which aborts a running statement.
  */
 static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint64_t *left_out,
                              annal_error *err)
@@ -159,7 +160,7 @@ static const char *text_of(sqlite3_stmt *object, int column)
     return text == NULL ? "" : text;
 }
 
-/* Put SQL into the outbox: a schema.extended event. */
+/* Put SQL into the outbox, which becomes a schema.extended event. */
 static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, const char *ddl,
                             annal_error *err)
 {
@@ -182,7 +183,7 @@ static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, con
     return status;
 }
 
-/* ---- Rows that no trigger has seen ---- */
+/* ---- Rows that no trigger captured ---- */
 
 static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_table *table,
                             sqlite3_stmt *row, const bool *is_new, uint64_t *left_out,
@@ -190,7 +191,8 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < table->count; i++) {
-        uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1; /* the old row, too */
+        /* the value is stored twice, because an update also stores the old row */
+        uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1;
         int type = sqlite3_column_type(row, (int)i);
         if (type == SQLITE_TEXT || type == SQLITE_BLOB)
             bytes += times * (uint64_t)sqlite3_column_bytes(row, (int)i);
@@ -210,7 +212,8 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
     return status;
 }
 
-/* Select all rows, or those whose new columns contain more than their defaults. */
+/* Compose a SELECT of all rows; with is_new, of the rows in which a new column differs from its
+ * default. */
 static char *select_rows(const char *name, const struct outbox_table *table, const bool *is_new)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -250,9 +253,9 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
 /* ---- Columns ---- */
 
 /*
- * Rule 2. Find where the text begins that was inserted into old to give new, with its comma; NULL
- * if new is not such a text. Text before it may end with the same characters, so the search runs
- * from right to left.
+ * Return the beginning, with its comma, of the text that was inserted into old to give new (rule
+ * 2); NULL if new is not old with an insertion. Text before it may end with the same characters, so
+ * the search runs from right to left.
  */
 static const char *find_insertion(const char *old, const char *new, size_t *out_len)
 {
@@ -272,7 +275,7 @@ static const char *find_insertion(const char *old, const char *new, size_t *out_
     }
 }
 
-/* Find the end of one definition: the next comma outside of quotes and parentheses, or end. */
+/* Return the end of one definition: the next comma outside of quotes and parentheses, or end. */
 static const char *end_of_definition(const char *at, const char *end)
 {
     int depth = 0;
@@ -281,7 +284,8 @@ static const char *end_of_definition(const char *at, const char *end)
             const char *close = memchr(at + 1, *at == '[' ? ']' : *at, (size_t)(end - at - 1));
             if (close == NULL)
                 return end;
-            /* a doubled quote begins another literal at once, which gives the same result */
+            /* a doubled quote is read as the begin of another literal, which ends at the same
+             * place */
             at = close;
         } else if (*at == '(') {
             depth++;
@@ -295,8 +299,8 @@ static const char *end_of_definition(const char *at, const char *end)
 }
 
 /*
- * Return the definition of new column number `which`: as it was written, or else composed from its
- * properties.
+ * Return the definition of new column number `which`: as the user wrote it, or else composed from
+ * the properties of the column.
  */
 static char *definition(const char *old, const char *new, size_t which, size_t count,
                         const struct outbox_column *column)
@@ -386,7 +390,7 @@ static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, uint64_t *
     return status;
 }
 
-/* Capture a table that is new, or that was replaced. */
+/* Put a table that is new, or that was replaced, into the outbox with all its rows. */
 static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                               annal_error *err)
 {
@@ -394,7 +398,7 @@ static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_
     struct outbox_table table = {0};
     annal_status status = annal__outbox_table(db, name, &table, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* a table that cannot be captured */
+        return ANNAL_OK; /* changes of this table cannot be captured */
     if (status >= 0)
         status = put_ddl(db, "table", name, text_of(object, 2), err);
     if (status >= 0)
@@ -436,7 +440,7 @@ static annal_status new_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *left
     return put_ddl(db, text_of(object, 0), text_of(object, 1), text_of(object, 2), err);
 }
 
-/* A user's table whose text changed in any way except new columns: rule 3. */
+/* Condition: a user's table whose text changed in any other way than by new columns (rule 3). */
 #define BECAME_ANOTHER                                                                             \
     " o.type = 'table' AND o.pack = 0 AND s.sql <> o.sql AND EXISTS (SELECT 1 FROM"                \
     " json_each(o.columns) WHERE value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))"
@@ -476,7 +480,7 @@ static annal_status put_changes(sqlite3 *db, uint64_t *left_out, annal_error *er
     return status;
 }
 
-/* A column or another object that only the pack can have created. */
+/* Whether an object of the pack, or an original column of one, is missing. */
 static const char broken_sql[] =
     "SELECT EXISTS (SELECT 1 FROM _outbox_schema AS o WHERE o.pack = 1 AND NOT EXISTS"
     " (SELECT 1 FROM sqlite_schema AS s WHERE s.type = o.type AND s.name = o.name))"
@@ -484,8 +488,8 @@ static const char broken_sql[] =
     " AND c.value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))";
 
 /*
- * Capture a table, even if a user dropped our triggers, or the table has columns that they do not
- * know.
+ * Capture a table, even if a user dropped our triggers, or the table has columns that the triggers
+ * do not copy.
  */
 static annal_status capture_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                                   annal_error *err)

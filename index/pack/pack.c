@@ -5,46 +5,47 @@
  * (1) Its first line is
  *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
  *             [scope cluster GLOB[, GLOB]...]
- *     FILE ends in .db and is in STORE, or in STORE/DIR, but not in a place of the store itself:
- *     events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
- *     sessions are fed to the pack. A * in FILE is replaced by the text that the * of GLOB matches:
- *     each such session has its own database. writable: the plain sqlite3 shell may write the
- *     tables. scope cluster: in a store that belongs to a cluster, the stores of the cluster share
- *     these sessions (guard_decide.c).
+ *     FILE ends in .db and is in STORE, or in STORE/DIR, but does not have a name that belongs to
+ *     the store itself: events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db.
+ *     sessions GLOB: only events of these sessions are fed to the pack. A * in FILE is replaced by
+ *     the text that the * of GLOB matches: each such session has its own database. writable: the
+ *     plain sqlite3 shell may write the tables. scope cluster: in a store that belongs to a
+ *     cluster, the stores of the cluster share these sessions (guard_decide.c).
  * (2) The text up to the first section creates the tables.
  * (3) A section begins with a line of its own, and reaches to the next section:
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
- *             One or more statements, which run in this order for each event of these types, all
- *             or none. guarded: such an event is refused, with this sentence, if the first
- *             statement changes no row or a constraint fails. TYPE may end in a star: `tool.*`
- *             matches all types with this beginning, `*` all types.
+ *             One or more statements, which run in this order for each event of these types, all or
+ *             none. guarded: before an append, an event is refused, with this sentence, if the
+ *             first statement changes no row or a constraint fails. TYPE may end in a star:
+ *             `tool.*` matches all types with this beginning, `*` all types.
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
- *             One SELECT, run before such an event is appended: its columns (a::b for $.a.b) are
- *             added to data where the caller omitted them or passed null. Not run at replay.
+ *             One SELECT, which runs before an event of these types is appended: its columns (a::b
+ *             for $.a.b) are added to data where the caller omitted them or passed null. It does
+ *             not run at replay.
  *         -- settle
- *             Statements with no parameter but :session, all or none, run once when all events of
- *             a session are applied, before any reader sees the tables: for work that would be too
- *             much for each event. Running it once for a hundred events must yield the same rows as
- *             running it a hundred times; sections that run in between (guards, fills, handlers)
- *             do not see its rows.
+ *             Statements with no parameter but :session, all or none, which run once after all new
+ *             events of a session were applied, before any reader sees the tables: for work that
+ *             would be too much for each event. Running it once for a hundred events must yield the
+ *             same rows as running it a hundred times; sections that run in between (guards, fills,
+ *             handlers) do not see its rows.
  *         -- forget
- *             Statements with no parameter but :session, which delete its rows, because its journal
- *             was deleted.
+ *             Statements with no parameter but :session, which delete the rows of a session whose
+ *             journal was deleted.
  *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
  *             No SQL. A $.FIELD with more bytes is moved to artifacts/ before the append.
  *         -- noun NOUN   "SENTENCE"
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
  *         -- verb NOUN VERB   selects   "SENTENCE"
  *             Define `annal NOUN VERB`. pack_verbs.c describes the lines that follow.
- *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
- *     sessions with this beginning, `$field` or `name$field` for the session that a field of data
- *     names.
+ *     reads: sessions that are caught up first, besides the event's own session: an id, `name*` for
+ *     all sessions with this beginning, `$field` or `name$field` for the session that a field of
+ *     data names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
  *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
  *     :data are parts of the envelope; id and cause are NULL if the event has none. Nothing else
  *     may be bound.
- * (5) No clocks, no randomness, no tables but its own: permit.c. functions.c describes the
- *     functions that we add to SQLite's.
+ * (5) A pack uses no clock, no randomness, and no tables but its own: permit.c. functions.c
+ *     describes the functions that we add to SQLite's.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
 #include "index/pack/pack.h"
@@ -64,7 +65,7 @@
 struct text {
     const char *at;
     const char *end;
-    unsigned line; /* number of the line at `at` */
+    unsigned line; /* number of the line at which at points */
 };
 
 static annal_slice take_line(struct text *text)
@@ -105,11 +106,11 @@ annal_slice annal__pack_take_word(annal_slice *rest)
     return word;
 }
 
-/* In the order of enum pack_section_kind. */
+/* Words with which sections begin, in the order of enum pack_section_kind. */
 static const char *const section_words[] = {"on",     "fill", "forget", "artifact",
                                             "settle", "noun", "verb"};
 
-/* Return whether more words may follow on the line of a section. */
+/* Return whether words may follow the first word on the line that begins a section of this kind. */
 static bool has_more(enum pack_section_kind kind)
 {
     return kind != PACK_FORGET && kind != PACK_SETTLE;
@@ -120,7 +121,8 @@ static bool is_for_people(enum pack_section_kind kind)
     return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
-/* Return whether a line is a comment. Most lines are SQL, which their first byte shows. */
+/* Return whether a line is a comment. Only its first character after spaces is read, because most
+ * lines are SQL. */
 static bool is_comment(annal_slice line)
 {
     size_t i = 0;
@@ -145,7 +147,7 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     return false;
 }
 
-/* Return whether a word is a type, or a prefix of types and a star. */
+/* Return whether a word is a type, or a prefix of types followed by a star. */
 static bool is_type(annal_slice word)
 {
     if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
@@ -160,8 +162,8 @@ static bool is_type(annal_slice word)
 }
 
 /*
- * Return whether a word differs from `word` by one letter: replaced, added, missing, or two letters
- * swapped.
+ * Return whether slice equals `word`, or differs from it by one letter: replaced, added, missing,
+ * or two letters swapped.
  */
 static bool is_nearly(annal_slice slice, const char *word)
 {
@@ -179,8 +181,8 @@ static bool is_nearly(annal_slice slice, const char *word)
 }
 
 /*
- * Return whether it is `word`, or `word` with one letter doubled, in any case of letters: no
- * comment begins so.
+ * Return whether slice is `word`, or `word` with one letter doubled, in any case of letters. A
+ * comment that begins with such a word was probably meant to begin a section.
  */
 static bool is_misspelt(annal_slice slice, const char *word)
 {
@@ -194,8 +196,8 @@ static bool is_misspelt(annal_slice slice, const char *word)
 }
 
 /*
- * Return whether the text after the first word of a comment has the form of a line that begins a
- * section.
+ * Return whether the text after the first word of a comment has the form of a section line of this
+ * kind.
  */
 static bool has_form(enum pack_section_kind kind, annal_slice rest)
 {
@@ -217,8 +219,8 @@ static bool has_form(enum pack_section_kind kind, annal_slice rest)
 }
 
 /*
- * Return whether the line ends with `guarded "SENTENCE"`, and was not put between comments on
- * purpose.
+ * Return whether the rest of a comment ends with `guarded "SENTENCE"`. A rest that begins with - or
+ * # is a line that was commented out on purpose, and returns false.
  */
 static bool has_guard(annal_slice rest)
 {
@@ -230,7 +232,8 @@ static bool has_guard(annal_slice rest)
     return guards && word.len > 2 && word.ptr[0] == '"' && word.ptr[word.len - 1] == '"';
 }
 
-/* Refuse a comment that was meant to begin a section: its SQL would run with the section before. */
+/* Refuse a comment that was probably meant to begin a section: its SQL would otherwise run as a
+ * part of the section before it. */
 static annal_status check_comment(const annal_pack *pack, annal_slice line, unsigned number,
                                   annal_error *err)
 {
@@ -242,7 +245,7 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
     if (word.len == 2) {
         guards = has_guard(rest);
         word = annal__pack_take_word(&rest);
-    } else { /* without a space */
+    } else { /* the comment is "--on", without a space */
         word = (annal_slice){word.ptr + 2, word.len - 2};
         guards = has_guard((annal_slice){word.ptr, (size_t)(rest.ptr + rest.len - word.ptr)});
     }
@@ -309,13 +312,14 @@ static bool is_reads(annal_slice word)
            (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
 }
 
-/* The place of a section line, for messages. */
+/* The pack and the line number of a section line, for messages. */
 struct place {
     const annal_pack *pack;
     unsigned line;
 };
 
-/* Read a comma-separated list into *out; *word becomes the first word after it. */
+/* Read a comma-separated list into *out, from *word on; *word becomes the first word after the
+ * list. */
 static annal_status take_list(const struct place *place, annal_slice *rest, annal_slice *word,
                               bool (*is_item)(annal_slice), const char *item, char **out,
                               annal_error *err)
@@ -351,7 +355,8 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
                         : ANNAL_OK;
 }
 
-/* Parse what may follow the types of `on` and `fill`; *word is its first word. */
+/* Parse the conditions after the types of `on` and `fill`: guarded, reads. *word is the first word
+ * after the types. */
 static annal_status parse_conditions(const struct place *place, struct pack_section *section,
                                      annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -375,7 +380,8 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
     return status;
 }
 
-/* Parse FIELD over BYTES; *word is FIELD. */
+/* Parse "FIELD over BYTES" on the line of an artifact section. *word is FIELD, which was already
+ * read. */
 static annal_status parse_artifact(const struct place *place, struct pack_section *section,
                                    annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -400,8 +406,8 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
 {
     const struct place place = {pack, number};
     annal_slice rest = line;
-    annal__pack_take_word(&rest); /* -- */
-    annal__pack_take_word(&rest); /* on, fill, … */
+    annal__pack_take_word(&rest); /* skip "--" */
+    annal__pack_take_word(&rest); /* skip "on", "fill", … */
     if (is_for_people(section->kind)) {
         section->head = annal__strndup(rest.ptr, rest.len);
         return section->head == NULL
@@ -420,8 +426,8 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
 }
 
 /*
- * Copy the text up to the next section as a string of its own. The lines of a verb do not begin a
- * section.
+ * Copy the text up to the next section into a new string. of_verb: whether the text begins with the
+ * lines of a verb, which do not begin a section.
  */
 static char *take_body(struct text *text, bool of_verb)
 {
@@ -438,7 +444,7 @@ static char *take_body(struct text *text, bool of_verb)
     return annal__strndup(begin, (size_t)(text->at - begin));
 }
 
-/* Hash a part of the text that is not a verb. */
+/* Add a part of the text that is not a verb to pack->hash. */
 static void hash_text(annal_pack *pack, const char *from, const char *to)
 {
     if (from < to)
@@ -446,8 +452,8 @@ static void hash_text(annal_pack *pack, const char *from, const char *to)
 }
 
 /*
- * Parse the sections, and compute pack->hash on the way; hashed: the end of the part that is
- * hashed.
+ * Parse the sections, and compute pack->hash over the text without nouns and verbs. hashed is the
+ * beginning of the text that was not hashed yet.
  */
 static annal_status parse_sections(annal_pack *pack, struct text *text, const char *hashed,
                                    annal_error *err)
@@ -478,8 +484,8 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
 }
 
 /*
- * Return whether this may be the line of a fill or of a guarded section, as far as it can be read;
- * a line with a word too many counts.
+ * Return whether a line may begin a fill or a guarded section, in a file with errors; a line with
+ * an unexpected word after its types counts as guarded. *out_types: the types in it.
  */
 static bool may_guard(annal_slice line, annal_slice *out_types)
 {
@@ -608,9 +614,9 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
 }
 
 /*
- * Parse the core pack, without the trial, which a test makes, since it is built in. Each process
- * that opens an index reads it, and no caller needs the names and hashes of a pack that has
- * sessions.db to itself.
+ * Parse the core pack. It is built in, so its SQL is not tried here (a test does that), because
+ * each process that opens an index parses it. Its names and hashes are not computed: core has
+ * sessions.db to itself, so they are not needed.
  */
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {

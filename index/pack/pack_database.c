@@ -3,23 +3,25 @@
  * One database of packs.
  *
  * (1) Each pack in it has its own cursors, so that one pack can be rebuilt while the others stay.
- * (2) _pack records the text from which a pack's tables were created and filled. If that differs
- *     from the pack's current text, its tables are dropped and created again and its cursors
- *     deleted, in one transaction; then they are filled like any tables that are not up to date, in
- *     slices. So a rebuild that is killed continues where it stopped. If only the tables changed,
- *     and little, they are mended instead (pack_reconcile.c).
+ * (2) The table _pack records the version and hashes of the text from which a pack's tables were
+ *     created and filled. If they differ from the pack's current text, its tables are dropped and
+ *     created again and its cursors deleted, in one transaction; then they are filled like any
+ *     tables that are not up to date, in slices. So a rebuild that is killed continues where it
+ *     stopped. If only the text of the tables changed, and ALTER TABLE can make the change, the
+ *     tables are changed in place instead (pack_reconcile.c).
  * (3) A pack that cannot be created here (a table of another pack has the name, its SQL is wrong
- *     for this database, a newer version created it) stops only itself.
- * (4) If a journal was deleted or replaced, the pack's `-- forget` deletes the rows of that
+ *     for this database, a newer version created it) is left out, and all others run.
+ * (4) If a journal was deleted or replaced, the pack's section `-- forget` deletes the rows of the
  *     session; a pack without such a section is rebuilt.
  * (5) Foreign keys are off: sessions are applied in any order, and handlers implement cascades
  *     themselves.
  * (6) A file with tables that this program does not create is rebuilt before it is queried
- *     (shape.h). Only tables of a pack may differ, if _pack says that another text created them.
- *     Its indexes, views and triggers that differ are dropped before anything is written. Then its
- *     tables are adapted by rule 2, or stay by rule 3.
- * (7) If users write too, each transaction begins with what they wrote since the last transaction:
- *     outbox.c. Tables are not rebuilt before that is in the journal.
+ *     (shape.h). Only objects of a pack may differ, if _pack says that another text created them.
+ *     Its indexes, views and triggers that differ are dropped before anything is written. Then the
+ *     pack's tables are changed or rebuilt (rule 2), or stay if the pack is left out (rule 3).
+ * (7) If users write the database, too, each transaction first moves the rows that they wrote since
+ *     the last transaction into the journal (outbox.c). Tables are not rebuilt before these rows
+ *     are in the journal.
  */
 #include "index/db/db.h"
 #include "index/index.h"
@@ -35,14 +37,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PACK_APPLICATION_ID 0x416e6e70 /* "Annp" */
-/* Of packs_schema.sql. The version of files that users write stays: their rows would be lost. */
+#define PACK_APPLICATION_ID 0x416e6e70 /* application id in the header of a pack database: "Annp" */
+/* Versions of packs_schema.sql: of a database that only we write, and of a writable database. The
+ * version of writable databases is never raised, because the rows of users in older files would be
+ * lost. */
 #define PACK_SCHEMA_VERSION   2
 #define PACK_WRITABLE_VERSION 1
 
 /* ---- Rows of users, rule 7 ---- */
 
-/* Return the one session of this database: packs.c refuses writable packs without a session. */
+/* Return the session of this database, in out. There is exactly one: packs.c refuses a writable
+ * pack without a session. */
 static annal_slice session_of(const struct pack_fill *fill,
                               char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
@@ -78,7 +83,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
     return status;
 }
 
-/* Move the rows of users into the journal. */
+/* Move the rows that users wrote into the journal of their session. */
 static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -90,8 +95,9 @@ static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, an
 }
 
 /*
- * Drain at the beginning of each transaction. The drained events are after the cursors, and are
- * applied (or skipped) at once, so that no reader sees incomplete tables.
+ * Move rows that users wrote into the journal, at the beginning of each transaction. Their events
+ * are then applied (or skipped, if the tables contain them) in the same transaction, so that no
+ * reader sees incomplete tables.
  */
 static annal_status take_in(struct pack_fill *fill, annal_error *err)
 {
@@ -113,7 +119,8 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Create the tables, or adapt them to the pack, in a transaction. */
+/* Create the tables of a pack, change them to its current text, or rebuild them, in a
+ * transaction. */
 static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
@@ -131,14 +138,16 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
         return ANNAL_OK;
     struct outbox_drained unused;
     bool mended = false;
-    if (made.known && pack->writable) /* the changes of users are in the journal, too */
+    /* move the changes of users into the journal before the tables are rebuilt */
+    if (made.known && pack->writable)
         status = drain(fill, &unused, err);
     else if (made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
         status = annal__pack_schema_mend(fill, &made, &mended, err);
     return status < 0 || mended ? status : annal__pack_schema_remake(fill, err);
 }
 
-/* Return whether a failure is the pack's fault, and stops only that pack. */
+/* Return whether a failure is caused by the pack itself, so that only this pack is excluded, not
+ * the whole database. */
 static bool is_own_fault(annal_status status)
 {
     return status == ANNAL_ERR_SQL || status == ANNAL_ERR_INVALID ||
@@ -146,10 +155,9 @@ static bool is_own_fault(annal_status status)
 }
 
 /*
- * Prepare the handlers. They were tried when the pack was read, so if they cannot be prepared on
- * the tables, these are not the tables that the pack created: a user of a writable database dropped
- * a table or a column. Other rows of this user go into the journal first; then everything is
- * created again, in this transaction.
+ * Prepare the handlers. They were tried when the pack was read, so if they cannot be prepared for
+ * the tables here, a user of a writable database dropped a table or a column. All other rows of
+ * users are then moved into the journal, and the tables are rebuilt, in this transaction.
  */
 static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 {
@@ -178,7 +186,8 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Rule 3. If a pack is wrong, all its changes are undone. */
+/* Create or change the tables of one pack, and prepare its handlers. If the pack itself is wrong,
+ * its changes are rolled back and it is left out (rule 3). */
 static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_error why = {0};
@@ -210,7 +219,8 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Creating an index on a full table sorts all of it: use a file, not memory. */
+/* Settle the tables with temporary storage in a file: an index that is created on a full table
+ * sorts all its rows. */
 static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_status status = annal__db_exec(pack_fill_db(fill), "PRAGMA temp_store = FILE", err);
@@ -220,14 +230,14 @@ static annal_status open_fill(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* ---- A pack as a follower ---- */
+/* ---- Functions of a pack as a follower ---- */
 
 static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
 {
     return annal__applier_flush(follower->applier, session, err);
 }
 
-/* Run sql, whose ?1 is the pack's name and ?2 the session. */
+/* Run sql, in which ?1 is the pack's name and ?2 the session. */
 static annal_status run_for_session(struct pack_fill *fill, const char *sql, annal_slice session,
                                     annal_error *err)
 {
@@ -242,7 +252,7 @@ static annal_status run_for_session(struct pack_fill *fill, const char *sql, ann
     return status;
 }
 
-/* Rule 4. */
+/* Delete the rows of a session whose journal was deleted, or rebuild the pack (rule 4). */
 static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
 {
     struct pack_fill *fill = follower->own;
@@ -274,9 +284,11 @@ static const struct follower_ops pack_follower = {.feeds = feeds,
                                                   .settle = annal__pack_follower_settle,
                                                   .forget = forget};
 
-/* ---- As a derived database ---- */
+/* ---- Functions of the derived database ---- */
 
-/* Decide about the objects of one pack, rule 6; for a writable database, about its outbox. */
+/* Check the objects of one pack after the comparison (rule 6), or the outbox of a writable
+ * database: they may be missing or differ only if the pack's tables were not created yet, or from
+ * another text. */
 static annal_status check_fill(const struct pack_database *database, const struct pack_fill *fill,
                                const struct shape_part *part, sqlite3 *db, const char *schema,
                                annal_error *err)
@@ -288,8 +300,10 @@ static annal_status check_fill(const struct pack_database *database, const struc
     annal_status status = annal__pack_schema_made_read(fill, db, schema, &made, err);
     if (status < 0)
         return status;
-    bool allowed = !part->differs; /* it was not created here yet */
-    if (made.known)                /* it is of another text: a file that is written is adapted */
+    bool allowed = !part->differs; /* the tables were not created here yet: no object may differ */
+    /* another text created the tables; a read-only file, or one with triggers of a newer version,
+     * cannot be changed */
+    if (made.known)
         allowed = !annal__pack_schema_made_is_same(&made, pack) && !pack->writable &&
                   !(part->differs && database->derived.frozen) &&
                   !(part->moves && made.version > pack->version);
@@ -303,8 +317,8 @@ static annal_status check_fill(const struct pack_database *database, const struc
 }
 
 /*
- * Compare the schema. Users create objects in a writable database, and change the tables of the
- * pack; there only our tables are compared.
+ * Compare the schema. In a writable database, in which users create objects and change the pack's
+ * tables, only our own tables are compared.
  */
 static annal_status compare(struct pack_database *database, sqlite3 *db, const char *schema,
                             struct shape_part *parts, annal_error *err)
@@ -341,7 +355,8 @@ static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_erro
     return status;
 }
 
-/* Drop what SQLite would run by itself while the tables are adapted, rule 6. */
+/* Drop the indexes, views and triggers that differ, before the tables are changed, because SQLite
+ * would run them (rule 6). */
 static annal_status drop_moves(struct pack_database *database, sqlite3 *db, annal_error *err)
 {
     if (database->derived.rollback || database->derived.private)
@@ -372,7 +387,8 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     struct pack_database *database = arg;
-    if (database->derived.rollback) /* outbox.c, rule 2 */
+    /* triggers capture rows of users only, not ours: outbox.c, rule (2) */
+    if (database->derived.rollback)
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     annal_status status = drop_moves(database, db, err);
     for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
@@ -380,7 +396,8 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     return status;
 }
 
-/* Find out whether a pack is current; a pack that cannot be run here always is. */
+/* Find out whether the tables of a pack were created and filled from its current text; a pack that
+ * is left out counts as current. */
 static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *out,
                                     annal_error *err)
 {
@@ -440,7 +457,7 @@ static const struct derived_ops pack_ops = {.check = check,
                                             .closing = closing,
                                             .undone = undone};
 
-/* ---- For guards ---- */
+/* ---- Functions for guards ---- */
 
 annal_status annal__pack_catch_up(struct pack_database *database, annal_slice session,
                                   annal_error *err)
@@ -463,7 +480,8 @@ annal_status annal__pack_empty(struct pack_database *database, struct pack_fill 
         status = annal__fail(err, fill->why.status, "%s", fill->why.message);
     if (status >= 0)
         status = annal__pack_schema_remake(fill, err);
-    if (status >= 0 && fill->slot->pack->writable) { /* users see all of it or nothing */
+    /* users see all rows or none, so the rows are filled in the same transaction */
+    if (status >= 0 && fill->slot->pack->writable) {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
         status = annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
     }
@@ -507,8 +525,8 @@ struct pack_fill *annal__pack_fill(struct pack_database *database, const struct 
 /* ---- New and free ---- */
 
 /*
- * Name the lock: locks/state.db. For a path outside the store, slashes and stars become
- * underscores.
+ * Compose the name of the lock's file, such as state.db: the path below the store, or the complete
+ * path, with underscores for slashes and a leading dot. Only the end of a long path is used.
  */
 static void lock_name(const annal_index *index, const char *path, char out[ANNAL__LOCK_NAME_BYTES])
 {

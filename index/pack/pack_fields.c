@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of data, without parsing all of it.
+ * Reading fields of data without parsing all of the data.
  *
  * (1) SQLite defines what a field is: `data ->> '$.a.b'`. But it copies the data for every field,
  *     and parses all of it into a tree, which costs more than everything else in indexing.
- * (2) So we walk over the object once, and stop when all fields were found. We answer only what
- *     every version of SQLite answers in the same way: strings without escapes, integers of up to
- *     18 digits, true, false, null, and missing fields. If two members have the same name, the
- *     first counts.
- * (3) If a field is anything else (a string with escapes, a number with a point, an array or an
- *     object), or a key has an escape, we ask SQLite for all fields.
- * (4) data was checked to be JSON when it was appended.
+ * (2) So we walk over the object once, and stop when all fields were found. We read only values
+ *     that every version of SQLite returns in the same way: strings without escapes, integers of up
+ *     to 18 digits, true, false, null, and missing fields. If two members have the same name, the
+ *     first is used.
+ * (3) If a field has another value (a string with escapes, a number with a point, an array or an
+ *     object), or a key contains an escape, SQLite reads all fields.
+ * (4) The walk does not check the JSON: data was checked when it was appended.
  */
 #include "index/pack/pack_fields.h"
 
@@ -23,27 +23,31 @@
 
 #include <string.h>
 
-#define FIELDS_MAX 64 /* SQLite reads the fields of a section that has more */
-#define DEPTH_MAX  8  /* parts of a name; SQLite also reads deeper names */
+/* most fields that the walk reads; for a section with more, SQLite reads all fields */
+#define FIELDS_MAX 64
+/* most parts of a name for the walk; if a name has more, SQLite reads all fields */
+#define DEPTH_MAX 8
 
 struct value {
-    int type; /* SQLITE_NULL, SQLITE_INTEGER, SQLITE_TEXT */
+    int type; /* SQLITE_NULL, SQLITE_INTEGER or SQLITE_TEXT */
     sqlite3_int64 integer;
     annal_slice text;
 };
 
-/* One part of a name. */
+/* One part of a field's name, such as run in run::id. */
 struct part {
     annal_slice key;
     bool last;
 };
 
 struct pack_fields {
-    sqlite3_stmt *extractor; /* takes data, returns all fields */
+    sqlite3_stmt *extractor; /* statement that takes data and returns all fields */
     struct buf names;
     size_t count;
-    bool walk;  /* whether the names are few and flat enough to walk */
-    bool asked; /* whether the extractor has the values */
+    /* whether the walk can read the fields: not more than FIELDS_MAX, no name with more than
+     * DEPTH_MAX parts */
+    bool walk;
+    bool asked; /* whether the current values are columns of the extractor, and not in values */
     struct part parts[FIELDS_MAX][DEPTH_MAX];
     struct value values[FIELDS_MAX];
 };
@@ -146,7 +150,7 @@ void annal__pack_fields_free(struct pack_fields *fields)
 struct walk {
     struct pack_fields *fields;
     struct json_walk json;
-    uint64_t left; /* bit for each field that is still unknown */
+    uint64_t left; /* a bit for each field that was not found yet */
 };
 
 static bool read_integer(annal_slice word, sqlite3_int64 *out)
@@ -165,7 +169,8 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
     return true;
 }
 
-/* Take the value here, if rule (2) covers it. */
+/* Read the current value, if it is of a kind that the walk reads (rule 2); otherwise return
+ * false. */
 static bool take_simple(struct walk *walk, struct value *out)
 {
     annal_slice raw = annal__json_walk_value(&walk->json);
@@ -189,7 +194,7 @@ static bool take_simple(struct walk *walk, struct value *out)
     }
 }
 
-/* Return the fields of wanted whose part at this depth is key. */
+/* Return the bits of the fields in wanted whose name has this key at this depth. */
 static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t depth,
                       annal_slice key)
 {
@@ -204,7 +209,8 @@ static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t 
 
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth);
 
-/* Take the value of a member that is, or contains, some of the fields. */
+/* Read the value of a member which is one of the fields, or contains some (matched). Returns false
+ * if SQLite must read the fields. */
 static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
 {
     uint64_t here = 0;
@@ -226,14 +232,15 @@ static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
         for (uint64_t rest = here; rest != 0; rest &= rest - 1)
             walk->fields->values[__builtin_ctzll(rest)] = value;
     }
-    /* fields that were not found in it are missing: the first member counts */
+    /* fields that were not found in this member are missing, because the first member with a name
+     * is used */
     walk->left &= ~matched;
     return true;
 }
 
 /*
- * Walk over an object. Returns false if SQLite must be asked. Stops after the object, unless
- * nothing is left to be found.
+ * Walk over an object. Returns false if SQLite must read the fields. Stops after the object, or
+ * earlier if all fields were found.
  */
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
 {

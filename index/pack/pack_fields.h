@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of an event's data that a section names: $a and $run::id equal SQLite's data ->> '$.a'
- * and data ->> '$.run.id', to the last digit.
+ * The fields of an event's data that a section names: $a and $run::id have exactly the values of
+ * SQLite's data ->> '$.a' and data ->> '$.run.id'.
  */
 #ifndef INDEX_PACK_PACK_FIELDS_H
 #define INDEX_PACK_PACK_FIELDS_H
@@ -13,8 +13,9 @@
 struct pack_fields;
 
 /*
- * Create the fields. names: each followed by a NUL, without the $. *out_fields stays NULL if there
- * are none; all of these functions accept NULL. db must outlive them.
+ * Create the reader of some fields. names: the names of the fields without the $, each followed by
+ * a NUL. If there are none, *out_fields is NULL, which all other functions accept. db must outlive
+ * the fields.
  */
 annal_status annal__pack_fields_new(sqlite3 *db, annal_slice names, struct pack_fields **out_fields,
                                     annal_error *err);

@@ -24,7 +24,8 @@ void annal__pack_follower_close(struct follower *follower)
     annal__follower_close(follower);
 }
 
-/* Keep the rows of an event that was tried, if it is the event in the journal. */
+/* Keep the rows of the event that was tried before it was appended, if it equals this event of the
+ * journal; otherwise return ANNAL_ERR_CONFLICT. */
 static annal_status keep_tried(struct follower *follower, const annal_event *event)
 {
     const annal_event *tried = follower->tried;
@@ -32,7 +33,7 @@ static annal_status keep_tried(struct follower *follower, const annal_event *eve
         !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
         !annal__slice_same(event->cause, tried->cause) ||
         !annal__slice_same(event->data, tried->data))
-        return ANNAL_ERR_CONFLICT; /* guard.c rolls them back */
+        return ANNAL_ERR_CONFLICT; /* guard.c then rolls the rows back */
     follower->tried = NULL;
     annal__applier_keep(follower->applier, event);
     return ANNAL_OK;
@@ -51,9 +52,9 @@ static annal_status note(struct follower *follower, annal_slice session, const a
 }
 
 /*
- * Report an event whose guard refuses it. The event is a fact; that its guard would have refused it
- * is a finding. A plain append does not check the guards of the core pack (sys/pack.h), so they
- * promise nothing about imported events.
+ * Check the guards of an event in the journal, and record a finding if one refuses it; the event is
+ * applied in any case. The guards of the core pack are not checked, because a plain append does not
+ * check them either (sys/pack.h), so imported events may violate them.
  */
 static annal_status check_guard(struct follower *follower, annal_slice session,
                                 const annal_event *event, bool *out_past, annal_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first line of a pack, rule 1 of pack.c, and the sessions that it names. */
+/* Parsing the first line of a pack (rule 1 of pack.c), and matching sessions with its globs. */
 #include "index/pack/pack.h"
 
 #include "journal/base/alloc.h"
@@ -15,8 +15,7 @@ static bool is_name_char(char c)
 }
 
 /*
- * Return whether a word is a path of file names, none of them hidden, with at most this many stars
- * in it.
+ * Return whether a word is a path of file names, none of them hidden, with at most `stars` stars.
  */
 static bool is_path(annal_slice word, unsigned stars)
 {
@@ -35,7 +34,8 @@ static bool is_path(annal_slice word, unsigned stars)
 }
 
 /*
- * Names in a store that belong to the store itself, as the first part of a relative path; rule 1.
+ * First parts of relative paths that belong to the store itself, and may not be databases or
+ * folders of a pack (rule 1 of pack.c).
  */
 static const char *const kept[] = {"events",    "commit",      "packs",     "locks",
                                    "snapshots", "artifacts",   "cursors",   "leases",
@@ -79,13 +79,13 @@ bool annal__pack_parse_number(annal_slice word, uint32_t *out)
     return word.len > 0 && word.len < 9;
 }
 
-/* The clauses that may follow FILE. */
+/* The clauses that may follow FILE in the first line. */
 struct clauses {
     annal_slice folder, sessions;
-    annal_slice cluster; /* "GLOB, GLOB" */
+    annal_slice cluster; /* the text "GLOB, GLOB" */
 };
 
-/* Parse cluster GLOB[, GLOB]... */
+/* Parse the text after the word scope: cluster GLOB[, GLOB]... */
 static bool parse_scope(annal_slice *rest, annal_slice *out)
 {
     if (!annal__slice_is(annal__pack_take_word(rest), "cluster"))
@@ -101,7 +101,8 @@ static bool parse_scope(annal_slice *rest, annal_slice *out)
     return annal__pack_is_glob(glob);
 }
 
-/* Parse the clauses. Returns false if something else follows, or a clause is repeated. */
+/* Parse the clauses (in, sessions, writable, scope) on a pack's first line. Returns false if other
+ * text follows, or a clause is repeated. */
 static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *out)
 {
     for (annal_slice word = annal__pack_take_word(&rest); word.len > 0;
@@ -126,7 +127,8 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *ou
     return true;
 }
 
-/* Check the path of a database; only core is in sessions.db. */
+/* Check that a database ends in .db and does not belong to the store itself; only core may be in
+ * sessions.db. */
 static annal_status check_database(const annal_pack *pack, annal_slice name, annal_slice database,
                                    annal_slice folder, annal_error *err)
 {
@@ -188,7 +190,7 @@ annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_
     return ANNAL_OK;
 }
 
-/* Match a glob. *out_star: the text that its * matches, or empty. */
+/* Return whether a glob matches a session. *out_star: the text that the * matches, or empty. */
 static bool glob_matches(annal_slice glob, annal_slice session, annal_slice *out_star)
 {
     const char *star = memchr(glob.ptr, '*', glob.len);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mending the tables of a pack that changed, in place, if that is enough.
+ * Mending: changing the tables of a pack in place after its text changed, instead of rebuilding
+ * them.
  *
- * (1) The tables that the pack would create now are created in memory and compared with the
+ * (1) The tables of the current text are created in memory and compared with the
  *     existing tables, object by object.
  * (2) Mending is enough for new tables, new columns after the old ones (ALTER TABLE ... ADD
- *     COLUMN), and new or changed indexes and views. The handlers are the same then, so no existing
- *     row would differ after a rebuild, and a new column has its default.
- * (3) Any other difference is too much, and nothing is changed: a column that is missing or
- *     differs, another constraint, other rows that the pack itself inserts, other triggers (they
- *     might have written other rows).
+ *     COLUMN), and new or changed indexes and views. The handlers are unchanged in these cases, so
+ *     no existing row would differ after a rebuild, and a new column contains its default in every
+ *     row.
+ * (3) For any other difference mending is not enough, and nothing is changed: a column that is
+ *     missing or differs, another constraint, other rows that the pack itself inserts, other
+ *     triggers (they might have written other rows).
  */
 #include "index/pack/pack_reconcile.h"
 
@@ -21,7 +23,7 @@
 
 #include <string.h>
 
-/* ---- What a pack creates, rule 1 ---- */
+/* ---- The tables of the current text, rule 1 ---- */
 
 static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, annal_error *err)
 {
@@ -47,7 +49,7 @@ static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, 
     return status;
 }
 
-/* Hash triggers, and rows that exist from the beginning. */
+/* Hash the triggers, and the rows that the pack itself inserts when it creates its tables. */
 static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -92,7 +94,7 @@ annal_status annal__pack_fresh(const annal_pack *pack, sqlite3 **out_db, uint64_
 
 #define DEFINITIONS_MAX 200
 
-/* CREATE TABLE name (definition, …) tail */
+/* A statement CREATE TABLE name (items[0], items[1], …) tail. */
 struct definitions {
     annal_slice items[DEFINITIONS_MAX];
     size_t count;
@@ -140,7 +142,8 @@ static bool is_column(annal_slice definition)
     return token.kind == TOKEN_WORD || token.kind == TOKEN_NAME;
 }
 
-/* Move to extra what fresh has more than old; returns false if there is any other difference. */
+/* Set extra to the definitions in fresh that old lacks. Returns false if the tables differ in any
+ * other way. */
 static bool take_extra(const struct definitions *old, const struct definitions *fresh,
                        struct definitions *extra)
 {
@@ -166,7 +169,8 @@ struct reconcile {
     struct definitions old, fresh, extra;
 };
 
-/* Run a statement that we composed; if SQLite does not accept it, mending is not enough. */
+/* Run a statement that we composed. If SQLite does not accept it, changing the existing tables is
+ * not enough: work->enough becomes false, and the result is ANNAL_OK. */
 static annal_status try_exec(struct reconcile *work, char *sql, annal_error *err)
 {
     if (sql == NULL)
@@ -198,7 +202,8 @@ static annal_status add_columns(struct reconcile *work, const char *name, const 
     return status;
 }
 
-/* Mend one row of the schema in memory: type, name, sql; old is the existing object, or NULL. */
+/* Change the existing object to one row of the schema in memory (type, name, sql). old: SQL of the
+ * existing object, or NULL. */
 static annal_status reconcile_object(struct reconcile *work, sqlite3_stmt *object, const char *old,
                                      annal_error *err)
 {
@@ -241,7 +246,7 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
         char *old = sqlite3_step(find) == SQLITE_ROW
                         ? sqlite3_mprintf("%s", sqlite3_column_text(find, 0))
                         : NULL;
-        sqlite3_reset(find); /* before anything is altered */
+        sqlite3_reset(find); /* end this statement before the schema is altered */
         status = reconcile_object(work, objects, old, err);
         sqlite3_free(old);
     }
@@ -253,7 +258,8 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
     return status;
 }
 
-/* Check that everything that the pack created once is something that it creates now. */
+/* Check that the current text still creates every object that the pack created earlier. If not, the
+ * existing tables cannot be changed in place: work->enough becomes false. */
 static annal_status nothing_is_gone(struct reconcile *work, sqlite3 *fresh, annal_error *err)
 {
     sqlite3_stmt *made = NULL, *find = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The deletions of `-- forget`, read as conditions of SELECT: annal__pack_rows_each(). */
+/* Reading the deletions of `-- forget` as conditions of a SELECT: annal__pack_rows_each(). */
 #include "index/sys/pack_rows.h"
 
 #include "index/db/token.h"
@@ -22,7 +22,8 @@ static bool ends(const struct token *token)
     return token->kind == TOKEN_END || (token->kind == TOKEN_OTHER && *token->text.ptr == ';');
 }
 
-/* Read the condition after WHERE, up to a semicolon or the end. */
+/* Read the condition after WHERE, up to a semicolon or the end, with :session replaced by the
+ * column "of session". */
 static annal_status read_condition(const char **at, char **out, annal_error *err)
 {
     struct buf text = {0};
@@ -38,7 +39,8 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
         }
         before = token;
     }
-    if (status >= 0) /* the condition may end with a comment */
+    /* a newline before the parenthesis, because the condition may end with a comment */
+    if (status >= 0)
         status = annal__buf_printf(&text, "%.*s\n)", (int)(token.text.ptr - from), from);
     if (status >= 0)
         *out = annal__strndup(text.ptr, text.len);
@@ -48,8 +50,8 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
 }
 
 /*
- * Read DELETE FROM table [WHERE condition]. Rows that the section inserts do not exist at other
- * times.
+ * Read a statement of `-- forget`: DELETE FROM table [WHERE condition]. An INSERT is skipped,
+ * because its rows exist only while the section runs.
  */
 static annal_status read_statement(struct reading *reading, struct token first, const char **at,
                                    annal_error *err)

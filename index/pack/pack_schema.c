@@ -11,7 +11,7 @@
 
 /* ---- Dropping and creating ---- */
 
-/* Run sql, whose ?1 is the pack's name. */
+/* Run sql, in which ?1 is the pack's name. */
 static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -24,10 +24,11 @@ static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_
     return status;
 }
 
-/* Return a statement that drops something of this pack, or NULL if nothing is left. */
+/* Compose a statement that drops an object of this pack; *out_sql is NULL if no object is left. */
 static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_error *err)
 {
-    /* Views and triggers first: they name tables. Indexes are dropped with their tables. */
+    /* The statement that finds the next object to drop. Views and triggers come first, because they
+     * refer to tables; indexes are dropped with their tables. */
     static const char select[] =
         "SELECT o.type, o.name FROM _object AS o JOIN sqlite_schema AS s ON s.type = o.type "
         "AND s.name = o.name WHERE o.pack = ?1 "
@@ -70,7 +71,8 @@ static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Note what exists now and did not exist at `before` (a rowid of the schema), for the next drop. */
+/* Record the objects that were created after `before` (a rowid of sqlite_schema) in _object, so
+ * that they can be dropped later. */
 static annal_status note_objects(struct pack_fill *fill, int64_t before, annal_error *err)
 {
     char sql[200];
@@ -124,7 +126,8 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
     fill->follower.was_emptied = true;
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
-    if (status >= 0) /* guards must not trust tables that are being filled: index_lock.h, rule 5 */
+    /* a guard must not read tables that are not filled yet: index_lock.h, rule (5) */
+    if (status >= 0)
         annal__index_lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(pack_fill_db(fill), err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQL of a pack: its statements one by one, what they create, and whether they changed. */
+/* The SQL of a pack: compiling its statements one by one, the names of its tables, and hashes that
+ * show whether it changed. */
 #include "index/pack/pack.h"
 
 #include "index/db/db.h"
@@ -21,8 +22,8 @@ static unsigned count_lines(const char *from, const char *to)
 }
 
 /*
- * Return the line of the first token in sql that is not a space or comment; line is the line of
- * sql.
+ * Return the line of the first token in sql that is not a space or comment; line is the number of
+ * the line at which sql begins.
  */
 static unsigned line_of(const char *sql, unsigned line)
 {
@@ -31,8 +32,8 @@ static unsigned line_of(const char *sql, unsigned line)
 }
 
 /*
- * Fail with the message of SQLite. *at was moved after the statement that was compiled, or was not
- * moved.
+ * Fail with the message of SQLite, or of permit if that refused the statement, and the line of the
+ * error. line is the number of the line at which statement begins.
  */
 static annal_status statement_fail(const annal_pack *pack, unsigned line, const char *statement,
                                    const struct permit *permit, sqlite3 *db, int rc,
@@ -46,7 +47,8 @@ static annal_status statement_fail(const annal_pack *pack, unsigned line, const 
     return annal__db_fail(err, db, rc, "%s:%u", pack->file, at < first ? first : at);
 }
 
-/* Check rule 5 in the text: SQLite's authorizer sees names, not literals. */
+/* Refuse the literal 'now' in a statement (rule 5 of pack.c): SQLite's authorizer checks names, not
+ * literals. */
 static annal_status find_now(const annal_pack *pack, unsigned line, const char *from,
                              const char *to, annal_error *err)
 {
@@ -65,14 +67,15 @@ static annal_status find_now(const annal_pack *pack, unsigned line, const char *
     return ANNAL_OK;
 }
 
-/* Compile one statement as permit.c allows; line is the line of *at. */
+/* Compile one statement within the rules of permit.c; line is the number of the line of *at. */
 static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned line,
                             const char **at, sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
 {
     struct permit permit = {.pack = pack, .makes_tables = makes_tables};
     const char *statement = *at;
     sqlite3_stmt *stmt = NULL;
-    /* Setting an authorizer makes SQLite compile again what was compiled before. */
+    /* no authorizer for a built-in pack: setting one makes SQLite compile all earlier statements
+     * again */
     if (!pack->tried)
         sqlite3_set_authorizer(db, annal__permit, &permit);
     int rc = sqlite3_prepare_v3(db, statement, -1, SQLITE_PREPARE_PERSISTENT, &stmt, at);
@@ -106,7 +109,7 @@ static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned 
     return ANNAL_OK;
 }
 
-/* Run the tables' statements one by one, so that a message can name the line. */
+/* Run the statements that create the tables one by one, so that a message can name the line. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     const char *at = pack->tables;
@@ -136,7 +139,8 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
     return ANNAL_OK;
 }
 
-/* In a savepoint, because clock and random functions fail there (permit.c). */
+/* Create the tables in a savepoint, with clock and random functions failing (permit.c): a failure
+ * leaves no table. */
 annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     annal_status status = annal__permit_no_chance(db, err);
@@ -161,7 +165,8 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- Names ---- */
 
-/* Read CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at is after CREATE. */
+/* Read [TEMP] TABLE|VIEW [IF NOT EXISTS] name, from *at after CREATE on. Returns false for any
+ * other object. */
 static bool take_made(const char **at, annal_slice *out_name)
 {
     struct token token = annal__token_next(at);
@@ -171,8 +176,8 @@ static bool take_made(const char **at, annal_slice *out_name)
         return false;
     token = annal__token_next(at);
     if (annal__token_is(&token, "if")) {
-        (void)annal__token_next(at); /* NOT */
-        (void)annal__token_next(at); /* EXISTS */
+        (void)annal__token_next(at); /* skip NOT */
+        (void)annal__token_next(at); /* skip EXISTS */
         token = annal__token_next(at);
     }
     *out_name = annal__token_name(&token);
@@ -180,8 +185,8 @@ static bool take_made(const char **at, annal_slice *out_name)
 }
 
 /*
- * Find what the tables' part creates. Names that begin with _ are ours, and a pack cannot create
- * them.
+ * Set pack->own to the tables and views that the text creates. Names that begin with _ are left
+ * out: they are ours, and a pack cannot create them.
  */
 static annal_status find_own(annal_pack *pack, annal_error *err)
 {
@@ -208,7 +213,7 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
                : ANNAL_OK;
 }
 
-/* Hash the tokens: comments and line breaks do not count. */
+/* Hash the tokens of SQL, so that comments and line breaks make no difference. */
 static uint64_t hash_sql(const char *sql, uint64_t hash)
 {
     for (struct token token = annal__token_next(&sql); token.kind != TOKEN_END;
@@ -218,8 +223,9 @@ static uint64_t hash_sql(const char *sql, uint64_t hash)
 }
 
 /*
- * Hash the parts that shape the tables. A guard, a fill or a limit may change without changing a
- * row in the tables; the set of sessions that are fed may not.
+ * Hash the parts of the text on which the content of the tables depends. Guards, fills and limits
+ * are not hashed, because their change changes no row; the set of sessions that are fed to the pack
+ * is.
  */
 static void hash_parts(annal_pack *pack)
 {

@@ -9,24 +9,27 @@
  *             is replaced by the value of NAME: team_{TEAM}.
  *         -- verb NOUN VERB   selects   [session SESSION]   "SENTENCE"
  *             The verb prints the rows of the one SELECT that follows; ?1, ?2, … are the values in
- *             the order of their lines. It also sees the databases that packs keep for SESSION.
- *     The command may have code for a verb of a built-in pack. Such a verb needs no session here,
- *     and has the word `runs` if it is neither one event nor one SELECT.
+ *             the order of their lines. The SELECT can also use the databases that packs keep for
+ *             SESSION.
+ *     The command annal may contain code for a verb of a built-in pack. Such a verb needs no
+ *     session in the file, and has the word `runs` if it neither appends one event nor runs one
+ *     SELECT.
  * (2) The lines directly below define the values and the output. Each begins with two dashes and
- *     three spaces. A line that is indented deeper continues the line above.
+ *     three spaces. A line with more spaces continues the line above.
  *         NAME KIND [MEMBER] [= JSON] [(A|B|…)] "HELP"   an operand
  *         [NAME] …                                       an optional operand
  *         --NAME VALUE KIND [MEMBER] [= JSON] [(A|B|…)] [required] "HELP"
  *         --NAME flag [MEMBER] "HELP"
  *         MEMBER = JSON   a constant of data
  *         says TEXT       a line for people, printed after the event; {NAME} is a value, {MEMBER} a
- *                         member of data, {seq} and {session_id} the place of the event
+ *                         member of data, {seq} and {session_id} are those of the event
  *         about TEXT      paragraphs of its help
  *         example TEXT    commands
  *     KIND is one of enum annal_field_kind (annal/verb.h), in small letters. MEMBER is the member
  *     of data that receives the value: content, run.id. JSON is the default; A, B, … are the only
  *     allowed values.
- * (3) Verbs create no tables: the hashes that decide about a rebuild leave them out.
+ * (3) Verbs do not change the content of tables, so the hashes that decide about a rebuild leave
+ *     them out.
  */
 #include "index/pack/builtin.h"
 #include "index/pack/pack.h"
@@ -47,7 +50,8 @@
 #include <string.h>
 
 /*
- * A name on the command line is short; a path into data may be longer. PARAMS_MAX is for a SELECT.
+ * Most bytes of a name on the command line, most bytes of a path into data, and most values of a
+ * SELECT.
  */
 enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
 
@@ -55,11 +59,11 @@ enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
 #define VERB_GRAMMAR                                                                               \
     "'-- verb NOUN VERB   appends TYPE   session SESSION   \"SENTENCE\"', or selects"
 
-/* A section that is being read; words are cut out of its text in place. */
+/* The text of a section that is being read; words are cut out of it in place. */
 struct reading {
     const annal_pack *pack;
-    unsigned line; /* line that is being read */
-    unsigned next; /* line of *rest */
+    unsigned line; /* number of the line that is being read */
+    unsigned next; /* number of the line at which rest begins */
     char *rest;
 };
 
@@ -83,7 +87,7 @@ static char *skip_space(char *at)
     return at + strspn(at, " \t");
 }
 
-/* Take the next word, ended in place; empty at the end. */
+/* Remove the next word, which is ended in place with a NUL; empty at the end. */
 static char *take(char **at)
 {
     char *word = skip_space(*at), *end = word + strcspn(word, " \t");
@@ -102,8 +106,8 @@ static bool take_if(char **at, const char *word)
 }
 
 /*
- * Take "TEXT" up to the end of the line, which may have quotes inside; NULL if something else
- * follows.
+ * Remove "TEXT" at the end of a line; TEXT may contain quotes. Returns TEXT, or NULL if something
+ * else follows.
  */
 static char *take_sentence(char **at)
 {
@@ -118,7 +122,8 @@ static char *take_sentence(char **at)
 }
 
 /*
- * Take the next JSON value, which may have spaces in strings and brackets; NULL if it is not JSON.
+ * Remove the next JSON value, which may contain spaces within strings and brackets; NULL if it is
+ * not JSON.
  */
 static char *take_json(char **at)
 {
@@ -140,8 +145,8 @@ static char *take_json(char **at)
 }
 
 /*
- * Return whether a word is a letter, followed by letters, digits and dashes: a noun, a verb, an
- * option.
+ * Return whether a word can be the name of a noun, a verb, an option or an operand: a letter,
+ * followed by letters, digits and dashes. large: the letters are capitals.
  */
 static bool is_name(const char *word, bool large)
 {
@@ -154,7 +159,7 @@ static bool is_name(const char *word, bool large)
     return len > 0 && len <= NAME_BYTES_MAX;
 }
 
-/* Return whether a word is a member of data: content, run.id. */
+/* Return whether a word can be a member of data: content, run.id. */
 static bool is_member(const char *word)
 {
     size_t len = strlen(word);
@@ -174,7 +179,7 @@ bool annal__pack_is_verb_line(annal_slice line)
            memcmp(line.ptr, ITEM_PREFIX, strlen(ITEM_PREFIX)) == 0;
 }
 
-/* Return the length of such lines at the beginning of a section's text. */
+/* Return the total length of the lines of a verb at the beginning of a section's text. */
 static size_t head_len(const char *text)
 {
     size_t len = 0;
@@ -184,7 +189,7 @@ static size_t head_len(const char *text)
     return len;
 }
 
-/* Take the next line with its continuation lines, ended in place; NULL at the end. */
+/* Remove the next line with its continuation lines, ended in place with a NUL; NULL at the end. */
 static char *take_item(struct reading *r)
 {
     char *item = r->rest, *end = item;
@@ -202,7 +207,7 @@ static char *take_item(struct reading *r)
     return item;
 }
 
-/* Join an item to one line. */
+/* Join the lines of an item, replacing each line break and its dashes by spaces. */
 static void join(char *item)
 {
     while ((item = strstr(item, "\n--")) != NULL)
@@ -210,8 +215,9 @@ static void join(char *item)
 }
 
 /*
- * Take the text at `text` in an item, and its further lines, each without the indentation that
- * exceeds the first line's, and with `indent` spaces in front. It is moved to the left.
+ * Return the text that begins at `text` in an item, with its continuation lines. In each line, the
+ * indentation up to the column of the first line is replaced by `indent` spaces. The text is moved
+ * to the beginning of item.
  */
 static char *take_text(char *item, const char *text, size_t indent)
 {
@@ -237,7 +243,7 @@ static char *take_text(char *item, const char *text, size_t indent)
 
 /* ---- Fields ---- */
 
-/* Parse the rest of a line of a value, after KIND. */
+/* Parse the line of a value after its KIND: member, default, choices, required, help. */
 static annal_status parse_rest(const struct reading *r, annal_field *field, char *at,
                                annal_error *err)
 {
@@ -269,11 +275,11 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
     return ANNAL_OK;
 }
 
-/* Parse a field: word is the first word of the line, and the others are at `at`. */
+/* Parse a field: word is the first word of its line, and the other words begin at `at`. */
 static annal_status parse_field(const struct reading *r, annal_field *field, char *word, char *at,
                                 annal_error *err)
 {
-    /* In the order of enum annal_field_kind. */
+    /* words of the kinds, in the order of enum annal_field_kind */
     static const char *const kinds[] = {"",     "text", "body", "file", "number",
                                         "json", "flag", "list", "time"};
     size_t len = strlen(word);
@@ -307,7 +313,7 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
     return parse_rest(r, field, at, err);
 }
 
-/* Parse MEMBER = JSON; at is after the =. */
+/* Parse a constant, MEMBER = JSON: word is MEMBER, and JSON begins at `at`. */
 static annal_status parse_constant(const struct reading *r, annal_field *field, char *word,
                                    char *at, annal_error *err)
 {
@@ -319,7 +325,8 @@ static annal_status parse_constant(const struct reading *r, annal_field *field, 
     return ANNAL_OK;
 }
 
-/* Return the name of an option or operand; NULL for a constant. */
+/* Return the name of an option (its member name) or of an operand (its member value); NULL for a
+ * constant. */
 static const char *called(const annal_field *field)
 {
     return field->name != NULL ? field->name : field->value;
@@ -379,7 +386,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
         if (*texts[i] != NULL || *skip_space(at) == '\0')
             return wrong(r, err, "a verb has only one '%s', with a text", words[i]);
         char *text = take_text(item, skip_space(at), i == 2 ? 2 : 0);
-        if (i < 2) /* only commands end with a newline */
+        if (i < 2) /* only examples end with a newline */
             text[strlen(text) - 1] = '\0';
         *texts[i] = text;
         return ANNAL_OK;
@@ -392,7 +399,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
     return status < 0 ? status : check_field(r, verb, field, err);
 }
 
-/* Check that each {NAME} of a session's name is a value of the verb. */
+/* Check that each {NAME} in the session of a verb is an operand or an option of the verb. */
 static annal_status check_session(const struct reading *r, const annal_verb *verb, annal_error *err)
 {
     for (const char *at = verb->session; at != NULL && (at = strchr(at, '{')) != NULL; at++) {
@@ -410,7 +417,8 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* Cut out the SELECT of a verb, in place, without the semicolon and comments around it. */
+/* Set *out to the SELECT in the SQL of a verb, without the semicolon and the comments around it;
+ * sql is changed in place. */
 static annal_status cut_select(const struct reading *r, char *sql, const char **out,
                                annal_error *err)
 {
@@ -432,8 +440,8 @@ static annal_status cut_select(const struct reading *r, char *sql, const char **
 }
 
 /*
- * Check what a verb must have, and must not have, once all of it is read; sql is the text below the
- * lines.
+ * Check that a verb has all parts that its kind needs, and no others, after all its lines were
+ * read; sql is the text below the lines.
  */
 static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects, bool runs,
                                char *sql, annal_error *err)
@@ -463,7 +471,7 @@ static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects
                : wrong(r, err, "only a verb that selects has SQL below its lines");
 }
 
-/* Parse the first line after NOUN VERB. */
+/* Parse the clauses of a verb, which follow NOUN VERB in its first line. */
 static annal_status parse_clauses(const struct reading *r, annal_verb *verb, bool *selects,
                                   bool *runs, char *at, annal_error *err)
 {
@@ -488,7 +496,7 @@ static annal_status parse_clauses(const struct reading *r, annal_verb *verb, boo
     return verb->summary == NULL ? wrong(r, err, "a verb is " VERB_GRAMMAR) : ANNAL_OK;
 }
 
-/* Parse NOUN VERB …, and the lines below. */
+/* Parse a verb: NOUN VERB and its clauses, and the lines below. */
 static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_verb *verb,
                                char *sql, annal_error *err)
 {
@@ -552,7 +560,8 @@ static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, an
                : wrong(r, err, "a noun has no SQL below its line");
 }
 
-/* Split the lines of a verb from its SQL, as texts to be cut; section->head has both. */
+/* Separate the lines of a verb from its SQL, in memory that can be changed: section->head contains
+ * both, r->rest is the lines, *out_sql the SQL. */
 static annal_status split(struct reading *r, struct pack_section *section, char **out_sql,
                           annal_error *err)
 {
@@ -616,7 +625,7 @@ const annal_noun *annal_pack_nouns(const annal_pack *pack)
     return pack->nouns;
 }
 
-/* ---- Checking their SELECTs ---- */
+/* ---- Checking the SELECTs of verbs ---- */
 
 /*
  * Return whether SQLite's message is about a table that may belong to another pack, or to the
@@ -627,7 +636,7 @@ static bool is_elsewhere(const annal_error *why)
     return strstr(why->message, "no such table: ") != NULL;
 }
 
-/* Return whether a ? has no number. */
+/* Return whether the SQL contains a ? without a number. */
 static bool has_plain(const char *sql)
 {
     struct token token = annal__token_next(&sql);
@@ -663,7 +672,8 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
         annal__fail(err, status, "%s:%u: %s", pack->file, line,
                     why.message + (strncmp(why.message, "SQL: ", 5) == 0 ? 5 : 0));
     for (int i = 1; status >= 0 && i <= sqlite3_bind_parameter_count(stmt); i++) {
-        const char *name = sqlite3_bind_parameter_name(stmt, i); /* NULL: ?, or not used */
+        /* NULL if the parameter is a plain ?, or its number is not used */
+        const char *name = sqlite3_bind_parameter_name(stmt, i);
         if ((name != NULL && name[0] != '?') || (size_t)i > given || has_plain(verb->sql))
             status =
                 annal__fail(err, ANNAL_ERR_SQL,
@@ -685,7 +695,7 @@ annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_
             ? ANNAL_OK
             : annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
                           pack->file);
-    if (stem != NULL) /* tools.calls is main.calls */
+    if (stem != NULL) /* the pack's own tables can also be named with the stem of their database */
         sqlite3_db_config(db, SQLITE_DBCONFIG_MAINDBNAME, stem);
     for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {
         if (pack->sections[i].kind != PACK_VERB)

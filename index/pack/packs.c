@@ -2,16 +2,16 @@
 /*
  * Which packs a store runs.
  *
- * (1) STORE/packs/enabled names built-in packs, one a line: `NAME` or `NAME at DIR`; # begins a
- *     comment. STORE/packs/NAME.sql are packs of the user, which are enabled by their presence.
+ * (1) STORE/packs/enabled lists built-in packs, one in each line: `NAME` or `NAME at DIR`; # begins
+ *     a comment. STORE/packs/NAME.sql are packs of the user, which are enabled by their presence.
  *     core always runs, and has sessions.db to itself.
- * (2) A pack that is wrong (no such name, SQL that does not compile, the name of another pack)
- *     stops only itself: its slot says why, and all others run.
- * (3) Whenever the set is requested, packs/ is compared (names, sizes, times, inodes). If it
- *     changed, a new set is read, with connections of its own; the old set lives until its last
- *     user releases it.
- * (4) FILE is in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` named. Packs
- *     with the same file share one database.
+ * (2) A pack with an error (an unknown name, SQL that does not compile, the name of another pack)
+ *     does not run: its slot contains the error. All other packs run.
+ * (3) Each time the set is requested, the files in packs/ are compared with those of the last set
+ *     (names, sizes, times, inodes). If it changed, a new set is read, with connections of its own;
+ *     the old set lives until its last user releases it.
+ * (4) FILE is in STORE, in STORE/DIR (`in DIR`), or in the directory that `at DIR` in the list
+ *     names. Packs with the same file share one database.
  */
 #include "index/pack/packs.h"
 #include "index/pack/builtin.h"
@@ -44,7 +44,7 @@ static const struct io *io_of(const annal_index *index)
 /* ---- The content of packs/ ---- */
 
 struct listing {
-    struct buf names; /* each followed by a NUL */
+    struct buf names; /* names of the files, each followed by a NUL */
     size_t count;
 };
 
@@ -57,7 +57,8 @@ static int note_name(void *arg, const char *name)
     if (!counts)
         return 0;
     listing->count++;
-    return annal__buf_append(&listing->names, name, len + 1) < 0; /* no memory: 1 */
+    /* 1 ends the listing: memory ran out */
+    return annal__buf_append(&listing->names, name, len + 1) < 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -65,7 +66,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* List the relevant names of STORE/packs/, sorted; *out is the caller's, and points into *names. */
+/* List `enabled` and the files *.sql in STORE/packs/, sorted. The caller frees *out, which points
+ * into listing->names. */
 static annal_status list_packs(const struct io *io, const char *store, struct listing *listing,
                                const char ***out, annal_error *err)
 {
@@ -179,7 +181,7 @@ static bool is_taken(const struct pack_set *set, const struct pack_slot *by)
     return false;
 }
 
-/* Check what a store requires of a pack beyond annal_pack_parse(). */
+/* Check the conditions of a store for a pack that annal_pack_parse() does not check. */
 static annal_status check_slot(const struct pack_set *set, const struct pack_slot *slot,
                                annal_error *err)
 {
@@ -214,8 +216,9 @@ static bool is_text(annal_slice bytes)
 }
 
 /*
- * Set slot->guarded, which counts if the pack is wrong. It stays NULL, for all types, if neither
- * the file nor a note shows them.
+ * Set slot->guarded, which is used if the pack has an error. It stays NULL if neither the text nor
+ * the list beside the file shows the types. If a user's pack is valid, the list beside its file is
+ * updated.
  */
 static annal_status list_guards(const annal_index *index, struct pack_slot *slot, annal_slice text,
                                 annal_error *err)
@@ -240,12 +243,13 @@ static annal_status list_guards(const annal_index *index, struct pack_slot *slot
     return status;
 }
 
-/* Rule 2: keep every failure except missing memory in the slot. */
+/* Parse the pack of a slot. Every failure is stored in the slot (rule 2), except if memory ran
+ * out. */
 static annal_status parse_slot(const annal_index *index, struct pack_set *set,
                                struct pack_slot *slot, const char *file, annal_slice text,
                                annal_error *err)
 {
-    /* A built-in pack is right; its user compiles it. */
+    /* a built-in pack is correct: it is only read, and compiled when it is used */
     annal_status status = slot->source == NULL
                               ? annal__pack_read(file, text, &slot->pack, &slot->error)
                               : annal_pack_parse(file, text, &slot->pack, &slot->error);
@@ -282,7 +286,7 @@ bool annal__packs_slot_bars(const struct pack_slot *slot, annal_slice type)
            (slot->guarded == NULL ? slot->is_file : annal__pack_section_takes(&guarded, type));
 }
 
-/* Add one line of packs/enabled. */
+/* Add the pack in one line of packs/enabled. */
 static annal_status add_enabled(const annal_index *index, struct pack_set *set, annal_slice line,
                                 const char *path, unsigned number, annal_error *err)
 {
@@ -323,7 +327,7 @@ static annal_status add_enabled(const annal_index *index, struct pack_set *set, 
     return parse_slot(index, set, slot, file, annal_slice_of(text), err);
 }
 
-/* Rule 2: add a slot for a pack that cannot even be read. */
+/* Add a slot with an error for a file that cannot be read (rule 2). */
 static annal_status add_wrong(struct pack_set *set, annal_slice name, const annal_error *why,
                               annal_error *err)
 {
@@ -358,7 +362,7 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
         at += line.len + (at[line.len] == '\n');
         if (line.len >= 4 && strncmp(line.ptr, "core", 4) == 0 &&
             strspn(line.ptr + 4, " \t\r") == line.len - 4)
-            continue; /* always enabled */
+            continue; /* core is always enabled */
         status = add_enabled(index, set, line, path, number, err);
     }
     annal__buf_done(&text);
@@ -388,7 +392,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
 
 /* ---- Databases ---- */
 
-/* Rule 4: compose the path of a pack's database; star replaces the * in the file's name. */
+/* Compose the path of a pack's database (rule 4), with star in place of the * in the file name. */
 annal_status annal__packs_path(const annal_index *index, const struct pack_slot *slot,
                                annal_slice star, struct buf *out, annal_error *err)
 {
@@ -414,7 +418,7 @@ bool annal__packs_slot_has_star(const struct pack_slot *slot)
     return slot->pack != NULL && strchr(slot->pack->database, '*') != NULL;
 }
 
-/* Create a database with all packs of the set that have this file. */
+/* Create a database for all packs of the set whose file is at this path. */
 static annal_status make_database(annal_index *index, struct pack_set *set, const char *path,
                                   annal_slice star, struct pack_database **out, annal_error *err)
 {
@@ -442,7 +446,7 @@ static annal_status make_database(annal_index *index, struct pack_set *set, cons
     return status;
 }
 
-/* Find or create a database, under the mutex, or while no other thread has the set. */
+/* Find or create a database. The caller holds packs.mutex, or no other thread uses the set yet. */
 static annal_status get_database(annal_index *index, struct pack_set *set,
                                  const struct pack_slot *slot, annal_slice star,
                                  struct pack_database **out, annal_error *err)
@@ -607,7 +611,8 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
 
 /* ---- Reading packs for their verbs ---- */
 
-/* Read a user's file: a pack, or the reason why it is not a pack. */
+/* Read the file of a user's pack, and call fn with the pack, or with the reason why it cannot be
+ * read. */
 static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, void *arg,
                                    annal_error *err)
 {

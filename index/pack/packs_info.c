@@ -10,18 +10,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A pack that is being examined. */
+/* The state of a pack, while it is computed. */
 struct examined {
     annal_pack_info info;
     struct buf path;
-    annal_error error; /* the error to which info.error points */
-    uint64_t events;   /* number in the journals of the sessions that are fed to it */
+    annal_error error; /* error of the pack, to which info.error points */
+    /* number of events in the journals of the sessions that are fed to the pack */
+    uint64_t events;
 };
 
 struct look {
     annal_index *index;
     struct pack_set *set;
-    struct examined *packs; /* core, followed by a pack for each slot */
+    struct examined *packs; /* core, followed by one pack for each slot */
     annal_error *err;
 };
 
@@ -40,7 +41,7 @@ static int add_journal(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Add one number of a database, for one pack. */
+/* Run a query with a pack's name as its parameter, and add the number that it returns to *sum. */
 static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, uint64_t *sum,
                                annal_error *err)
 {
@@ -79,7 +80,8 @@ static annal_status add_counts(struct pack_database *database, const struct pack
     return status;
 }
 
-/* A look does not create a database that does not exist yet. */
+/* Add the numbers of a database, if its file exists: reading the state of packs creates no
+ * database. */
 static annal_status add_database(struct look *look, struct pack_database *database,
                                  const struct pack_slot *slot, struct examined *examined,
                                  annal_error *err)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filling the databases of packs, all of them or some, and reading them.
+ * Filling the databases of packs, and attaching them for readers.
  *
- * (1) Nothing waits for a pack: a pack that fails is logged and skipped, its lag is reported, and
- *     the others are filled.
- * (2) A database per session is caught up when that session is requested (or all are, by name);
- *     `SELECT` over everything does not open a thousand files.
- * (3) A reader attaches what was caught up. If it finds another file by now, the file was deleted
- *     in between, and is caught up once more: as often as the time of the caller allows, since a
- *     slow machine finds another file more often than a fast one.
+ * (1) If a pack cannot be filled, the failure is logged, the events that its tables lack are
+ *     reported as a lag, and all other packs are filled.
+ * (2) The databases of single sessions are caught up only for the requested sessions, or if all
+ *     databases are requested explicitly, so that a SELECT does not open a thousand files.
+ * (3) A reader attaches the file that was caught up. If another file has its name by then, the file
+ *     was deleted in the meantime, and the new file is caught up, too. This is repeated at least
+ *     ATTEMPTS_MAX times and until the caller's time limit, because on a slow machine the file is
+ *     replaced more often between the two steps.
  */
 #include "index/db/db.h"
 #include "index/db/files.h"
@@ -24,16 +25,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTACHED_MAX 10 /* SQLite's default */
+/* most databases that are attached to a connection: SQLite's default limit */
+#define ATTACHED_MAX 10
 #define ATTEMPTS_MAX 5
-#define DRAIN_MS     1000 /* opening and closing wait briefly for a shell that writes */
+/* milliseconds that opening and closing an index wait for a shell that is writing */
+#define DRAIN_MS 1000
 
 /* ---- All requested databases ---- */
 
 struct visit {
     annal_index *index;
     struct pack_set *set;
-    const struct pack_slot *slot; /* pack whose per-session databases are visited */
+    const struct pack_slot *slot; /* pack whose databases of single sessions are visited */
     pack_database_fn fn;
     void *arg;
     annal_error *err;
@@ -46,7 +49,7 @@ static annal_status visit_session(struct visit *visit, annal_slice session)
                                                 &database, visit->err);
     if (status < 0 || database == NULL)
         return status;
-    /* Several packs may share the database: visit it with the first of them. */
+    /* if several packs share the database, call fn only for the first of them */
     return database->fills[0].slot == visit->slot
                ? visit->fn(visit->arg, database, session, visit->err)
                : ANNAL_OK;
@@ -92,8 +95,8 @@ struct catch_up {
     annal_catch_up_options options;
     int64_t deadline_us;
     bool listed;
-    struct plan journals; /* all journals, when listed */
-    annal_error why_lags; /* why the last database lags; status 0: it does not */
+    struct plan journals; /* list of all journals, if listed is set */
+    annal_error why_lags; /* why the last database could not be caught up; status 0: it was */
 };
 
 static void note_caught_up(annal_index *index, struct pack_database *database, struct stamp stamp)
@@ -105,8 +108,8 @@ static void note_caught_up(annal_index *index, struct pack_database *database, s
 }
 
 /*
- * Return the time that is left, but at least a little: the first database must not starve the
- * others.
+ * Return the milliseconds that are left, but at least 1, so that every database is caught up a
+ * little even if the first used up the time.
  */
 static uint32_t time_left(int64_t deadline_us)
 {
@@ -116,7 +119,7 @@ static uint32_t time_left(int64_t deadline_us)
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 
-/* List the journals once for all packs: it takes a stat for each journal. */
+/* List all journals, once for all packs, because it takes a stat for each journal. */
 static annal_status list_journals(struct catch_up *work, annal_error *err)
 {
     if (work->listed)
@@ -143,7 +146,9 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     annal_status status = annal__pack_take_in(database, fill, work->deadline_us, &why);
     if (status >= 0 && count == 0)
         status = list_journals(work, &why);
-    size_t spent; /* limit: it grows each time one more section is not run again */
+    /* number of sections that ran too long: each time it grows, a section is left out and another
+     * attempt gets further */
+    size_t spent;
     do {
         spent = annal__applier_spent(fill->follower.applier);
         if (status >= 0 || status == ANNAL_ERR_LIMIT)
@@ -157,7 +162,8 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
     /*
-     * if several packs lag, keep the reason of a busy database, because its caller waits for that
+     * if several packs could not be filled, keep the reason of one that timed out, because the
+     * caller reports it
      */
     if (work->why_lags.status != ANNAL_ERR_BUSY)
         work->why_lags = why;
@@ -180,7 +186,7 @@ static annal_status catch_up_database(void *arg, struct pack_database *database,
     for (size_t i = 0; status == ANNAL_OK && !database->derived.frozen && i < database->fill_count;
          i++) {
         status = catch_up_fill(work, database, &database->fills[i], session, err);
-        if (status == ANNAL_ERR_BUSY) { /* rule 1 */
+        if (status == ANNAL_ERR_BUSY) { /* the lock is busy: continue with the next pack (rule 1) */
             busy = status;
             status = ANNAL_OK;
         }
@@ -211,7 +217,8 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 
 /* ---- Rows of users ---- */
 
-/* Drain a database. arg: the time until which to wait. */
+/* Turn rows that users wrote into a database into events. arg: the deadline, an int64_t in
+ * monotonic microseconds. */
 static annal_status drain_database(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
@@ -243,7 +250,8 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
         (void)drain_database(&deadline_us, database, session, NULL);
 }
 
-/* Drain a database, and close it if it belongs to a single session: there may be many. */
+/* Turn rows that users wrote into a database into events, and close it if it belongs to a single
+ * session, because there may be many. */
 static annal_status drain_and_rest(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
@@ -274,8 +282,10 @@ void annal__packs_drain_all(annal_index *index)
 
 struct rebuild {
     struct catch_up work;
-    const char *name;     /* NULL: all packs */
-    annal_error why_lags; /* why the first pack could not be filled; status 0: all could */
+    const char *name; /* name of the pack to rebuild; NULL: all packs */
+    /* why the tables of the first pack that failed could not be filled; status 0: all were
+     * filled */
+    annal_error why_lags;
 };
 
 static annal_status rebuild_database(void *arg, struct pack_database *database, annal_slice session,
@@ -294,7 +304,7 @@ static annal_status rebuild_database(void *arg, struct pack_database *database, 
         if (status == ANNAL_OK && fill->left_out && rebuild->name != NULL)
             status = annal__fail(err, fill->why.status, "%s", fill->why.message);
         else if (status < 0 && fill->left_out && rebuild->name == NULL)
-            status = ANNAL_OK; /* rule 1 */
+            status = ANNAL_OK; /* the pack cannot run: continue with the next pack (rule 1) */
         if (rebuild->why_lags.status == 0)
             rebuild->why_lags = rebuild->work.why_lags;
     }
@@ -346,7 +356,8 @@ struct reading {
     size_t attached;
 };
 
-/* Add how much of the journals the tables of a database lack: more than nothing, in any case. */
+/* Add the bytes of journals that the tables of a database lack to the lag: at least 1, even if the
+ * number is not known. */
 static void add_lag(struct reading *reading, struct pack_database *database, annal_slice session,
                     const annal_error *why)
 {
@@ -370,8 +381,8 @@ static void add_lag(struct reading *reading, struct pack_database *database, ann
 }
 
 /*
- * Fail, because the caller does not ask for the lag and would take a part of the rows for all of
- * them.
+ * Fail with the reason why the tables are not filled, because a caller without an annal_lag would
+ * not notice that rows are missing.
  */
 static annal_status refuse_lag(struct pack_database *database, const annal_error *why,
                                annal_error *err)
@@ -403,13 +414,15 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
     return status;
 }
 
-/* Rule 3; *out_same stays false if the file is not the file that was caught up. */
+/* Attach a database (rule 3). *out_same stays false if its file is not the file that was caught up;
+ * it is detached then. */
 static annal_status attach_once(struct reading *reading, struct pack_database *database,
                                 bool *out_same, annal_error *err)
 {
     struct stamp stamp = {0}, caught_up;
     sqlite3 *reader = NULL;
-    /* This way of opening creates a missing file, and refuses a foreign one. */
+    /* annal__derived_reader() creates a missing file and refuses a foreign file; ATTACH would do
+     * neither */
     annal_status status =
         annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &stamp, err);
     annal__db_close(reader);
@@ -468,7 +481,7 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
         add_lag(reading, database, session, &reading->work.why_lags);
     if (same)
         reading->attached++;
-    else /* rule 1 */
+    else /* the query continues without this database: rule (1) */
         annal__say(reading->index->store, ANNAL_LOG_WARNING, "cannot query '%s': %s",
                    database->derived.path,
                    why.status < 0 ? why.message : "another process deletes it repeatedly");
@@ -502,10 +515,10 @@ bool annal__packs_heal(annal_index *index, annal_slice session)
 
 struct findings {
     annal_index *index;
-    annal_slice session; /* empty: all sessions */
+    annal_slice session; /* session whose findings are reported; empty: all sessions */
     annal_index_finding_fn fn;
     void *arg;
-    int verdict; /* result of fn */
+    int verdict; /* last result of fn, which ended the calls if it is not 0 */
     bool begun;
 };
 
@@ -546,8 +559,8 @@ static annal_status read_findings(struct findings *findings, struct pack_databas
 }
 
 /*
- * Report the findings of a database, if it exists. Rebuild a damaged database; report a database
- * that cannot be read as a finding.
+ * Report the findings of a database, if it exists. A damaged database is first rebuilt; a database
+ * that cannot be read is reported as a finding.
  */
 static annal_status find_in_database(void *arg, struct pack_database *database, annal_slice session,
                                      annal_error *err)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks that the tables of packs are what the journals yield.
+ * Checking that the tables of packs contain the rows that the journals yield.
  *
  * (1) A database is read in its current state, in one transaction; nothing is caught up or created.
- * (2) The same packs are filled a second time, in memory, from the journals: each session as far as
- *     the pack's cursor says, and settled at the same place. (An interrupted catch-up inside a long
- *     session leaves events that are applied and not settled yet.) Then every table must have the
- *     same rows, with the same types.
- * (3) If a cursor is at a place that its journal does not have, the journal was replaced since: the
- *     tables cannot be compared, and the next catch-up updates them.
- * (4) Rows that refer to rows which do not exist are reported too: worth knowing, and not a
- *     contradiction. (Sessions are applied in any order, so foreign keys are not enforced while
- *     tables are filled.)
+ * (2) The same packs are filled a second time, in memory, from the journals: each session up to the
+ *     pack's cursor, and the sections `-- settle` run at the same event as in the database. (If a
+ *     catch-up was interrupted within a long session, its last events are applied and not settled.)
+ *     Then every table must contain the same rows, with the same types of values.
+ * (3) If a cursor does not match the journal, the journal was replaced: the tables cannot be
+ *     compared, and the next catch-up updates them.
+ * (4) Rows that refer to rows which do not exist are reported as a remark, not as an error.
+ *     (Sessions are applied in any order, so foreign keys are not enforced while tables are
+ *     filled.)
  * (5) Then the second filling continues to the end of the journals, whether or not the database
- *     exists and is up to date. Its findings are those that the database has, or will have: events
- *     that a handler could not accept, and events that were appended although their guard refuses
- *     them. Such an event is a fact, but the guard's promise does not hold.
- * (6) While rows of users in a database wait to be drained, its tables differ from what the journal
- *     yields, and are not compared.
+ *     exists and is up to date. Its findings are those that the database contains or will contain:
+ *     events that a handler could not accept, and events that were appended although their guard
+ *     refuses them. Such an event stays in the journal, but the rows then violate the condition of
+ *     the guard.
+ * (6) A database in which users wrote rows that are not in the journal yet differs from the
+ *     journal, and is not compared.
  */
 #include "index/db/db.h"
 #include "index/follow/plan.h"
@@ -31,7 +32,7 @@
 
 struct verify {
     annal_index *index;
-    annal_index *fresh; /* in memory */
+    annal_index *fresh; /* index in memory, for the second filling */
     struct pack_set *set;
     struct pack_set *fresh_set;
     annal_pack_finding_fn fn;
@@ -39,15 +40,15 @@ struct verify {
     annal_error *err;
 };
 
-/* One pack in one database. */
+/* The tables of a pack in a database. */
 struct part {
     struct verify *verify;
     struct pack_database *database;
     const struct pack_slot *slot;
-    /* the existing database; NULL: it does not exist, or its tables do not belong to this
-     * pack */
+    /* connection to the existing database; NULL if it does not exist, or its tables were not
+     * created from the pack's text */
     sqlite3 *db;
-    sqlite3 *fresh; /* the second filling */
+    sqlite3 *fresh; /* connection to the database in memory that is filled a second time */
 };
 
 static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
@@ -93,7 +94,8 @@ static bool same_row(sqlite3_stmt *a, sqlite3_stmt *b)
     return true;
 }
 
-/* Select all rows in an order that depends only on them. */
+/* Select all rows of a table, ordered by all columns, so that equal rows have the same order in
+ * both databases. */
 static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **out_stmt,
                                  annal_error *err)
 {
@@ -147,7 +149,7 @@ static annal_status compare_table(const struct part *part, const char *table, bo
         status = compare_rows(part, existing, expected, out_same, &why);
     sqlite3_finalize(existing);
     sqlite3_finalize(expected);
-    if (status == ANNAL_ERR_SQL) { /* the database does not exist */
+    if (status == ANNAL_ERR_SQL) { /* the table does not exist in one of the databases */
         *out_same = false;
         return ANNAL_OK;
     }
@@ -157,8 +159,8 @@ static annal_status compare_table(const struct part *part, const char *table, bo
 }
 
 /*
- * Run select, whose ?1 is the pack, on the existing tables, and call fn for the text of each first
- * column.
+ * Run select, in which ?1 is the pack's name, on the existing database, and call fn with the text
+ * of the first column of each row.
  */
 typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
 
@@ -188,11 +190,11 @@ static annal_status check_table(const struct part *part, const char *table, sqli
                : tell(part, table, false, "its rows differ from what the events yield");
 }
 
-/* ---- Filling again ---- */
+/* ---- The second filling ---- */
 
 /*
- * Up to where each session is settled, if it ever was; and how far sessions are that were applied
- * further.
+ * SELECTs of offsets in journals: up to which each session is settled (or applied, for a pack that
+ * does not settle), and up to which the sessions that have a settled cursor are applied.
  */
 static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
                               "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id "
@@ -248,7 +250,7 @@ static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
     return status < 0 ? status : fill_up_to(part, fill, applied, true);
 }
 
-/* Rule 5. */
+/* Continue the second filling to the end of the journals (rule 5). */
 static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
                                 annal_slice session)
 {
@@ -261,7 +263,8 @@ static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
     return status;
 }
 
-/* Find this pack in the database in memory that corresponds to this database. */
+/* Find the database in memory that corresponds to this database, and the pack's part of it; NULL if
+ * the pack does not run in memory. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
                                struct pack_fill **out_fill, struct pack_database **out_database)
 {
@@ -299,9 +302,11 @@ static annal_status report_orphans(const struct part *part, const char *table, s
     return tell(part, table, true, what);
 }
 
-/* ---- What the second filling found, rule 5 ---- */
+/* ---- The findings of the second filling, rule 5 ---- */
 
-#define FINDINGS_REPORTED 20 /* of one pack in one database; further findings are only counted */
+/* findings of one pack in one database that are reported singly; further findings are only
+ * counted */
+#define FINDINGS_REPORTED 20
 
 static annal_status report_finding(const struct part *part, const char *session, sqlite3_stmt *row)
 {
@@ -341,7 +346,7 @@ static annal_status report_findings(const struct part *part)
 
 /* ---- A database ---- */
 
-/* Rule 3. */
+/* Compare the cursors in the existing database with those after the second filling (rule 3). */
 static annal_status compare_cursors(const struct part *part, bool *out_same, annal_error *err)
 {
     sqlite3_stmt *existing = NULL, *expected = NULL;
@@ -360,7 +365,7 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
     return status;
 }
 
-/* Rules 2 to 4: compare the tables of one pack with what the journals yield. */
+/* Compare the tables of a pack with the second filling (rules 2 to 4). */
 static annal_status compare_part(struct part *part, struct pack_fill *fill)
 {
     struct verify *verify = part->verify;
@@ -372,7 +377,7 @@ static annal_status compare_part(struct part *part, struct pack_fill *fill)
                                     report_orphans);
     if (status == ANNAL_OK && writable)
         status = annal__outbox_waits(part->db, &is_waiting, verify->err);
-    if (status == ANNAL_OK && is_waiting) /* rule 6 */
+    if (status == ANNAL_OK && is_waiting) /* rows of users are not in the journal yet (rule 6) */
         return tell(
             part, NULL, true,
             "rows of users are not in the journal yet; the next use of the database appends them");
@@ -389,7 +394,8 @@ static annal_status compare_part(struct part *part, struct pack_fill *fill)
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
                            "ORDER BY name",
                            check_table);
-    if (status == ANNAL_OK && same && writable) /* objects of users are in the journal too */
+    /* tables of users are rebuilt from the journal, too */
+    if (status == ANNAL_OK && same && writable)
         status = each_text(part,
                            "SELECT name FROM _outbox_schema WHERE pack = 0 AND type = 'table' "
                            "ORDER BY name",
@@ -421,7 +427,7 @@ static annal_status verify_part(struct part *part, annal_slice session)
     return status;
 }
 
-/* Return whether the existing tables belong to this pack and were created from its text. */
+/* Return whether the existing tables were created from the current text of this pack. */
 static bool is_run(const struct pack_database *database, const struct pack_fill *fill, sqlite3 *db)
 {
     bool current = false;

@@ -2,21 +2,21 @@
 /*
  * What the SQL of a pack may do.
  *
- * (1) A pack sees its own tables and views, those that its file creates, and no others: not those
- *     of another pack in the same database, not ours (_name), not SQLite's. json_each and json_tree
+ * (1) A pack can use the tables and views that its file creates, and no others: not the tables of
+ *     another pack in the same database, not ours (_name), not SQLite's. json_each and json_tree
  *     are allowed.
  * (2) The part that creates tables creates tables, indexes, views and triggers, and inserts rows
  *     into them. Sections read and write rows. Nothing may attach, drop, alter, set a pragma, begin
  *     or end a transaction, or create something temporary. Only the functions of allowed.c may be
  *     used.
- * (3) No clock and no random numbers: a rebuild must yield the same rows. If a name shows such a
- *     use (random(), CURRENT_TIMESTAMP, changes(), which depends on the event before, the literal
- *     'now'), the pack is refused. If a date function finds 'now' in a payload, or a column's
- *     DEFAULT uses the time, the event becomes a finding; if this happens while its tables are
- *     created, the pack is refused. The same holds for the modifiers 'localtime' and 'utc', which
- *     depend on the time zone of the machine.
- * (4) So the date functions of a connection on which handlers run are ours. They check their
- *     arguments and then call SQLite's own, on a helper connection.
+ * (3) A pack uses no clock and no random numbers, because a rebuild must yield the same rows. If a
+ *     name in its SQL shows such a use (random(), CURRENT_TIMESTAMP, changes(), which depends on
+ *     the event before, the literal 'now'), the pack is refused. If a date function finds 'now' in
+ *     a payload, or a column's DEFAULT uses the time, the event becomes a finding; if this happens
+ *     while its tables are created, the pack is refused. The same applies to the modifiers
+ *     'localtime' and 'utc', which depend on the time zone of the machine.
+ * (4) For rule 3, the date functions of a connection on which handlers run are replaced by ours.
+ *     They check their arguments and then call SQLite's own, on a helper connection.
  * (5) The work of a section for one event, or of one statement that creates tables, is bounded:
  *     after 100 million instructions of SQLite, or with 256 MiB that it holds or has written, it is
  *     stopped. A value may take 128 MiB.
@@ -56,8 +56,9 @@ static bool is_own(const annal_pack *pack, const char *table)
 }
 
 /*
- * Return whether SQLite itself protects the table: its schema, which creating a table or json_each
- * writes. It does not protect sqlite_sequence and sqlite_stat1.
+ * Return whether the table is one that SQLite itself protects against writes of a user: its schema,
+ * which is written by creating a table and by json_each. SQLite does not protect sqlite_sequence
+ * and sqlite_stat1.
  */
 static bool is_guarded_by_sqlite(const struct permit *permit, const char *table)
 {
@@ -78,12 +79,12 @@ static int permit_read(struct permit *permit, const char *table, const char *col
 {
     if (sqlite3_stricmp(table, "json_each") == 0 || sqlite3_stricmp(table, "json_tree") == 0)
         return SQLITE_OK;
-    /* The last value of AUTOINCREMENT follows from the inserted and deleted rows: it is
-     * deterministic. */
+    /* allowed, because the last value of AUTOINCREMENT is deterministic: it follows from the rows
+     * that were inserted and deleted */
     if (sqlite3_stricmp(table, "sqlite_sequence") == 0)
         return SQLITE_OK;
     bool is_schema = strncmp(table, "sqlite_", 7) == 0;
-    /* json_each declares itself in this way */
+    /* allowed, because json_each reads this column to declare itself */
     if (is_schema && sqlite3_stricmp(column, "rowid") == 0)
         return SQLITE_OK;
     if (is_schema && !permit->makes_tables)
@@ -109,7 +110,8 @@ static int permit_function(struct permit *permit, const char *function)
                : deny(permit, "a pack may not use the function", function);
 }
 
-/* Rule 2, first half: decide whether a pack may create or drop this object. */
+/* Decide whether a statement before the first section may create this object, or insert this row
+ * (rule 2). */
 static int permit_making(struct permit *permit, int action, const char *first, const char *second)
 {
     switch (action) {
@@ -128,7 +130,8 @@ static int permit_making(struct permit *permit, int action, const char *first, c
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
-        if (strncmp(first, "sqlite_", 7) == 0) /* creating a table writes the schema */
+        /* SQLite writes its schema when a table is created */
+        if (strncmp(first, "sqlite_", 7) == 0)
             return SQLITE_OK;
         permit->inserts = action == SQLITE_INSERT;
         return action == SQLITE_INSERT
@@ -146,7 +149,8 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
 {
     struct permit *permit = arg;
     permit->saw_rows = true;
-    if (trigger != NULL && trigger[0] == '_') /* a trigger of ours on the pack's tables */
+    /* a trigger of ours on the pack's tables may do anything */
+    if (trigger != NULL && trigger[0] == '_')
         return SQLITE_OK;
     if (database != NULL && strcmp(database, "main") != 0)
         return deny(permit, "a pack can only use its own database, not", database);
@@ -179,7 +183,8 @@ bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt)
 /* ---- Running ---- */
 
 /*
- * A function of SQLite that may depend on the current time; time_at: the argument that is the time.
+ * A function of SQLite that may depend on the current time. time_at: index of its argument that is
+ * the time.
  */
 static const struct moment {
     const char *name;
@@ -192,10 +197,11 @@ static const struct moment {
 
 #define MOMENTS (sizeof moments / sizeof *moments)
 
-/* The replaced functions of one connection. */
+/* The date functions of one connection that are replaced by ours. */
 struct chance {
-    sqlite3 *helper; /* connection with SQLite's own date functions; NULL until it is needed */
-    unsigned refs;   /* number of functions that use it */
+    /* connection on which SQLite's own date functions run; NULL until it is needed */
+    sqlite3 *helper;
+    unsigned refs; /* number of functions that use this struct */
     struct call {
         struct chance *chance;
         const struct moment *moment;
@@ -218,13 +224,14 @@ static void call_done(void *call)
 static bool is_word(sqlite3_value *value, const char *word)
 {
     int type = sqlite3_value_type(value);
-    if (type != SQLITE_TEXT && type != SQLITE_BLOB) /* the bytes of a blob are a time, too */
+    /* a blob counts, too: SQLite reads its bytes as a time */
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB)
         return false;
     const char *text = (const char *)sqlite3_value_text(value);
     return text != NULL && sqlite3_stricmp(text, word) == 0;
 }
 
-/* Rule 3: return whether the arguments ask for the current time. */
+/* Return whether the arguments request the current time, or the time zone (rule 3). */
 static bool asks_for_now(const struct moment *moment, int count, sqlite3_value **values)
 {
     static const char *const now[] = {"now", "subsec", "subsecond"};
@@ -239,7 +246,7 @@ static bool asks_for_now(const struct moment *moment, int count, sqlite3_value *
     return false;
 }
 
-/* Compose SELECT name(?,?,…), or only name if it is CURRENT_…; NULL without memory. */
+/* Compose SELECT name(?,?,…), or SELECT name for CURRENT_…; NULL if memory ran out. */
 static char *question(const char *name, int count)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -251,7 +258,7 @@ static char *question(const char *name, int count)
     return sqlite3_str_finish(sql);
 }
 
-/* Rule 4: call SQLite's function on the helper connection. */
+/* Call SQLite's own function on the helper connection (rule 4). Returns a result code of SQLite. */
 static int ask_helper(const struct call *call, sqlite3_context *context, int count,
                       sqlite3_value **values)
 {
@@ -337,7 +344,8 @@ static void sql_randomblob(sqlite3_context *context, int count, sqlite3_value **
 
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
 {
-    /* As constant as SQLite's own functions: a CHECK or an index of a pack may use them. */
+    /* declared as deterministic, like SQLite's own functions, because a CHECK or an index of a pack
+     * may use them */
     const int constant = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     const int moving = SQLITE_UTF8 | SQLITE_INNOCUOUS;
     struct chance *chance = annal__zalloc(sizeof *chance);
@@ -374,7 +382,8 @@ static int pages_written(sqlite3 *db)
     return count;
 }
 
-/* Stop a statement at its limits: a progress handler. Most events end before its first call. */
+/* Stop a statement at its limits: a progress handler. Most events are applied in fewer than
+ * STEPS_AT_ONCE instructions, and do not call it. */
 static int look(void *arg)
 {
     struct spending *spending = arg;

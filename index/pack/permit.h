@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the SQL of a pack may do, and what its functions may return; see permit.c. */
+/* The limits for the SQL of a pack: which statements it may contain, and what they may cost; see
+ * permit.c. */
 #ifndef INDEX_PACK_PERMIT_H
 #define INDEX_PACK_PERMIT_H
 
@@ -7,46 +8,47 @@
 
 struct permit {
     const annal_pack *pack;
-    bool makes_tables; /* whether this is the part that creates tables, not a section */
-    bool saw_rows;     /* whether the statement is about rows or tables at all */
-    bool inserts;      /* whether makes_tables, and this statement is an INSERT */
-    char why[200];     /* why something was refused; empty: nothing was */
+    bool makes_tables; /* whether the statement is before the first section, and creates tables */
+    /* whether SQLite called the authorizer, so that the statement uses rows or tables */
+    bool saw_rows;
+    bool inserts;  /* whether makes_tables is set and the statement is an INSERT */
+    char why[200]; /* why the statement was refused; empty: it was not */
 };
 
 /*
- * Check an action while statements are compiled: sqlite3_set_authorizer(db, annal__permit, permit).
+ * Check an action while a statement is compiled: sqlite3_set_authorizer(db, annal__permit, permit).
  */
 int annal__permit(void *permit, int action, const char *first, const char *second,
                   const char *database, const char *trigger);
 
 /*
- * Check a compiled statement, because VACUUM and EXPLAIN do not call the authorizer. If it returns
- * false, see why.
+ * Check a compiled statement, because VACUUM and EXPLAIN do not call the authorizer. Returns false,
+ * and sets permit->why, if the statement is not allowed.
  */
 bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
 
 /*
  * Disable clock and random functions on a connection on which handlers run: inside a transaction
- * they fail; outside they behave as SQLite's. Also limits the size of values. May be called more
- * than once.
+ * they fail, outside they work as SQLite's own functions. Also limits the size of values. May be
+ * called more than once.
  */
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err);
 
-/* What statements have cost since annal__permit_steps(). */
+/* The cost of the statements since annal__permit_steps(). */
 struct spending {
     sqlite3 *db;
-    /* calls of the progress handler that are left before there are too many instructions */
+    /* calls of the progress handler that remain before the limit of instructions is reached */
     unsigned left;
-    bool looked;          /* whether the next two members are known */
-    sqlite3_int64 memory; /* memory of SQLite at the first look */
-    int written;          /* pages written by then */
-    const char *why;      /* why they were stopped, or NULL */
+    bool looked;          /* whether memory and written are set */
+    sqlite3_int64 memory; /* SQLite's memory at the first call of the progress handler */
+    int written;          /* pages written at the first call of the progress handler */
+    const char *why;      /* why the statements were stopped, or NULL */
 };
 
 /*
- * Limit the statements from now on: a statement stops with SQLITE_INTERRUPT if it and those before
- * it have run for about 100 million instructions of SQLite, or hold or write more than 256 MiB; why
- * says so. NULL removes the limit. *spending must be valid until then.
+ * Limit the statements from now on: a statement stops with SQLITE_INTERRUPT if all of them together
+ * have run for about 100 million instructions of SQLite, or hold or write more than 256 MiB;
+ * spending->why is the reason. spending NULL removes the limit; until then *spending must be valid.
  */
 void annal__permit_steps(sqlite3 *db, struct spending *spending);
 

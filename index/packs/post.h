@@ -10,17 +10,18 @@
 struct post {
     annal_slice session;
     annal_slice type;
-    annal_slice id;    /* may be empty */
-    annal_slice cause; /* may be empty */
-    uint32_t wait_ms;  /* wait for a session that another process writes */
+    annal_slice id;    /* id of the event, or empty */
+    annal_slice cause; /* cause of the event, or empty */
+    uint32_t wait_ms;  /* milliseconds to wait for another process that writes the session */
 };
 
-/* Append the event through the packs, durably. The caller frees out->data: annal_free(). */
+/* Append the event through the packs, at level sync. The caller frees out->data.ptr with
+ * annal_free(). */
 annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
                          annal_appended *out, annal_error *err);
 
-/* Append the next member to data, which is empty at first: {"name":"text", or null if text has no
- * bytes (ptr NULL). annal__post_close_data() ends it. */
+/* Append a member to data, which is empty before the first call: the text as a JSON string, or null
+ * if text.ptr is NULL. After the last member call annal__post_close_data(). */
 annal_status annal__post_add_text(struct buf *data, const char *name, annal_slice text);
 annal_status annal__post_close_data(struct buf *data);
 

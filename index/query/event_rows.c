@@ -9,9 +9,9 @@
 #define ROWS_FIRST 8
 #define ROWS_MAX   1024
 
-/* A row; its texts are in found->text, which may move. */
+/* A row; its texts are at these offsets of found->text, which may move. */
 struct event_row {
-    annal_event event; /* without its type */
+    annal_event event; /* members of the event, without its type */
     size_t session_at, session_bytes, journal_at, journal_bytes, type_at, type_bytes;
 };
 
@@ -33,7 +33,8 @@ annal_event annal__event_rows_event(sqlite3_stmt *stmt)
     return event;
 }
 
-/* Store a text once if it equals `like`: neighbours have much in common. */
+/* Append a text to found->text, unless it equals `like`, a text in it: neighbouring rows often have
+ * the same session or type. */
 static annal_status keep_text(struct event_rows *found, annal_slice text, annal_slice like,
                               size_t *out_at, size_t *out_bytes)
 {
@@ -57,7 +58,7 @@ static annal_status keep_row(struct event_rows *found)
     }
     row->event = annal__event_rows_event(found->stmt);
     annal_status status = keep_text(found, row->event.type, type, &row->type_at, &row->type_bytes);
-    if (before != NULL) /* the text may have moved */
+    if (before != NULL) /* appending the type may have moved the text */
         session = text_at(found, before->session_at, before->session_bytes);
     if (status >= 0)
         status = keep_text(found, annal__db_column(found->stmt, SESSION), session, &row->session_at,
@@ -79,7 +80,7 @@ static annal_status make_room(struct event_rows *found)
     annal__free(found->rows);
     annal__free(found->places);
     found->room = 0;
-    /* Not zeroed: zeroing would take longer than filling what is used. */
+    /* not zeroed, because zeroing would take longer than filling the rows that are used */
     found->rows = annal__realloc_array(NULL, room, sizeof *found->rows);
     found->places = annal__realloc_array(NULL, room, sizeof *found->places);
     if (found->rows == NULL || found->places == NULL)
@@ -88,7 +89,8 @@ static annal_status make_room(struct event_rows *found)
     return ANNAL_OK;
 }
 
-/* Take the next rows; a failure of a step is returned after the rows before it. */
+/* Read the next group of rows. If a step fails, its failure is returned only after the rows before
+ * it. */
 static annal_status take_rows(struct event_rows *found, annal_error *err)
 {
     found->count = found->next = found->ahead = 0;
@@ -138,7 +140,8 @@ annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_s
     return ANNAL_OK;
 }
 
-/* Read ahead from this row on. A single row is read alone. */
+/* Read the events of this group from the row `from` on, together, as far as
+ * annal__event_read_ahead() does. A single row is left to annal__event_read_at(). */
 static void read_ahead(struct event_rows *found, size_t from)
 {
     size_t count = found->count - from;

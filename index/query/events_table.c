@@ -4,18 +4,18 @@
  * journals.
  *
  * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
- *     over event_index: xBestIndex writes its conditions (events_table_plan.c), and xFilter runs
- *     it. SQLite checks every row once more, so a condition that is too weak costs time, never
- *     rows; a condition that is too strong would lose rows.
- * (2) A number that is compared with a text column may mean any text that has the value of this
- *     number, which the SELECT could not know: then it returns every row, in the requested order.
+ *     over event_index: xBestIndex composes its conditions (events_table_plan.c), and xFilter runs
+ *     it. SQLite checks every row again, so a condition that is too weak only costs time, but a
+ *     condition that is too strong would lose rows.
+ * (2) If a number is compared with a text column, any text with the value of this number matches,
+ *     and the SELECT cannot express this: it then returns every row, in the requested order.
  * (3) id and data are read from the journal when a row's id or data is used, once per row; if the
  *     line's hash is wrong, they are NULL.
- * (4) Such a line is reported in the log of the store. So is damage that existed before the events
- *     could be indexed, in the sessions and seqs of the query: a second SELECT after the first. If
- *     no line is read (a count) this is done once for each cursor.
- * (5) A rowid means the same event in every scan of a statement: SQLite joins the scans of an OR by
- *     it.
+ * (4) A line with a wrong hash is reported in the log of the store. Damage that existed before the
+ *     events could be indexed, in the sessions and seqs of the query, is found by a second SELECT
+ *     and reported, too. If no line is read (a count), the second SELECT runs once for each cursor.
+ * (5) A rowid belongs to the same event in every scan of a statement, because SQLite joins the
+ *     scans of an OR by rowid.
  * (6) All cursors of a statement see the same rows, as far as the source can distinguish
  *     statements.
  */
@@ -34,7 +34,7 @@
 
 #include <string.h>
 
-#define REPORTED_MAX 20 /* damages that one scan reports */
+#define REPORTED_MAX 20 /* most damaged events that one scan reports */
 
 struct table {
     sqlite3_vtab base;
@@ -45,18 +45,19 @@ struct events {
     sqlite3_vtab_cursor base;
     const struct reading *reading;
     sqlite3_stmt *stmt;
-    sqlite3_stmt *damages; /* NULL unless lines are used */
-    uint64_t reported_at;  /* offset of the last damage that was reported */
+    /* SELECT of damage in the sessions and seqs of the query; NULL until it is used */
+    sqlite3_stmt *damages;
+    uint64_t reported_at; /* offset in the journal of the damage that was last reported */
     unsigned reported;
-    bool looked; /* whether damage was looked for since the cursor was opened */
+    bool looked; /* whether the SELECT of damage has run since the cursor was opened */
     bool at_end;
-    bool have_line; /* whether line and event belong to this row */
+    bool have_line; /* whether event is the complete event of the current row */
     bool damaged;
     annal__event_buffer *buffer;
     annal_event event;
 };
 
-/* Columns of the SELECT; the first four are columns of the table. */
+/* Columns of the SELECT after those with the number of a column of the table. */
 enum { OFFSET = EVENT_TYPE + 1, LENGTH, ROW };
 
 int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab **out)
@@ -88,7 +89,8 @@ static int disconnect_table(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* Report a failure in our words; never as a lock, which a program would take for one of its own. */
+/* Report a failure in our own words. It is never reported as a lock, because the program would take
+ * it for a lock of its own database. */
 static int fail_table(sqlite3_vtab *base, annal_status status, const char *message)
 {
     if (status == ANNAL_ERR_NOMEM)
@@ -178,7 +180,8 @@ static int report_damages(struct events *events)
 
 /* ---- Values ---- */
 
-/* Append the values that equal this text or number; a blob never equals a column of ours. */
+/* Append the values that equal this text or number to a JSON array; a blob never equals a column of
+ * the table. */
 static annal_status put_value(struct buf *json, sqlite3_value *value)
 {
     annal_slice text;
@@ -191,7 +194,7 @@ static annal_status put_value(struct buf *json, sqlite3_value *value)
     case SQLITE_INTEGER:
         return status < 0 ? status
                           : annal__buf_printf(json, "%lld", (long long)sqlite3_value_int64(value));
-    case SQLITE_FLOAT: /* such as 5.0, which is 5 */
+    case SQLITE_FLOAT: /* a value such as 5.0, which equals 5 */
         return status < 0 ? status : annal__buf_printf(json, "%.17g", sqlite3_value_double(value));
     default:
         return status < 0 ? status : annal__buf_printf(json, "null");
@@ -218,14 +221,15 @@ static int put_list(sqlite3_value *list, struct buf *json, bool *out_has_number)
     return status < 0 ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The values of the conditions and the limit, for the SELECT; damages uses some of them. */
+/* The values of the conditions, and the limit of the SELECT. The SELECT of damage uses some of the
+ * values. */
 struct values {
     int number;
     int count; /* number of values of the conditions */
     sqlite3_value **given;
     struct buf lists[EVENT_VALUES_MAX];
     sqlite3_int64 limit;
-    bool all; /* whether rule 2 applies */
+    bool all; /* whether the SELECT must return every row (rule 2) */
 };
 
 static void read_limit(struct values *values, sqlite3_value **limit)
@@ -256,7 +260,7 @@ static int read_values(struct values *values, int count, sqlite3_value **given)
     return rc;
 }
 
-/* Binding a number that the statement does not use fails, which is intended. */
+/* Bind the values. Binding a number that the statement does not use fails, which is intended. */
 static void bind_values(sqlite3_stmt *stmt, const struct values *values)
 {
     for (int i = 0; i < values->count; i++) {
@@ -278,7 +282,7 @@ static void values_done(struct values *values)
 
 /* ---- The SELECT ---- */
 
-/* The existing types: the index leads from each type to the next. */
+/* SELECT of all existing types; SQL's index leads from each type to the next. */
 static const char indexed_types[] =
     "WITH RECURSIVE indexed (type) AS (SELECT MIN(type) FROM main.event_index UNION ALL "
     "SELECT (SELECT MIN(e.type) FROM main.event_index AS e WHERE e.type > indexed.type) "
@@ -291,14 +295,14 @@ static const char indexed_rows[] =
 static const char rest_rows[] =
     " UNION ALL SELECT session_id, seq, timestamp, type, offset, length, -rowid FROM temp.rest";
 
-/* Compose the SELECT; plan: see events_table.h. */
+/* Compose the SELECT of rows; plan is the idxStr of xBestIndex (events_table.h). */
 static annal_status put_select(struct buf *sql, const char *plan, const struct values *values,
                                bool with_rest)
 {
     const char *end = strchr(plan, ';');
     const char *from = plan;
     annal_status status = ANNAL_OK;
-    if (values->all) { /* only the order */
+    if (values->all) { /* read all rows: only ORDER BY of the plan is used */
         const char *order = strstr(plan, " ORDER BY ");
         const char *limit = strstr(plan, " LIMIT ?");
         end = limit != NULL ? limit : end;
@@ -319,7 +323,8 @@ static annal_status put_damages(struct buf *sql, const char *plan)
     return status < 0 || annal__buf_cstr(sql) == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
 }
 
-/* Prepare a statement, or reuse it: the inner side of a join repeats the same query. */
+/* Prepare a statement, or reuse it if its text is the same: the inner side of a join repeats the
+ * same query. */
 static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
 {
     if (*stmt != NULL && strcmp(sqlite3_sql(*stmt), sql) == 0) {
@@ -341,7 +346,7 @@ static int run(struct events *events, const char *plan, const struct values *val
     annal__buf_clear(&sql);
     bool look = (values->number & EVENT_LINES) != 0 || !events->looked;
     events->looked = true;
-    if (rc == SQLITE_OK && look) { /* rule 4 */
+    if (rc == SQLITE_OK && look) { /* find damaged events, so that they are reported (rule 4) */
         rc = put_damages(&sql, plan) < 0 ? SQLITE_NOMEM
                                          : prepare(reading->db, sql.ptr, &events->damages);
         if (rc == SQLITE_OK)
@@ -374,7 +379,7 @@ static int is_at_end(sqlite3_vtab_cursor *base)
     return ((struct events *)base)->at_end;
 }
 
-/* Rule 3. */
+/* Read the event of the current row from its journal, once per row (rule 3). */
 static int read_line(struct events *events)
 {
     if (events->have_line)
@@ -416,7 +421,7 @@ static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int
     return SQLITE_OK;
 }
 
-/* Rule 5. */
+/* Return the rowid of the current event, which is the same in every scan (rule 5). */
 static int event_row(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 {
     *out = sqlite3_column_int64(((struct events *)base)->stmt, ROW);
@@ -439,15 +444,16 @@ const sqlite3_module annal__events_methods = {
 
 /* ---- Histories ---- */
 
-/* The last part that annal_history_part() checked: it is called again for each event. */
+/* The session whose lineage annal_history_part() checked last, kept because it is called again for
+ * each event. */
 struct proof {
     annal_store *store;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
 /*
- * Return whether no journal has this name, or a journal that belongs to another session: copied or
- * renamed.
+ * Return whether the session has no journal, or the file with its name is a copied or renamed
+ * journal of another session.
  */
 static bool is_missing(annal_store *store, annal_slice session)
 {
@@ -458,10 +464,11 @@ static bool is_missing(annal_store *store, annal_slice session)
 }
 
 /*
- * Return the second of (session, ancestor), if the session's lineage is unchanged. The hashes of an
- * ancestor's events prove their content, but not that they belong to this history. A missing
- * ancestor does not hide the histories of other sessions: the shared events are skipped, and this
- * is reported.
+ * The SQL function annal_history_part(session, ancestor): return ancestor if the lineage of session
+ * is unchanged. The hashes of an ancestor's events prove their content, but not that they belong to
+ * this history. If the journal of the ancestor is missing, the result is NULL, so that the shared
+ * events are skipped and the histories of other sessions are still returned; the store's log
+ * reports this.
  */
 static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -479,7 +486,8 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;
     }
-    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* a deleted session has no history */
+    /* ANNAL_ERR_NOTFOUND: the session was deleted, and has no history */
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND) {
         sqlite3_result_error(context, why.message, -1);
         return;
     }
@@ -489,8 +497,8 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
 }
 
 /*
- * Histories: the events that a fork shares with its ancestors belong to it here, and origin names
- * their session.
+ * The view history: for a fork, it contains the events of its ancestors up to the fork point, too.
+ * origin is the session whose journal contains the event.
  */
 static const char history_view[] =
     "CREATE TEMP VIEW history AS SELECT l.session_id, e.seq, e.timestamp, e.type, e.id, e.data, "
@@ -499,8 +507,8 @@ static const char history_view[] =
     "AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
 
 /*
- * Create the view history in temp, over main.lineage and the table events; the store must outlive
- * it.
+ * Create the temporary view history over main.lineage and the table events. The store must outlive
+ * the connection.
  */
 static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *err)
 {
@@ -515,7 +523,7 @@ static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *er
     return annal__db_exec(db, history_view, err);
 }
 
-/* ---- A connection to the index itself ---- */
+/* ---- The table events on a connection to the index itself ---- */
 
 struct own_source {
     struct event_source base;
@@ -539,7 +547,7 @@ static void end_own(struct event_source *source, const struct reading *reading)
 
 static void keep_own(struct event_source *source)
 {
-    (void)source; /* freed with the module */
+    (void)source; /* source is freed when the module is freed */
 }
 
 static int connect_own(sqlite3 *db, void *arg, int count, const char *const *words,
@@ -560,7 +568,8 @@ annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_erro
     own->base = (struct event_source){begin_own, end_own, keep_own};
     own->reading = (struct reading){.db = db, .store = store};
     own->module = annal__events_methods;
-    own->module.xConnect = connect_own; /* without xCreate the table exists without being created */
+    /* without xCreate, so that the table exists without being created */
+    own->module.xConnect = connect_own;
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
         return annal__db_fail(err, db, rc, "cannot create the virtual table events");

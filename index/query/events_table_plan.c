@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a query of the table events becomes conditions of a SELECT; see events_table.h. */
+/* Composing the conditions of a SELECT from a query of the table events: xBestIndex; see
+ * events_table.h. */
 #include "index/query/events_table.h"
 
 static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
@@ -7,15 +8,15 @@ static const char *const column_names[] = {"session_id", "seq", "timestamp", "ty
 struct plan {
     sqlite3_index_info *info;
     sqlite3_str *where;
-    sqlite3_str *types; /* conditions that select some of the types */
+    sqlite3_str *types; /* SQL of the conditions that select some types by a range or pattern */
     sqlite3_str *damages;
-    int used;   /* number of values */
-    int number; /* value for idxNum */
-    int limit;  /* index of the constraint that is the limit, or below 0 */
+    int used;   /* number of values that are passed to xFilter */
+    int number; /* bits for idxNum: EVENT_IS_LIST, … */
+    int limit;  /* index of the constraint that is the limit, or -1 */
     int offset;
     bool exact;    /* whether the conditions express the whole query */
-    bool equal[4]; /* columns with an equality */
-    bool range[4]; /* columns with a range */
+    bool equal[4]; /* for each column: whether a condition is an equality */
+    bool range[4]; /* for each column: whether a condition is a range or a pattern */
 };
 
 static const char *operator_text(unsigned char op)
@@ -49,7 +50,8 @@ static void put_condition(const struct plan *plan, sqlite3_str *sql, int column,
         sqlite3_str_appendf(sql, "%s ?%d", text, plan->used);
 }
 
-/* Return whether constraint i is now expressed by a condition. */
+/* Add constraint i to the conditions, if they can express it. Returns whether the condition is
+ * exact. */
 static bool take(struct plan *plan, int i)
 {
     const struct sqlite3_index_constraint *asked = &plan->info->aConstraint[i];
@@ -75,10 +77,12 @@ static bool take(struct plan *plan, int i)
         plan->equal[column] = true;
     else
         plan->range[column] = true;
-    return asked->op != SQLITE_INDEX_CONSTRAINT_LIKE; /* PRAGMA case_sensitive_like */
+    /* LIKE is not exact, because PRAGMA case_sensitive_like may change its meaning */
+    return asked->op != SQLITE_INDEX_CONSTRAINT_LIKE;
 }
 
-/* Compare ranges and patterns of types with the few existing types, so that a time helps, too. */
+/* Add the conditions on types that are ranges or patterns, as a comparison with the few existing
+ * types, so that SQLite can still use an index by type and time. */
 static void put_types(struct plan *plan)
 {
     char *types = sqlite3_str_finish(plan->types);
@@ -113,7 +117,8 @@ static void put_order(struct plan *plan)
     info->orderByConsumed = info->nOrderBy > 0;
 }
 
-/* Add the offset to the limit only: SQLite counts again. */
+/* Add a limit, if the conditions and the order are exact. An offset is only added to it, because
+ * SQLite itself skips these rows. */
 static void put_limit(struct plan *plan)
 {
     sqlite3_index_info *info = plan->info;
@@ -131,8 +136,8 @@ static void put_limit(struct plan *plan)
 }
 
 /*
- * Estimate how many rows a query returns, in a store with ten million events. SQLite assumes a
- * million rows in a table without statistics, so we assume a million sessions here.
+ * Estimate how many rows a query returns, for a store with ten million events. Since SQLite assumes
+ * a million rows in a table without statistics, a million sessions are assumed.
  */
 static double estimate_rows(const struct plan *plan)
 {
@@ -153,8 +158,9 @@ static double estimate_rows(const struct plan *plan)
 }
 
 /*
- * Estimate the cost of a scan: it includes the search for its beginning, which only a scan by
- * session or type has.
+ * Estimate the cost of a scan: the fixed cost of finding its beginning, the rows that are read, and
+ * the rows that are returned, which cost more if their lines are read. A scan without a condition
+ * on session, type or time reads all rows.
  */
 static double estimate_cost(const struct plan *plan, double rows)
 {

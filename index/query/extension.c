@@ -5,15 +5,16 @@
  *
  * (1) It is compiled against sqlite3ext.h and contains no SQLite: two copies of SQLite in one
  *     process that open one file release each other's locks when they close it.
- * (2) The host's connection is only queried; data is read through a connection of our own, which
- *     first catches up like every reader. Writers do not wait for it.
- * (3) One statement of the host sees one view of the index: its cursors share it, if no other
- *     statement of the connection runs. If the statements cannot be distinguished, each cursor has
- *     a view of its own.
- * (4) Events that are not indexed yet are read from the journals; an answer that would lack events
- *     is a failure that says why.
- * (5) A host whose main database is sessions.db may be writing it: then we do not wait for that
- *     lock, which the host itself holds, but use (4).
+ * (2) Of the host's connection only its state is queried. Data is read through a connection of our
+ *     own, which first catches up like every reader. Writers do not wait for this connection.
+ * (3) All cursors of one statement of the host share a view of the index, if no other statement of
+ *     the connection runs. Otherwise cursors of different statements cannot be distinguished, and
+ *     each cursor has a view of its own.
+ * (4) Events that are not indexed yet are read from the journals; if events would be missing in the
+ *     answer, the query fails with the reason.
+ * (5) A host whose main database is sessions.db may be writing it. Then the table does not wait for
+ *     the lock on the database, which the host itself holds, but reads the missing events from the
+ *     journals as in (4).
  * (6) Each table opens its store when it is first queried. A child of fork() opens it again.
  */
 #include "index/query/host_sqlite.h"
@@ -34,24 +35,25 @@
 
 SQLITE_EXTENSION_INIT1
 
-#define VERSION_LEAST   3038000 /* sqlite3_vtab_in(), limits, ->> */
+/* SQLite 3.38, the first version with sqlite3_vtab_in(), limits for virtual tables, and ->> */
+#define VERSION_LEAST   3038000
 #define BUSY_TIMEOUT_MS 10000
 
-/* A view of the index, and its users. */
+/* A view of the index, and the number of cursors that use it. */
 struct look {
     struct reading reading;
     unsigned cursors;
-    bool alone; /* whether no other statement ran when it was created */
+    bool alone; /* whether no other statement ran when the view was created */
 };
 
 struct store_source {
     struct event_source base;
     sqlite3 *host;
     char *path;
-    pid_t pid; /* process that opened it */
+    pid_t pid; /* process that opened the store */
     annal_store *store;
     annal_index *index;
-    struct look *newest; /* NULL: no view may be shared */
+    struct look *newest; /* view that the next cursor may share; NULL: none */
 };
 
 /* ---- Stores ---- */
@@ -75,7 +77,8 @@ static annal_status open_store(struct store_source *source, annal_error *err)
     return status;
 }
 
-/* Close the store. In a child of fork() it belongs to the parent: closing has no effect. */
+/* Close the store. In a child of fork(), to whose parent the store belongs, closing has no
+ * effect. */
 static void close_store(struct store_source *source)
 {
     annal_index_close(source->index);
@@ -98,7 +101,8 @@ static annal_status ensure_store(struct store_source *source, annal_error *err)
 
 /* ---- Views ---- */
 
-/* Rule 3. */
+/* Return whether exactly one statement of the host runs, so that its cursors may share a view (rule
+ * 3). */
 static bool one_statement_runs(sqlite3 *host)
 {
     unsigned running = 0;
@@ -108,7 +112,7 @@ static bool one_statement_runs(sqlite3 *host)
     return running == 1;
 }
 
-/* Rule 5. */
+/* Return whether the host's main database is this index, and the host is writing it (rule 5). */
 static bool host_writes_index(const struct store_source *source)
 {
     struct stat theirs, ours;
@@ -182,7 +186,8 @@ static annal_status begin_look(struct event_source *base, const struct reading *
 static void end_look(struct event_source *base, const struct reading *reading)
 {
     struct store_source *source = (struct store_source *)base;
-    struct look *look = (struct look *)reading; /* reading is the first member */
+    /* the cast is valid because reading is the first member of struct look */
+    struct look *look = (struct look *)reading;
     if (--look->cursors > 0)
         return;
     if (source->newest == look)
@@ -215,7 +220,8 @@ static struct store_source *new_source(sqlite3 *host, annal_slice path)
 
 /* ---- Choosing the store ---- */
 
-/* Find the directory of the main database, if that is the index of a store. */
+/* Find out whether the main database of the host is the index of a store; *directory is then the
+ * directory of the store. */
 static bool is_index(sqlite3 *host, struct buf *directory)
 {
     static const char name[] = "/sessions.db";
@@ -254,7 +260,7 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* Unquote 'DIR' or "DIR" as in SQL, or DIR. */
+/* Append DIR, which may be quoted as 'DIR' or "DIR" as in SQL. */
 static annal_status unquote(const char *word, struct buf *out)
 {
     size_t len = strlen(word);
@@ -289,7 +295,7 @@ static int connect_named(sqlite3 *host, void *arg, int count, const char *const 
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* Connect as connect_named(), but fail at once if the store does not exist. */
+/* Create a table as connect_named() does, but fail at once if the store cannot be opened. */
 static int create_named(sqlite3 *host, void *arg, int count, const char *const *words,
                         sqlite3_vtab **out, char **out_message)
 {
@@ -315,8 +321,7 @@ static int create_named(sqlite3 *host, void *arg, int count, const char *const *
 typedef int (*connect_fn)(sqlite3 *, void *, int, const char *const *, sqlite3_vtab **, char **);
 
 /*
- * Register a module, which exists as long as SQLite has a table of it. create NULL: its table
- * exists without CREATE.
+ * Register a virtual table. create NULL: the table exists without CREATE VIRTUAL TABLE.
  */
 static int add_module(sqlite3 *host, const char *name, connect_fn create, connect_fn connect)
 {
@@ -330,9 +335,10 @@ static int add_module(sqlite3 *host, const char *name, connect_fn create, connec
 }
 
 /*
- * Prepare the connection of the host. A host that waits for no lock would fail with "database is
- * locked" for sessions.db, and a host that closes it as the last user would remove the WAL of a
- * file that has replaced it.
+ * Prepare the connection of the host. A host without a busy timeout gets one, because it would
+ * otherwise fail with "database is locked" on sessions.db. If the host's database is sessions.db,
+ * it does not checkpoint on close, because it would otherwise remove the WAL of a file that has
+ * replaced sessions.db.
  */
 static int prepare_host(sqlite3 *host)
 {

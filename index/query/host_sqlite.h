@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Included before everything else in sources that are compiled for the loadable extension: each
- * sqlite3_...() becomes a call into the host.
+ * A header that is included first in sources for the loadable extension: each sqlite3_...() becomes
+ * a call of the host's SQLite.
  */
 #ifndef INDEX_QUERY_HOST_SQLITE_H
 #define INDEX_QUERY_HOST_SQLITE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Event queries: one SELECT over event_index, and each event read from its journal. A range of one
- * session needs no SELECT: it is read from the journal alone, as long as each event follows the one
- * before it.
+ * session needs no SELECT: it is read from its journal only, up to the first event that is damaged
+ * or missing.
  */
 #include "index/query/query.h"
 #include "index/db/bound.h"
@@ -24,9 +24,9 @@
 
 #define FILTER_TYPES_MAX 500
 
-/* A range of one session. */
+/* A query for a range of one session, which is read from its journal without the index. */
 struct range {
-    annal_cursor *cursor; /* NULL: the query is a SELECT, or became one */
+    annal_cursor *cursor; /* NULL: the query is a SELECT, or continues as one */
     char session[ANNAL_SESSION_ID_BYTES_MAX];
     size_t session_len;
     uint64_t next_seq, to_seq;
@@ -37,11 +37,12 @@ struct annal_query {
     annal_index *index;
     struct range range;
     sqlite3 *db;
-    bool clean; /* whether nothing is in temp */
+    bool clean; /* whether the connection is unchanged, with nothing in temp (readers.h, rule 2) */
     sqlite3_stmt *stmt;
     struct event_rows found; /* rows of the SELECT */
-    sqlite3_stmt *where;     /* evaluated for each event that is read; or NULL */
-    annal_limits limits;     /* limits of `where` */
+    /* SELECT of the user's expression, which is run for each event that is read; or NULL */
+    sqlite3_stmt *where;
+    annal_limits limits; /* limits for the evaluation of `where` */
     /* events that were damaged already when they were indexed; returned after the rows */
     sqlite3_stmt *damages;
     bool at_damages, ended;
@@ -81,9 +82,10 @@ static bool is_pattern(annal_slice type)
 static const char event_columns[] = "session_id, seq, type, timestamp, offset, length";
 
 /*
- * Append the source of the rows. With forks: their own rows and the rows that they share, part
- * after part of each history; the last columns name the journal and the part. CROSS JOIN keeps this
- * order: the parts are the outer loop, so one history is ordered by seq and needs no sorting.
+ * Append the table of the rows. If there are forks, it contains the rows of each part of each
+ * history; the last columns are the session of the part's journal and its first seq. CROSS JOIN
+ * makes the parts the outer loop, so that the rows of one history are ordered by seq and need no
+ * sorting.
  */
 static annal_status put_source(struct buf *sql, const struct history *history, bool with_rest)
 {
@@ -120,7 +122,8 @@ annal_status annal__query_put_types(struct buf *sql, const char *column, const a
     return status < 0 || count == 0 ? status : annal__buf_printf(sql, ")");
 }
 
-/* Bind ?1, the sessions as a JSON array, whose ids need no quoting, and the types from ?7 on. */
+/* Append conditions with ?1, the session or a JSON array of sessions, whose ids need no quoting,
+ * and the types from ?7 on. */
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history)
 {
@@ -206,8 +209,8 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     annal_time_format(filter->since_us, since);
     annal_time_format(filter->until_us, until);
     /*
-     * SQLite copies them: the filter is not kept. Binding a number that the SELECT does not use
-     * fails, which is intended.
+     * SQLite copies the values, because the filter need not stay valid. Binding a number that the
+     * SELECT does not use fails, which is intended.
      */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     sqlite3_bind_int64(stmt, 2, clamp(filter->from_seq));
@@ -223,7 +226,7 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     return ANNAL_OK;
 }
 
-/* Prepare the text that was composed with this status, bind the filter, free the text. */
+/* Prepare the SQL in *sql, bind the filter, and free *sql. status: result of composing the SQL. */
 static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct buf *sql,
                                      const annal_filter *filter, sqlite3_stmt **out,
                                      annal_error *err)
@@ -246,9 +249,10 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
 #define MERGED_TYPES_MAX 32
 
 /*
- * Select events of all sessions by time, without sorting them: the index has the events of each
- * type in that order, and SQLite merges the parts of a UNION ALL. *out stays NULL if this is not
- * possible. Types have no character that would need quoting (docs/format.md).
+ * Prepare a SELECT of the events of all sessions by time that needs no sorting: one SELECT for each
+ * type, whose events SQL's index has in this order, joined by UNION ALL, which SQLite merges. *out
+ * stays NULL if there are too many types, or fewer than two. Types contain no character that needs
+ * quoting (docs/format.md).
  */
 static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
                                   const struct history *history, sqlite3_stmt **out,
@@ -270,7 +274,7 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
         if (status >= 0)
             status = put_bounds(&sql, filter);
     }
-    sqlite3_reset(types); /* owned by the connection */
+    sqlite3_reset(types); /* reset, not finalized, because the connection keeps it */
     if (status >= 0)
         status = put_order(&sql, filter, history);
     if (status >= 0)
@@ -309,9 +313,10 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
     "AND n.kind = 'damage' AND n.seq > f.seq), 9223372036854775807)"
 
 /*
- * Select stretches of the journals that were damaged when they were indexed, so that they have no
- * rows; each extends to the next event that has a row, or to the next damage. Their types and times
- * are unknown. ?2 and ?3 are also the place where a limit ended the rows.
+ * Prepare a SELECT of the damaged parts of journals that were found when they were indexed. The
+ * damaged events have no rows; a part extends to the next event with a row, or to the next damage.
+ * Their types and times are unknown. ?2 and ?3 are the bounds of seq, or the seq at which a limit
+ * ended the rows.
  */
 static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
                                     const struct history *history, sqlite3_stmt **out,
@@ -355,7 +360,8 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
     if (status >= 0 && !filter->as_indexed)
         status = annal__reader_add_rest(index, *out_db, out_history->journals,
                                         out_history->journal_count, out_lag, out_with_rest, err);
-    if (status >= 0 && out_history->forked && *out_with_rest) /* each part is looked up in it */
+    /* an index, because each part is looked up in the rest */
+    if (status >= 0 && out_history->forked && *out_with_rest)
         status =
             annal__db_exec(*out_db, "CREATE INDEX temp.rest_place ON rest (session_id, seq)", err);
     return status;
@@ -371,8 +377,8 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
 }
 
 /*
- * Prepare a query of one event, whose values are bound. The expression is on lines of its own: it
- * may end with a comment.
+ * Prepare a SELECT that evaluates an expression on one event, whose members are its parameters. The
+ * expression is on lines of its own, because it may end with a comment.
  */
 static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
                                      const char *close, sqlite3_stmt **out, annal_error *err)
@@ -389,14 +395,16 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
     else
         status = annal__db_prepare_select(db, annal__buf_slice(&sql), &allowed, out, err);
     if (status >= 0)
-        annal__db_end_select(db); /* it has no table that an event could replace by a view */
+        /* the restriction can end now: the SELECT uses no table, so it is not compiled again with
+         * other objects */
+        annal__db_end_select(db);
     annal__buf_done(&sql);
     return status;
 }
 
 /*
- * Prepare the user's expression. A text is an expression if it is correct both in parentheses ("a
- * LIMIT 1" is not) and without them ("0) OR (1" is not).
+ * Prepare the user's expression. It is valid only if it compiles both in parentheses ("a LIMIT 1"
+ * does not) and without them ("0) OR (1" does not).
  */
 static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
 {
@@ -415,7 +423,7 @@ static annal_status prepare_where(annal_query *query, annal_slice where, annal_e
 }
 
 /*
- * Start the query with its first step, so that a corrupt index is noticed before any row is
+ * Prepare the query and run its first step, so that a corrupt index is noticed before any row is
  * returned.
  */
 static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
@@ -494,8 +502,8 @@ static annal_status start_healed(annal_index *index, const annal_filter *filter,
 /* ---- A range of one session ---- */
 
 /*
- * Return whether the filter is a range. With an open end, events that are appended in the meantime
- * would belong to the answer.
+ * Return whether the filter is a range of one session. A range must have a to_seq: without one,
+ * events that are appended during the query would belong to the answer.
  */
 static bool is_range(const annal_filter *filter)
 {
@@ -505,8 +513,8 @@ static bool is_range(const annal_filter *filter)
 }
 
 /*
- * Start a range. If this returns false, the session cannot be read in this way, and the SELECT
- * finds out why.
+ * Start to read a range. Returns false if the journal cannot be read; the caller then runs the
+ * SELECT, which reports why.
  */
 static bool start_range(annal_query *query, const annal_filter *filter)
 {
@@ -524,7 +532,8 @@ static bool start_range(annal_query *query, const annal_filter *filter)
     return true;
 }
 
-/* Return the next event of the range. If this returns false, a SELECT has to read the rest. */
+/* Read the next event of the range. Returns false if it is damaged or missing; a SELECT then reads
+ * the rest. */
 static bool next_of_range(struct range *range, annal_slice *out_session, annal_event *out_event)
 {
     if (range->cursor == NULL || annal_cursor_next(range->cursor, out_event, NULL) != ANNAL_OK ||
@@ -535,7 +544,7 @@ static bool next_of_range(struct range *range, annal_slice *out_session, annal_e
     return true;
 }
 
-/* Continue by a SELECT, which reports events that are damaged or missing. */
+/* Continue a range with a SELECT, which reports events that are damaged or missing. */
 static annal_status continue_by_select(annal_query *query, annal_error *err)
 {
     const struct range *range = &query->range;
@@ -587,8 +596,8 @@ annal_lag annal_query_lag(const annal_query *query)
 }
 
 /*
- * Return the next damage, after the rows. Damage in the part of a session's rows that a limit cut
- * off is not reported.
+ * Return the next damaged part, after the last row. If a limit ended the rows of a session, damage
+ * after the last row is not returned.
  */
 static annal_status next_damage(annal_query *query, annal_slice *out_session,
                                 annal_event *out_event, annal_error *err)
@@ -648,11 +657,11 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
     }
     annal__bound_end(&bound);
     sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt); /* the event's bytes do not belong to us */
+    sqlite3_clear_bindings(stmt); /* the bound bytes of the event may become invalid */
     return status;
 }
 
-/* Read the next row of the index, and its event. */
+/* Read the next event: of the range, or of the next row of the index. */
 static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
@@ -668,7 +677,7 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         if (status < 0)
             return status;
     }
-    do { /* an unreadable journal is skipped, and reported once */
+    do { /* events of an unreadable journal are skipped; the store's log reports it once */
         status = annal__event_rows_next(&query->found, out_session, out_event, err);
         if (status != ANNAL_OK)
             return status;
@@ -687,7 +696,8 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_status status = ANNAL_END;
     while (!wanted && (query->limit == 0 || query->rows < query->limit)) {
         status = read_next(query, out_session, out_event, err);
-        if (status != ANNAL_OK) /* the expression cannot be evaluated on a damaged event */
+        /* damage (on which the expression cannot be evaluated), the end, or a failure */
+        if (status != ANNAL_OK)
             break;
         status = asks_for(query, *out_session, out_event, &wanted, err);
         if (status < 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting the events of a filter: all of them, or in groups. */
+/* Counting the events of a filter, in total or in groups. */
 #include "index/db/db.h"
 #include "index/query/query.h"
 #include "journal/base/calendar.h"
 #include "journal/base/error.h"
 
-/* ---- All of them ---- */
+/* ---- In total ---- */
 
 static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_error *err)
 {
@@ -16,7 +16,7 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
     return ANNAL_OK;
 }
 
-/* Return whether the numbers that were counted during indexing are the answer. */
+/* Return whether the counts of the index, by session and type, answer the query. */
 static bool are_counted(const annal_filter *filter, const struct history *history, bool with_rest)
 {
     return !history->forked && !with_rest && filter->since_us == 0 && filter->until_us == 0 &&
@@ -67,7 +67,8 @@ done:
 typedef annal_status (*event_fn)(void *arg, annal_slice session, const annal_event *event,
                                  annal_error *err);
 
-/* Call fn for the events themselves: an expression needs them. */
+/* Call fn for each event of the filter, for a filter with an expression, which needs the complete
+ * events. */
 static annal_status each_event(annal_index *index, const annal_filter *filter, event_fn fn,
                                void *arg, annal_lag *out_lag, annal_error *err)
 {
@@ -129,7 +130,7 @@ struct groups {
     annal_group_fn fn;
     void *arg;
     annal_lag lag;
-    bool begun; /* whether a row was passed on: an answer cannot begin again */
+    bool begun; /* whether a row was passed to fn, so that the query cannot be run again */
 };
 
 static const char *key_of(annal_group_by by)
@@ -157,7 +158,8 @@ static bool is_of_time(annal_group_by by)
 }
 
 /*
- * Return the rest of the query for groups whose key is in another table; NULL: it is in the events.
+ * Return the end of the SELECT for groups whose key is in another table than the events; NULL if
+ * the key is in the events.
  */
 static const char *join_of(annal_group_by by)
 {
@@ -241,7 +243,8 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
     return status;
 }
 
-/* With an expression, each event adds one to its group, in a temporary database of SQLite. */
+/* The counts of groups for a filter with an expression: each event adds 1 to its group in a
+ * temporary database of SQLite. */
 struct tally {
     annal_group_by by;
     sqlite3_stmt *add;
@@ -273,7 +276,8 @@ static annal_status group_events(struct groups *groups, annal_error *err)
     struct tally tally = {.by = groups->by};
     annal_filter filter = *groups->filter;
     filter.limit = 0;
-    /* "" is an unnamed file of SQLite, written once memory is short. */
+    /* an unnamed database of SQLite, which is written to a temporary file when it exceeds its
+     * cache */
     annal_status status = annal__db_open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
     if (status >= 0)
         status = annal__db_exec(

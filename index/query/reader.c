@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first steps of every reader, what it reads in addition to the index, and how up to date the
- * index is.
+ * Opening the index for readers after catching up, reading the events that are not indexed, and
+ * reporting how far the index is behind the journals.
  */
 #include "index/db/db.h"
 #include "index/follow/follower.h"
@@ -19,7 +19,8 @@
 
 /* ---- Sessions that are not fully indexed ---- */
 
-/* Called for each requested session whose journal is longer than its cursor says. */
+/* A function that is called for each requested session whose journal is longer than the indexed
+ * part. bytes: size of the journal. */
 typedef annal_status (*lagging_fn)(void *arg, annal_slice session, const annal_position *from,
                                    uint64_t bytes);
 
@@ -86,14 +87,14 @@ static annal_status add_lag(void *arg, annal_slice session, const annal_position
     return ANNAL_OK;
 }
 
-/* ---- The unindexed rest ---- */
+/* ---- Events that are not indexed ---- */
 
 #define REST_BYTES_MAX (64u << 20)
 
 struct rest {
     annal_store *store;
     sqlite3_stmt *insert;
-    annal_lag left; /* the events that could not be read */
+    annal_lag left; /* sessions and bytes that could not be read */
     annal_error *err;
 };
 
@@ -110,7 +111,8 @@ static annal_status add_rest_event(struct rest *rest, annal_slice session, const
     return annal__db_run(rest->insert, rest->err);
 }
 
-/* Add the rest of a journal. A journal that cannot be read, or was replaced, is skipped. */
+/* Insert the events of a journal that are not indexed into temp.rest. A journal that cannot be
+ * read, or was replaced, is skipped. */
 static annal_status add_rest(void *arg, annal_slice session, const annal_position *from,
                              uint64_t bytes)
 {
@@ -163,11 +165,12 @@ annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal
 
 #define ATTEMPTS_MAX 5
 
-/* Opens the database: annal__derived_take() or annal__derived_borrow(). */
+/* A function that opens the database: annal__derived_take() or annal__derived_borrow(). */
 typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                 struct stamp *out_stamp, annal_error *err);
 
-/* Make one attempt; *out_db stays NULL if sessions.db was deleted in between. */
+/* Catch up and open the database once. *out_db stays NULL if sessions.db was deleted between the
+ * two steps. */
 static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
                                   const annal_catch_up_options *options, open_fn open,
                                   sqlite3 **out_db, annal_error *out_why, annal_error *err)
@@ -212,8 +215,8 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
 }
 
 /*
- * Open the index in its current state. If it was rebuilt since this process caught up, or lost what
- * was caught up, it is not used: *out_db stays NULL.
+ * Open the index without catching up. If it was rebuilt since this process last caught up, so that
+ * it may lack events, it is not used: *out_db stays NULL.
  */
 static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **out_db,
                                     annal_error *err)
@@ -354,7 +357,7 @@ static annal_status each_row_once(annal_index *index, annal_slice session, const
     return status;
 }
 
-/* Run sql, whose ?1 is the session or NULL for all, and pass on each row. */
+/* Run sql, in which ?1 is the session (not used if session is empty), and call fn for each row. */
 static annal_status each_row(annal_index *index, annal_slice session, const char *sql, step_fn fn,
                              void *arg, annal_error *err)
 {
@@ -445,8 +448,8 @@ struct snapshot_call {
 };
 
 /*
- * Read the first bytes of the state in a row; for substr() SQLite would read all of it. If they
- * cannot be read the result is empty: that row is damaged.
+ * Read the first bytes of the state in a row, at most HEAD_BYTES; for substr() SQLite would read
+ * the complete state. Empty if they cannot be read, because the row is damaged.
  */
 static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
 {

@@ -8,11 +8,11 @@
 
 struct annal__records {
     annal_index *index;
-    sqlite3 *db; /* borrowed, in a transaction */
+    sqlite3 *db; /* borrowed connection, in a transaction */
     sqlite3_stmt *find;
 };
 
-/* Return the first column of the row that the statement returns, or empty. */
+/* Read the first column of the row that the statement returns; *out is empty if there is no row. */
 static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice *out,
                         annal_error *err)
 {
@@ -27,7 +27,8 @@ static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice
     return status;
 }
 
-/* Without any record, there is nothing to find. */
+/* Open the snapshot of the table. If the table is empty, records->find stays NULL, and every owner
+ * is empty. */
 static annal_status begin(annal__records *records, annal_error *err)
 {
     static const char find[] = "SELECT session_id FROM record_origins WHERE origin = ?1"

@@ -3,24 +3,25 @@
  * The health of a run, in six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
  * health_levels of the pack teams).
  *
- * (1) The view run_list of the pack shows what the tables know: a run that is silent for more than
- *     an hour is idle, and stale after the time that its kind allows. The plain shell reads it, and
- *     cannot look at processes. So our connections have a temporary view with the same name and
- *     columns.
+ * (1) The view run_list of the pack shows the health according to the tables: a run that is silent
+ *     for more than an hour is idle, and stale after the time that its kind allows. The plain
+ *     sqlite3 shell reads this view, and cannot examine processes. Our connections have a temporary
+ *     view with the same name and columns that can.
  * (2) A run whose process is alive is never stale: after the threshold it is unresponsive. A run
  *     whose process is proven dead (annal/process.h) is stale however short its silence, and
  *     orphaned if it has neither messages nor artifacts.
  * (3) A run that recorded no process, or whose process cannot be examined, is shown as in the
  *     tables. So is a run whose process is dead while another process writes its session: that
  *     process took it over without recording it.
- * (4) Artifacts are what artifacts_path names, if it exists, and what the store keeps for the
- *     session. A relative path names nothing: it would be below the directory of the caller.
- * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie if it left locks:
- *     *.lock below artifacts_path, except those of package managers (more than a line, or long). A
- *     search ends after 1,000 names and 4 levels, and all searches of a connection after 100,000;
- *     locks that were not found until then count as missing.
+ * (4) The artifacts of a run are at its artifacts_path, if that exists, and in the store's
+ *     artifacts/. A relative artifacts_path is ignored, because it would be relative to the
+ *     directory of the caller.
+ * (5) A run that has ended is healthy, or a zombie if it left locks: files *.lock below
+ *     artifacts_path, except lock files of package managers (with more than one line, or longer
+ *     than LOCK_BYTES_MAX). A search ends after 1,000 names and 4 levels, and all searches of a
+ *     connection after 100,000; a run whose locks were not found by then counts as without locks.
  * (6) A session without a status counts as completed, unless it is known to continue: its process
- *     is alive, or the core pack has it as paused or running.
+ *     is alive, or the table sessions of the core pack says paused or running.
  */
 #include "index/query/run_health.h"
 
@@ -42,10 +43,10 @@
 
 enum { NAMES_MAX = 1000, ALL_NAMES_MAX = 100000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
 
-/* The state of one connection. */
+/* Data of annal_health() on one connection. */
 struct looks {
     annal_store *store;
-    unsigned names_left; /* part of ALL_NAMES_MAX that is left */
+    unsigned names_left; /* number of names that may still be read, of ALL_NAMES_MAX */
 };
 
 static const char run_list[] =
@@ -89,7 +90,8 @@ static bool is_lock(int folder, const char *name)
                                   : S_ISDIR(found.st_mode) || S_ISLNK(found.st_mode);
 }
 
-/* Return whether the folder has a lock. Takes ownership of the descriptor. */
+/* Return whether the folder contains a lock, down to LEVELS_MAX. Closes the descriptor. *left:
+ * number of names that may still be read. */
 static bool has_lock(int folder, unsigned level, unsigned *left)
 {
     bool found = false;
@@ -103,7 +105,8 @@ static bool has_lock(int folder, unsigned level, unsigned *left)
             continue;
         --*left;
         found = is_lock(folder, name);
-        /* Only directories are searched further: examining all runs must be quick. */
+        /* only directories are searched further, and links are not followed, because examining all
+         * runs must be quick */
         if (!found && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
             level < LEVELS_MAX)
             found = has_lock(openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -120,13 +123,14 @@ static bool has_locks(struct looks *looks, const char *artifacts)
     if (artifacts[0] != '/' || names == 0)
         return false;
     bool found = has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
-    looks->names_left -= names - left + (names == left); /* opening a folder counts, too */
+    /* a search that read no name costs one, too, because it opened a folder */
+    looks->names_left -= names - left + (names == left);
     return found;
 }
 
 /* ---- Artifacts and processes ---- */
 
-/* Rule (4). */
+/* Return whether a run has artifacts, at an absolute artifacts_path or in the store (rule 4). */
 static bool has_artifacts(annal_store *store, const char *session, const char *artifacts)
 {
     struct buf path = {0};
@@ -152,7 +156,7 @@ static const char *text_of(sqlite3_value *value)
     return sqlite3_value_type(value) == SQLITE_TEXT ? (const char *)sqlite3_value_text(value) : "";
 }
 
-/* Rules (2) and (3): find out whether the process of a run is alive. */
+/* Find out whether the process of a run is alive (rules 2 and 3). */
 static annal__process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
 {
     annal_process process = {.start = whole(values[START]), .pid_ns = whole(values[PID_NS])};
@@ -171,8 +175,8 @@ static annal__process_life life_of(annal_store *store, const char *session, sqli
 /* ---- The function ---- */
 
 /*
- * Return whether a session that does not run is a zombie, rules (5) and (6). status: empty if it
- * has none.
+ * Return whether a session that does not run is a zombie (rules 5 and 6). status is empty if the
+ * session has none.
  */
 static bool is_zombie(struct looks *looks, const char *status, const char *session,
                       sqlite3_value **values)

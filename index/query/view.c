@@ -10,7 +10,8 @@
 #include <string.h>
 
 /*
- * Whether a row was passed on (then an answer cannot begin again), and whether a callback stopped.
+ * A call of annal_sql(): the caller's functions, whether one was called (begun), so that the query
+ * cannot be run again, and whether one returned a value to stop it.
  */
 struct call {
     const annal_sql_options *options;
@@ -40,9 +41,10 @@ static int hand_on_row(void *arg, const annal_row *row)
 
 /*
  * Return whether the statement needs the packs. Names are looked up in sessions.db first, so a
- * statement that is correct without the packs means the same with them, and a query of core tables
- * does not wait for the tables of a pack. Only functions that list databases, tables or columns
- * would list less. If this returns false, *out_stmt is the statement.
+ * statement that compiles without the packs means the same with them, and a query of core tables
+ * need not wait for the tables of packs. Only pragma functions that list databases, tables or
+ * columns would list fewer, so a statement that contains "pragma" needs the packs. If this returns
+ * false, *out_stmt is the prepared statement.
  */
 static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                        struct allowed *allowed, sqlite3_stmt **out_stmt)
@@ -55,7 +57,7 @@ static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *op
     return asks || annal__db_prepare_select(db, sql, allowed, out_stmt, NULL) < 0;
 }
 
-/* Report what the SELECT could not find in event_index. */
+/* Report damaged events that have no rows in event_index to the store's log. */
 static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -114,7 +116,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
-    bool counts = options.damages && allowed.counts; /* as it was compiled */
+    /* read before it runs, because allowed is filled when the statement is compiled */
+    bool counts = options.damages && allowed.counts;
     if (status >= 0)
         status = annal__db_select_with(stmt, &options, hand_on_row, call, err);
     if (status >= 0 && counts)
@@ -124,7 +127,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     return status;
 }
 
-/* Heal the index and the packs: SQLite does not say which of its attached databases is corrupt. */
+/* Delete the databases that are corrupt. All are checked, because SQLite does not say which of the
+ * attached databases is corrupt. Returns whether one was deleted. */
 static bool heal(annal_index *index, annal_slice session)
 {
     return annal__packs_heal(index, session) || annal__derived_heal(&index->derived);
@@ -146,7 +150,7 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
 
 struct annal__view {
     annal_index *index;
-    sqlite3 *db; /* in a transaction that the first SELECT began */
+    sqlite3 *db; /* connection in a transaction, which the first SELECT in fix() began */
     sqlite3_stmt *get_cursor;
 };
 

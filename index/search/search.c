@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * search.db: how it is filled.
+ * How search.db is filled.
  *
- * (1) It is a derived database with one follower, like the database of a pack, and so has a cursor
- *     per session that moves with the rows.
- * (2) FTS5 stores words and their positions. The texts stay in the journals: the view texts reads
- *     them there, for snippets.
+ * (1) search.db is a derived database with one follower, like the database of a pack: it has a
+ *     cursor for each session, which moves in the transaction that writes the rows.
+ * (2) FTS5 stores words and their positions. The texts are not stored: the view texts reads them
+ *     from the journals, for snippets.
  * (3) To remove words, FTS5 needs the text from which they were added. So the words of a session
- *     are removed while its journal exists: at session.pruned, and before it is deleted. If the
- *     journal no longer exists, only the rows of documents are deleted; words without a document
- *     are in no answer, and are removed when the file is rebuilt. If words cannot be removed before
- *     a deletion, the file is deleted, and the next search rebuilds it.
- * (4) The file STORE/search.off disables search.
+ *     are removed while its journal exists: at its event session.pruned, and before the session is
+ *     deleted. If the journal no longer exists, only the rows of documents are deleted; words
+ *     without a document are never found, and are removed when the file is rebuilt. If words cannot
+ *     be removed before a deletion, the file is deleted, and the next search rebuilds it.
+ * (4) Search is switched off while the file STORE/search.off exists.
  */
 #include "index/search/search.h"
 
@@ -55,7 +55,8 @@ static void free_said(void *arg)
     annal__free(said);
 }
 
-/* Return the text of (session, seq, offset, length); NULL if the event is not valid now. */
+/* The SQL function annal_said(session, seq, offset, length): return the searchable text of an
+ * event; NULL if the event cannot be read. */
 static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct said *said = sqlite3_user_data(context);
@@ -83,7 +84,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
     if (said == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "add the functions of search: out of memory");
     said->store = store;
-    /* SQLite frees it, even if this fails. */
+    /* SQLite frees said, even if this call fails */
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
     return rc == SQLITE_OK ? annal__search_words_add(db, err)
@@ -92,7 +93,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
 
 /* ---- Rows of an event ---- */
 
-/* Copy a member that is a string to out; empty if it is missing. */
+/* Copy a member of data that is a string to out; out is empty if there is none. */
 static annal_status get_text(annal_slice data, const char *name, struct buf *out)
 {
     annal_slice text = {0};
@@ -149,7 +150,8 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     return status;
 }
 
-/* Find out who wrote the event, and which tool it is about. */
+/* Find out the role of the event's author, and the tool that the event is about; both may be empty.
+ * The tool of a call is stored, because results may lack it. */
 static annal_status attribute(struct search *search, annal_slice session, const annal_event *event,
                               struct buf *role, struct buf *tool, annal_error *err)
 {
@@ -195,7 +197,8 @@ static annal_status add_document(struct search *search, annal_slice session,
     return annal__db_run(search->add_text, err);
 }
 
-/* Rule 3: delete the rows of a session. with_words: its words, too, because the journal exists. */
+/* Delete the rows of a session (rule 3). with_words: delete its words, too, which needs the
+ * journal. */
 static annal_status drop_session(struct search *search, annal_slice session, bool with_words,
                                  annal_error *err)
 {
@@ -273,7 +276,8 @@ static annal_status add_functions(void *arg, sqlite3 *db, annal_error *err)
     return annal__search_add_functions(db, search->derived.store, err);
 }
 
-/* Create the tables in memory, since FTS5 creates some of them; no other thread sees them yet. */
+/* Create the tables of search.db in memory to learn their shape, because FTS5 creates some of
+ * them. */
 static annal_status find_shape(struct shape *shape, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -493,7 +497,7 @@ static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
     sqlite3 *db = search->derived.db;
     annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", NULL);
-    if (status >= 0) /* VACUUM writes the whole database a second time: use a file, not memory */
+    if (status >= 0) /* VACUUM writes a copy of the database: into a file, not into memory */
         status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", NULL);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
     return status < 0 ? status : annal__derived_empty_wal(&search->derived, deadline_us, NULL);
@@ -523,13 +527,16 @@ annal_status annal__search_forget(annal_index *index, annal_slice session, annal
         &search->derived, annal__deadline_after(search->derived.wait_ms), &why);
     if (status >= 0) {
         status = drop_session(search, session, true, &why);
-        if (status >= 0) /* and its cursor: a session that is not deleted after all is read again */
+        /* delete the session's cursor, too, so that the session is read again if it is not deleted
+         * after all */
+        if (status >= 0)
             status = forget(&search->follower, session, &why);
         annal_status ended =
             annal__derived_end(&search->derived, status >= 0, status >= 0 ? &why : NULL);
         status = status < 0 ? status : ended;
     }
-    if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) /* rule 3 */
+    /* delete the file if words cannot be removed (rule 3) */
+    if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM)
         status = annal__derived_discard(&search->derived,
                                         annal__deadline_after(search->derived.wait_ms), &why);
     if (status < 0 && err != NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searching search.db: words become an expression of FTS5, and each hit gets its snippet. */
+/* Searching search.db: composing an expression of FTS5 from words, and a snippet for each hit. */
 #include "index/db/bound.h"
 #include "index/db/db.h"
 #include "index/follow/history.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define SNIPPET_WORDS     16
-#define SNIPPET_WORDS_MAX 64 /* limit of FTS5 */
+#define SNIPPET_WORDS_MAX 64 /* most words of a snippet, as in FTS5 */
 #define ATTEMPTS_MAX      5
 
 struct asking {
@@ -31,12 +31,12 @@ struct asking {
     sqlite3 *db;
     sqlite3_stmt *hits, *snippet;
     struct bound bound;
-    bool begun; /* whether a hit was passed on */
+    bool begun; /* whether a hit was passed to fn, so that the search cannot be run again */
 };
 
 /* ---- The expression ---- */
 
-/* Append "the words" and, if they are a prefix, * after the quotes. */
+/* Append a word or phrase in quotes, followed by * if its last word is a prefix. */
 static annal_status put_word(struct buf *out, annal_slice word, bool is_short)
 {
     bool any_rest = is_short || (word.len > 0 && word.ptr[word.len - 1] == '*');
@@ -57,7 +57,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count;
          i++) {
         struct search_words words = annal__search_words_count(options->words[i]);
-        if (words.count > 0) /* no text without a word is in the index */
+        if (words.count > 0) /* a text without a word would match nothing */
             status = put_word(&asking->expression, options->words[i], words.is_short);
     }
     if (status < 0)
@@ -69,8 +69,8 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
 }
 
 /*
- * Compose the SELECT. Parameters: ?1 the expression, ?2 role, ?3 tool, ?4 since, ?5 until, ?6
- * limit, from ?7 on types.
+ * Compose the SELECT of hits. Its parameters are ?1 expression, ?2 role, ?3 tool, ?4 since, ?5
+ * until, ?6 limit, and types from ?7 on.
  */
 static annal_status put_hits(struct buf *sql, const struct asking *asking)
 {
@@ -159,7 +159,8 @@ static annal_status prepare(struct asking *asking, annal_error *err)
 
 /* ---- Answering ---- */
 
-/* Fail. An expression that FTS5 cannot read is the caller's mistake. */
+/* Fail after a step. If FTS5 cannot parse options->expression, the status is ANNAL_ERR_SQL: the
+ * caller's mistake. */
 static annal_status fail(const struct asking *asking, int rc, annal_error *err)
 {
     annal_status status = annal__bound_fail(&asking->bound, rc, "search", err);
@@ -208,7 +209,7 @@ static annal_status answer(struct asking *asking, annal_error *err)
     return status;
 }
 
-/* ---- A connection that is up to date ---- */
+/* ---- Catching up search.db ---- */
 
 static annal_status measure_lag(struct search *search, const struct history *history,
                                 const annal_error *why, annal_lag *out_lag, annal_error *err)
@@ -310,8 +311,8 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
         status = ask(&asking, &lag, &why);
     if (status < 0 && err != NULL)
         *err = why;
+    /* no space or no permission: search an index in memory, as for sessions.db */
     if (status == ANNAL_ERR_IO && !asking.begun && !index->search.derived.frozen &&
-        /* no space, no permission: use memory, as for sessions.db */
         annal__derived_is_hopeless(&why)) {
         struct stamp unused;
         status = annal__fallback_begin(index, &why, err);

@@ -9,9 +9,12 @@
 #include <ctype.h>
 #include <string.h>
 
-#define ENCODED_BYTES_MIN 512 /* a shorter text may be a word */
-#define ENCODED_LINE_MIN  60  /* length of an encoder's line; a hash is shorter */
-#define ENCODED_LINE_MAX  76
+/* shortest text that counts as base64; a shorter text may be a word */
+#define ENCODED_BYTES_MIN 512
+/* shortest and longest line that encoders of base64 write; a hash in hex has at most 64 digits on
+ * its own line */
+#define ENCODED_LINE_MIN 60
+#define ENCODED_LINE_MAX 76
 
 static bool is_base64(char c)
 {
@@ -19,7 +22,8 @@ static bool is_base64(char c)
            (c != '\0' && strchr("+/=-_", c) != NULL);
 }
 
-/* Return the text after "data:image/png;base64,", if it begins like that. */
+/* Return the text after "data:image/png;base64," or a similar beginning, or text if it has no such
+ * beginning. */
 static annal_slice skip_data_url(annal_slice text)
 {
     static const char mark[] = ";base64,";
@@ -34,8 +38,9 @@ static annal_slice skip_data_url(annal_slice text)
 }
 
 /*
- * Return whether a text is base64 in one line, or in lines of one length, as encoders write it: no
- * user searches for it, and an index of it is large. A list of words or of hashes is not base64.
+ * Return whether a text is base64 in one line, or in lines of one length, as encoders write it.
+ * Such a text is not indexed, because no user searches for it, and its index would be large. A list
+ * of words or of hashes is not base64.
  */
 static bool is_encoded(annal_slice text)
 {
@@ -70,7 +75,8 @@ static annal_status add_line(struct buf *out, annal_slice text)
     return status < 0 ? status : annal__buf_append_slice(out, text);
 }
 
-/* Replace halves of surrogate pairs, as annal__json_decode() leaves them, by U+FFFD. */
+/* Replace halves of surrogate pairs, which annal__json_decode() encodes in three bytes, by
+ * U+FFFD. */
 static void replace_halves(struct buf *text)
 {
     for (size_t i = 0; i + 2 < text->len; i++)
@@ -78,7 +84,7 @@ static void replace_halves(struct buf *text)
             memcpy(text->ptr + i, "\xef\xbf\xbd", 3);
 }
 
-/* Append a string; raw includes its quotes. */
+/* Append a string on a line of its own, unless it is base64; raw includes its quotes. */
 static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scratch)
 {
     annal_slice text = annal__json_inside(raw);
@@ -98,7 +104,7 @@ static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scr
     return add_line(out, text);
 }
 
-/* Find the quote that ends the string at at[0] == '"'. */
+/* Return the place of the quote that ends the string at `at`. */
 static const char *string_end(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -106,19 +112,20 @@ static const char *string_end(const char *at, const char *end)
     return at;
 }
 
-/* Return whether a member names or classifies, and is not text: "type", "id", "call_id". */
+/* Return whether the name of a member says that its string is a type or an id: "type", "id",
+ * "call_id". */
 static bool is_label(annal_slice name)
 {
     return annal__slice_is(name, "\"type\"") || annal__slice_is(name, "\"id\"") ||
            (name.len > 5 && memcmp(name.ptr + name.len - 4, "_id\"", 4) == 0);
 }
 
-/* Append every string in value that is text, in one pass at any depth. */
+/* Append every string in value, at any depth, except types and ids, in one pass. */
 static annal_status add_strings(struct buf *out, annal_slice value, struct buf *scratch)
 {
     const char *at = value.ptr, *end = value.ptr + value.len;
     annal_status status = ANNAL_OK;
-    bool labels = false; /* whether the name before it is a label */
+    bool labels = false; /* whether the last name says that its string is a type or an id */
     while (status >= 0 && out->len < SEARCH_TEXT_MAX &&
            (at = memchr(at, '"', (size_t)(end - at))) != NULL) {
         const char *begin = at;
@@ -151,7 +158,7 @@ static int take_piece(void *arg, annal_slice piece)
     size_t len = piece.len < taking->room ? piece.len : taking->room;
     taking->status = annal__buf_append(taking->out, piece.ptr, len);
     taking->room -= len;
-    return taking->status < 0 || taking->room == 0; /* 1 stops */
+    return taking->status < 0 || taking->room == 0; /* 1 ends the reading of the artifact */
 }
 
 /* Append the text of an artifact, unless it is missing or damaged. */
@@ -177,8 +184,7 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
 }
 
 /*
- * Return whether a member is not text of the event: who wrote it, what it belongs to, how it was
- * imported.
+ * Return whether a member of data is left out: the role, types and ids, and what an import adds.
  */
 static bool is_left_out(annal_slice name, annal_slice value, annal_slice type)
 {

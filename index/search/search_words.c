@@ -2,7 +2,7 @@
 /*
  * The tokenizer of search.db.
  *
- * A character here is a base with the marks that follow it.
+ * A character in these rules is a base character with the marks that follow it.
  *
  * (1) Characters are compared in Unicode's normal form NFKC, with case folded (UAX #15, utf8proc).
  *     So a text is found in whatever form it was written. Accents are dropped, and the strokes of
@@ -29,11 +29,13 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#define MARKS_MAX      30 /* marks of one character; a further mark begins the next character */
+/* most marks of one character; a further mark begins the next character */
+#define MARKS_MAX      30
 #define DECOMPOSED_MAX (20 * (MARKS_MAX + 1))
-#define WORD_BYTES_MAX 1024 /* the rest of a longer word is not searched */
+#define WORD_BYTES_MAX 1024 /* most bytes of a word; the rest of a longer word is not indexed */
 
-/* Scripts without spaces between words, or written in syllables that people search for by parts. */
+/* Scripts that are written without spaces between words, or whose words people also search for by
+ * their syllables. */
 static const struct {
     int32_t first, last;
 } unspaced[] = {
@@ -58,7 +60,7 @@ static const struct {
     {0x20000, 0x3fffd}, /* Han */
 };
 
-/* Marks that a person may omit: accents, points of Hebrew, vowels of Arabic. */
+/* Marks that people may omit when they search: accents, points of Hebrew, vowels of Arabic. */
 static const struct {
     int32_t first, last;
 } accents[] = {
@@ -102,10 +104,11 @@ static bool is_letter(int32_t code)
 
 typedef int (*token_fn)(void *arg, int flags, const char *token, int len, int begin, int end);
 
-/* A letter after normalizing, and the bytes of the text from which it was made. */
+/* A letter after normalizing, and its place in the text. */
 struct letter {
     char bytes[4];
-    int len, begin, end; /* len 0: no letter */
+    /* length of bytes; 0: there is no letter. Offsets in the text of its begin and end */
+    int len, begin, end;
 };
 
 struct tokenizer {
@@ -114,8 +117,10 @@ struct tokenizer {
     bool is_question;
     int rc;
     const char *text;
-    struct letter last; /* last letter of a run in a script without spaces */
-    bool is_paired;     /* whether it ends a pair */
+    /* last letter in a script without spaces, until a letter of another script or another character
+     * follows */
+    struct letter last;
+    bool is_paired; /* whether last is the second letter of a pair */
     char word[WORD_BYTES_MAX];
     int word_len, word_begin, word_end;
 };
@@ -127,7 +132,8 @@ static void put_token(struct tokenizer *tokenizer, int flags, const char *token,
         tokenizer->rc = tokenizer->fn(tokenizer->arg, flags, token, len, begin, end);
 }
 
-/* Rule 5. */
+/* Return whether the word begins with the letter of an escape: a line break or tab, written as a
+ * backslash and n, r or t (rule 5). */
 static bool is_after_backslash(const struct tokenizer *tokenizer)
 {
     const char *begin = tokenizer->text + tokenizer->word_begin;
@@ -146,7 +152,8 @@ static void end_word(struct tokenizer *tokenizer)
     tokenizer->word_len = 0;
 }
 
-/* Rules 3 and 4: end the current run of characters. */
+/* End the current letters in a script without spaces, with the token of the last letter (rules 3
+ * and 4). */
 static void end_run(struct tokenizer *tokenizer)
 {
     struct letter *last = &tokenizer->last;
@@ -207,8 +214,8 @@ static void put_code(struct tokenizer *tokenizer, int32_t code, int begin, int e
 /* ---- Characters ---- */
 
 /*
- * Return the code at text, and its length in bytes. Each byte that is not UTF-8 counts alone, and
- * means nothing.
+ * Read the code point at text. Returns its length in bytes. A byte that is not UTF-8 counts as a
+ * space.
  */
 static int read_code(const char *text, int len, int32_t *out_code)
 {
@@ -220,8 +227,8 @@ static int read_code(const char *text, int len, int32_t *out_code)
 }
 
 /*
- * Return whether a code continues a character. Medial vowels and final consonants of Hangul, and
- * halfwidth sound marks of kana, are not marks.
+ * Return whether a code point continues a character: a mark, or, although Unicode does not count
+ * them as marks, a medial vowel or final consonant of Hangul, or a halfwidth sound mark of kana.
  */
 static bool continues(int32_t code)
 {
@@ -264,7 +271,7 @@ static void put_character(struct tokenizer *tokenizer, const char *text, int beg
         put_code(tokenizer, without_stroke(codes[i]), begin, end);
 }
 
-/* Return the end of the character that begins with the bytes up to at. */
+/* Return the end of the character whose base ends at `at`, after its marks. */
 static int end_of_character(const char *text, int len, int at)
 {
     for (int marks = 0; at < len && (signed char)text[at] < 0 && marks < MARKS_MAX; marks++) {
@@ -277,7 +284,7 @@ static int end_of_character(const char *text, int len, int at)
     return at;
 }
 
-/* Return the letter or digit in ASCII, in lower case; 0 for any other character. */
+/* Return a letter or digit of ASCII in lower case, or 0 for any other character. */
 static char ascii_letter(char c)
 {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
@@ -285,14 +292,15 @@ static char ascii_letter(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : 0;
 }
 
-/* Take the ASCII text up to the next other character. Returns where that begins. */
+/* Add the ASCII characters from `at` on. Returns the offset of the first character that is not
+ * ASCII, or has marks. */
 static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int at)
 {
     for (; at < len && (signed char)text[at] >= 0; at++) {
         char c = ascii_letter(text[at]);
         if (at + 1 < len && (signed char)text[at + 1] < 0 &&
             end_of_character(text, len, at + 1) > at + 1)
-            return at; /* it has marks */
+            return at; /* the character has marks, so it must be normalized */
         if (c != 0)
             put_letter(tokenizer, &(struct letter){{c}, 1, at, at + 1});
         else
@@ -340,7 +348,7 @@ struct search_words annal__search_words_count(annal_slice text)
 static int create_tokenizer(void *context, const char **args, int count, Fts5Tokenizer **out)
 {
     (void)context, (void)args, (void)count;
-    *out = (Fts5Tokenizer *)&unspaced; /* FTS5 needs a pointer; it is not used */
+    *out = (Fts5Tokenizer *)&unspaced; /* a pointer that FTS5 needs, and that is not used */
     return SQLITE_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What counts as a word in search.db. */
+/* The tokenizer of search.db, which divides a text into words. */
 #ifndef INDEX_SEARCH_SEARCH_WORDS_H
 #define INDEX_SEARCH_SEARCH_WORDS_H
 
@@ -8,15 +8,17 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Register the tokenizer annal_words with FTS5. Any connection to search.db needs it. */
+/* Register the tokenizer annal_words with FTS5. Each connection to search.db needs it. */
 annal_status annal__search_words_add(sqlite3 *db, annal_error *err);
 
 struct search_words {
-    size_t count;  /* number of tokens */
-    bool is_short; /* whether the last token is one letter of a script without spaces: a prefix */
+    size_t count; /* number of tokens */
+    /* whether the last token is a single letter of a script without spaces, which must be searched
+     * as a prefix */
+    bool is_short;
 };
 
-/* Count the tokens of a search text. */
+/* Count the tokens of the text of a search. */
 struct search_words annal__search_words_count(annal_slice text);
 
 /*

@@ -9,30 +9,33 @@
 
 #include <string.h>
 
-#define INSTANCES_MAX 2000 /* first instances of a text, by which windows are compared */
+/* number of instances from the beginning of a text that are compared; further instances are
+ * ignored */
+#define INSTANCES_MAX 2000
 
-/* A phrase of the expression, found in the text. Tokens count from 0. */
+/* A phrase of the expression that was found in the text. Tokens are counted from 0. */
 struct instance {
     int phrase;
-    int begin, end; /* end: the token after its last */
+    int begin, end; /* first token, and the token after the last */
 };
 
 struct snippet {
     const struct instance *instances;
     int count, next;
-    int begin, end; /* begin and end of the window */
-    int token;      /* next token */
-    bool marked;    /* whether it is inside an instance */
+    int begin, end; /* first token of the window, and the token after its last */
+    int token;      /* number of the next token */
+    bool marked;    /* whether the next token is inside a mark */
     int marked_end;
     const char *text, *mark_begin, *mark_end;
-    int copied;   /* bytes of the text copied so far */
-    int last_end; /* end of the token before; a pair of letters overlaps the next pair */
+    int copied; /* number of bytes of the text that were copied or skipped */
+    /* offset of the end of the last token; a pair of letters overlaps the next pair */
+    int last_end;
     bool ends_early;
     struct buf out;
     annal_status status;
 };
 
-/* ---- Choosing the words ---- */
+/* ---- Choosing the window ---- */
 
 static int read_instances(const Fts5ExtensionApi *api, Fts5Context *fts,
                           struct instance instances[INSTANCES_MAX], int *out_count)
@@ -50,8 +53,8 @@ static int read_instances(const Fts5ExtensionApi *api, Fts5Context *fts,
 
 /*
  * Choose the window of this many words, in a text of this many tokens, that has the most different
- * phrases, and among those the most instances. Both of its ends only move forward, so this takes
- * time linear in the instances.
+ * phrases, and of windows with equally many phrases the window with the most instances. Both ends
+ * of the window only move forward, so this takes time linear in the number of instances.
  */
 static void choose_window(struct snippet *snippet, int *seen, int words, int tokens)
 {
@@ -79,7 +82,7 @@ static void choose_window(struct snippet *snippet, int *seen, int words, int tok
     snippet->end = snippet->begin + words;
 }
 
-/* ---- Copying their text ---- */
+/* ---- Copying the text of the window ---- */
 
 static void put(struct snippet *snippet, const char *bytes, size_t len)
 {
@@ -103,7 +106,8 @@ static void end_mark(struct snippet *snippet)
     snippet->marked = false;
 }
 
-/* Begin a mark where an instance begins; overlapping instances share one mark. */
+/* Begin a mark if an instance of a searched word begins at this token. Overlapping instances share
+ * one mark. */
 static void begin_mark(struct snippet *snippet, int begin_byte)
 {
     while (snippet->next < snippet->count &&
@@ -122,7 +126,8 @@ static void begin_mark(struct snippet *snippet, int begin_byte)
     }
 }
 
-/* Handle a token: FTS5 calls this. SQLITE_DONE ends the walk. */
+/* Copy the text before a token, and begin or end marks. FTS5 calls this for each token; SQLITE_DONE
+ * ends its walk. */
 static int take_token(void *arg, int flags, const char *token, int len, int begin, int end)
 {
     struct snippet *snippet = arg;

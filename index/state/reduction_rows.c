@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of _reductions. The content of their column state belongs to the snapshot folder. */
+/* Reading and writing rows of the table _reductions. The content of their column state is defined
+ * in snapshot/. */
 #include "index/sys/reduction_rows.h"
 #include "index/db/db.h"
 #include "index/index.h"
@@ -8,7 +9,8 @@
 
 #include <string.h>
 
-/* Run a statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to ?8. */
+/* Run a statement with the session of the row as ?1, its reducer as ?2, its version as ?3 and, if
+ * used, its other members as ?4 to ?8. */
 static annal_status run(sqlite3 *db, const char *sql, const annal__reduction_row *row,
                         annal_error *err)
 {
@@ -32,7 +34,8 @@ static annal_status run(sqlite3 *db, const char *sql, const annal__reduction_row
     return status;
 }
 
-/* Measure the number of rows, the bytes they take, the distance between two, and the newest seq. */
+/* Measure the rows of this reducer and session: out is their number, the bytes of their states, the
+ * number of events between two rows (every), and the newest seq. */
 static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64_t out[4],
                             annal_error *err)
 {
@@ -57,8 +60,9 @@ static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64
 }
 
 /*
- * Delete rows one at a time, each time the row that leaves the smallest gap, and never the newest.
- * Then `every` grows to the distance between two of the remaining rows.
+ * Delete rows until their states take at most bytes_max, one at a time: the row whose deletion
+ * leaves the smallest gap, and never the newest. Then double `every` until as many rows as are left
+ * cover all events up to the newest row.
  */
 static annal_status thin_out(sqlite3 *db, const annal__reduction_row *row, uint64_t bytes_max,
                              uint64_t *out_every, annal_error *err)

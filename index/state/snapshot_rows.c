@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the snapshots table. The content of their column state belongs to the snapshot folder. */
+/* Reading and writing rows of the table snapshots. The content of their column state is defined in
+ * snapshot/. */
 #include "index/sys/snapshot_rows.h"
 #include "index/db/db.h"
 #include "index/index.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of a state in a file. A fold of a million events writes more pages than should be in
- * memory. So from time to time they are put into an unnamed file in the store's directory. It
- * disappears when the state is freed, and when the process dies. If no such file can be created (a
+ * Pages of a state in a file. Applying a million events changes more pages than should be kept in
+ * memory, so the changed pages are moved to an unnamed file in the store's directory. The file is
+ * deleted when the state is freed, and when the process dies. If no such file can be created (a
  * store on read-only media), or once the disk is full, the pages stay in memory.
  */
 #include "index/state/spill.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of a state that are not in memory but in an unnamed file; see spill.c. */
+/* Changed pages of a state that were moved from memory to an unnamed file; see spill.c. */
 #ifndef INDEX_STATE_SPILL_H
 #define INDEX_STATE_SPILL_H
 
@@ -7,18 +7,19 @@
 
 struct spill {
     bool open;
-    bool full; /* whether it accepts no more pages */
-    int fd;    /* -1: no file exists */
+    bool full; /* whether no more pages can be written */
+    int fd;    /* descriptor of the file; -1: there is no file */
 };
 
-/* Create the file, unless it exists. */
+/* Create the file in this directory, unless it is already open. */
 void annal__spill_open(struct spill *spill, const char *directory);
 void annal__spill_close(struct spill *spill);
 
-/* Keep a page. Returns false if it cannot be kept; then no other page can be kept from now on. */
+/* Write a page to the file. Returns false if it cannot be written; all later calls then return
+ * false, too. */
 bool annal__spill_put(struct spill *spill, uint64_t page, const char *bytes);
 
-/* Read a page that was kept. */
+/* Read a page that was written to the file. */
 annal_status annal__spill_get(const struct spill *spill, uint64_t page, char *out,
                               annal_error *err);
 

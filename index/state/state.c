@@ -47,7 +47,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
     return ANNAL_OK;
 }
 
-/* Allocate everything but the tables. */
+/* Create a state without tables: its packs, pages and connection. */
 static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
                                 const annal__state_source *source, annal_state **out_state,
                                 annal_error *err)
@@ -64,7 +64,8 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     if (status >= 0)
         status = annal__state_vfs_open(source, &state->pages, &state->db, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
-        if (packs[i]->writable) /* as in the pack's own database */
+        /* triggers are off, as on the connection that fills the pack's own database */
+        if (packs[i]->writable)
             sqlite3_db_config(state->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     if (status < 0) {
         annal_state_free(state);
@@ -85,9 +86,9 @@ static annal_status make_tables(annal_state *state, annal_error *err)
 }
 
 /*
- * Keep a copy of the empty tables. Creating the tables takes as long as applying some hundred
- * events, and their pages are always the same. So the first state of the core pack stores a copy of
- * them in the pack.
+ * Store a copy of the pages of an empty state in the pack, from which later states are created:
+ * creating the tables takes as long as applying some hundred events, and their pages are always the
+ * same.
  */
 static void keep_blank(const annal_state *state, const annal_pack *pack)
 {
@@ -103,7 +104,8 @@ static void keep_blank(const annal_state *state, const annal_pack *pack)
         blank->count = count;
         kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
     }
-    if (!kept) /* the next state will keep its pages instead */
+    /* memory ran out, so a later state will store its pages; or another thread has stored them */
+    if (!kept)
         annal__free(blank);
 }
 
@@ -115,7 +117,7 @@ static annal_status read_blank(void *arg, uint64_t page, void *out, annal_error 
     return ANNAL_OK;
 }
 
-/* Return the kept copy for these packs, or NULL. */
+/* Return the copy of the pages of an empty state for these packs, or NULL. */
 static struct pack_blank *find_blank(const annal_pack *const *packs, size_t count)
 {
     return packs == NULL || count != 1 || packs[0]->blank == NULL ? NULL
@@ -156,7 +158,7 @@ done:
     return status;
 }
 
-/* Parse a pack. It is correct if a state can be created with it. */
+/* Parse a pack, and check it by creating a state with it. */
 annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err)
 {
@@ -243,7 +245,7 @@ uint64_t annal__state_refused(const annal_state *state)
 
 /* ---- Applying ---- */
 
-/* A transaction keeps the previous content of each changed page in memory. */
+/* Most events in a transaction, which keeps the previous content of each changed page in memory. */
 #define TRANSACTION_EVENTS 16384
 
 annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *err)
@@ -258,13 +260,14 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
     return annal__state_vfs_why(state->pages, status, err);
 }
 
-/* `refused` is stored as its negative minus one if the packs could not settle. */
+/* Write the last event and end the transaction. In _state, refused is stored as -1 - refused if a
+ * section `-- settle` failed. */
 static annal_status commit(annal_state *state, annal_error *err)
 {
     int64_t refused = (int64_t)state->refused;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
     if (status >= 0) {
-        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting */
+        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting in SQL */
         snprintf(sql, sizeof sql,
                  "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %lld); COMMIT",
                  state->session, (unsigned long long)state->seq,
@@ -322,11 +325,11 @@ annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sq
     return annal__state_vfs_why(state->pages, status, err);
 }
 
-/* ---- As pages ---- */
+/* ---- Reading and writing pages ---- */
 
 /*
- * Compare the schema of saved pages with what make_tables() creates (shape.h): whoever can write a
- * snapshot could put a trigger or a view into its pages.
+ * Compare the schema of saved pages with the tables that make_tables() creates (shape.h), because a
+ * program that can write snapshots could put a trigger or a view into their pages.
  */
 static annal_status check_tables(const annal_state *state, annal_error *err)
 {
@@ -371,7 +374,8 @@ static annal_status read_position(annal_state *state, annal_error *err)
     return status;
 }
 
-/* Report in our words what SQLite says about pages that are not a state of this session. */
+/* Fail with our own message, instead of SQLite's, for pages that are not a state of this
+ * session. */
 static annal_status no_state(annal_slice session, annal_status status, annal_error *err)
 {
     if (status == ANNAL_ERR_NOMEM)
@@ -408,7 +412,8 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
 
 /* ---- Reuse ---- */
 
-/* Compiled statements contain the page at which each table and index begins. */
+/* Hash the page numbers at which tables and indexes begin, which must be unchanged if compiled
+ * statements are reused, because they contain these numbers. */
 static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;

@@ -23,25 +23,28 @@ struct annal_state {
     struct applier *applier;
     const annal_pack **packs;
     size_t pack_count;
-    annal_pack *core; /* owned by the state, if the caller passed no packs */
+    annal_pack *core; /* core pack that the state owns, if the caller passed no packs; else NULL */
     uint64_t seq;
-    uint64_t refused;        /* number of events */
-    bool unsettled;          /* whether the last attempt to settle was refused */
-    unsigned in_transaction; /* number of events; 0: no transaction */
-    uint64_t roots;          /* hash of the first pages of its tables, after annal__state_rest() */
+    uint64_t refused; /* number of events that a handler could not accept */
+    bool unsettled;   /* whether a section `-- settle` failed when the state was last read */
+    /* number of events applied in the open transaction; 0: no transaction is open */
+    unsigned in_transaction;
+    /* hash of the numbers of the tables' first pages, for a reuse after annal__state_rest() */
+    uint64_t roots;
 };
 
-/* End the transaction in which events are applied, so that the state can be read completely. */
+/* Run the sections `-- settle`, and end the transaction in which events are applied, so that the
+ * state can be read. */
 annal_status annal__state_settle(annal_state *state, annal_error *err);
 
 /* ---- state_json.c ---- */
 
-/* Select the names of the tables, in order. */
+/* Prepare a SELECT of the names of a state's tables, in the order of annal_state_json(). */
 annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err);
 
 /*
- * Select the rows of a table, in order: its columns, followed by *out_keys further columns, which
- * define the order.
+ * Prepare a SELECT of the rows of a table, in order: the columns of the table, followed by
+ * *out_keys columns that define the order.
  */
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
                                int *out_keys, annal_error *err);
@@ -49,7 +52,7 @@ annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **ou
 /* Append one value as JSON. */
 annal_status annal__state_put_value(struct buf *out, const annal_value *value);
 
-/* A buffer in front of an annal_write_fn: it is flushed once there are enough bytes. */
+/* A buffer in front of an annal_write_fn, which is flushed when it contains SINK_BYTES. */
 struct sink {
     annal_write_fn fn;
     void *arg;
@@ -58,7 +61,8 @@ struct sink {
 
 #define SINK_BYTES 65536
 
-/* Pass on the buffered bytes, unless they are fewer than unless_below. Returns the result of fn. */
+/* Pass the buffered bytes to fn, unless they are fewer than unless_below. Returns the result of
+ * fn. */
 int annal__state_sink_flush(struct sink *sink, size_t unless_below);
 
 #endif

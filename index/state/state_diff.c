@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two states, compared: a merge of their tables, both of which are sorted.
+ * Comparing two states by merging their sorted tables.
  *
  * (1) Both are read in the order of state_json.c. Keys are compared as SQLite compares them with
  *     the collation BINARY: NULL, then numbers by value, then text, then blobs by bytes.
- * (2) A row's position counts the rows of `after` that were passed. If the changes are applied one
- *     by one, everything before the position is as in `after`, and everything from it on is as in
- *     `before`: so the position is right at the moment when its change is applied.
+ * (2) The position of a change is the number of rows of `after` that precede it. If the changes are
+ *     applied one by one, the rows before the position equal the rows of `after` when the change is
+ *     applied, and all other rows equal those of `before`. So the position is correct at that
+ *     moment.
  */
 #include "index/db/db.h"
 #include "index/state/state.h"
@@ -45,7 +46,7 @@ static int compare_bytes(annal_slice a, annal_slice b)
     return order != 0 ? order : sign(a.len > b.len, a.len < b.len);
 }
 
-/* Rank NULL, numbers, text, blobs. */
+/* Return the rank of a value's kind in the order of SQLite: NULL, numbers, text, blobs. */
 static int class_of(const annal_value *value)
 {
     return value->kind == ANNAL_VALUE_NULL   ? 0
@@ -72,13 +73,14 @@ static int compare_values(const annal_value *a, const annal_value *b)
     return sign(a->real > b->real, a->real < b->real);
 }
 
-/* ---- A table of both ---- */
+/* ---- One table of both states ---- */
 
-/* One of the two states, in the current table. */
+/* One of the two states, with its rows of the current table. */
 struct side {
     annal_state *state;
     sqlite3_stmt *stmt;
-    annal_value *values; /* values of its row; keys follow the columns */
+    /* values of the current row: its columns, followed by the columns of its key */
+    annal_value *values;
     bool at_row;
 };
 
@@ -92,7 +94,7 @@ struct diff {
     bool by_rowid; /* whether the table has no primary key */
     bool *differs;
     uint64_t position;
-    struct buf text[2]; /* texts of two values that are compared */
+    struct buf text[2]; /* two values as text, to be compared */
     annal_change_fn fn;
     void *arg;
     annal_error *err;
@@ -112,7 +114,8 @@ static annal_status step(struct diff *diff, struct side *side)
     return ANNAL_OK;
 }
 
-/* Compare the keys of both sides; below 0: the row of `before` is first. */
+/* Compare the keys of the current rows. Returns a number below 0 if the row of `before` is
+ * first. */
 static int compare_keys(const struct diff *diff)
 {
     if (!diff->before.at_row || !diff->after.at_row)
@@ -240,7 +243,7 @@ static annal_status table_alloc(struct diff *diff)
                : annal__fail(diff->err, ANNAL_ERR_NOMEM, "compare two states: out of memory");
 }
 
-/* Read the names of the columns, and which of them define the order of the rows. */
+/* Read the names of the columns, and which of them are in the primary key. */
 static annal_status table_names(struct diff *diff)
 {
     diff->by_rowid = true;
@@ -290,7 +293,8 @@ static annal_status diff_table(struct diff *diff, annal_slice table)
 
 /* ---- All tables ---- */
 
-/* Find the next table of both; an empty name after the last. */
+/* Find the next table, which must have the same name in both states; *out_table is empty after the
+ * last. */
 static annal_status next_table(struct diff *diff, sqlite3_stmt *const tables[2],
                                annal_slice *out_table)
 {
@@ -342,9 +346,10 @@ annal_status annal_state_diff(annal_state *before, annal_state *after, annal_cha
     return status;
 }
 
-/* ---- As a JSON patch ---- */
+/* ---- The JSON patch ---- */
 
-/* Append a name inside a JSON pointer (RFC 6901), inside a JSON string. */
+/* Append a name in a JSON pointer (RFC 6901) that is in a JSON string: with both kinds of
+ * escapes. */
 static annal_status put_name(struct buf *out, annal_slice name)
 {
     struct buf escaped = {0};
@@ -356,7 +361,7 @@ static annal_status put_name(struct buf *out, annal_slice name)
     size_t begin = out->len;
     if (status >= 0)
         status = annal__json_quote(out, annal__buf_slice(&escaped));
-    if (status >= 0) { /* without the quotes */
+    if (status >= 0) { /* remove the quotes of the JSON string */
         memmove(out->ptr + begin, out->ptr + begin + 1, out->len - begin - 2);
         out->len -= 2;
     }
@@ -364,7 +369,8 @@ static annal_status put_name(struct buf *out, annal_slice name)
     return status;
 }
 
-/* Append an operation up to the place of the row: ,{"op":"…","path":"/turns/3 */
+/* Append the beginning of an operation, up to the position of the row:
+ * ,{"op":"…","path":"/turns/3 */
 static annal_status put_operation(struct buf *out, const char *op, const annal_change *change)
 {
     annal_status status =

@@ -7,8 +7,8 @@
  * (2) The rows of a table are sorted by primary key, compared as bytes; without a primary key, by
  *     rowid.
  *
- * state_diff.c walks two states in this order, and its JSON patch names rows by their position in
- * it.
+ * state_diff.c compares two states in this order, and its JSON patch addresses rows by their
+ * position in it.
  */
 #include "index/db/db.h"
 #include "index/state/state.h"
@@ -25,8 +25,8 @@
 #include <string.h>
 
 /*
- * Append a real with SQLite's own digits: the digits of the C library depend on the locale. A NaN
- * is never stored.
+ * Append a real as SQLite prints it, because printf() of the C library depends on the locale. The
+ * value is never a NaN, which SQLite does not store.
  */
 static annal_status put_real(struct buf *out, double real)
 {
@@ -66,8 +66,8 @@ annal_status annal__state_put_value(struct buf *out, const annal_value *value)
 }
 
 /*
- * Write the text before each value of a row, the same in the whole table: `{"id":`, `,"status":`,
- * each with a NUL after it.
+ * Write the texts before the values of a row, which are the same for all rows of a table: `{"id":`,
+ * `,"status":`, each followed by a NUL.
  */
 static annal_status put_keys(struct buf *keys, sqlite3_stmt *stmt, int columns)
 {
@@ -99,8 +99,8 @@ static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, int columns,
 }
 
 /*
- * Rule (2): prepare a SELECT of the rows in order. The columns of the order follow the columns of
- * the table.
+ * Prepare a SELECT of the rows in order (rule 2): the columns of the table, followed by the columns
+ * of the order.
  */
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
                                int *out_keys, annal_error *err)

@@ -2,30 +2,31 @@
 /*
  * The pages of a state.
  *
- * A state of a long session is large, and callers read little of it. So a state is a SQLite
- * database whose file is implemented here: written pages are in memory, all others are fetched from
- * a source (a snapshot) when SQLite asks for them.
+ * The state of a long session is large, and callers read little of it. So a state is a SQLite
+ * database whose file is implemented here: written pages are in memory, and all others are read
+ * from a source (a snapshot) when SQLite needs them.
  *
  * (1) The file consists of pages of 4 KiB, counted from 1. The content of a page is what was
- *     written last, else the source's page, else zeros. Written pages are in memory or, if they
- *     need too much, in a file (spill.c).
- * (2) If the file was truncated before a page of the source, that page is dropped, even if the file
- *     grows again.
- * (3) A page is fetched from the source only when it is needed, any number of times, and always has
- *     the same content.
- * (4) Nothing else of a file system exists: a journal is in memory, so that handlers can be rolled
- *     back; locks do nothing, because one thread at a time has the only connection; there are no
- *     temporary files. Dirty pages may leave SQLite's cache before the transaction ends: if they
- *     are rolled back, they are written once more.
- * (5) If a page cannot be fetched, the call that needed it fails with the source's message. The
- *     next call that needs it tries again.
+ *     written to it last; if it was never written, the page of the source; if the source has no
+ *     such page, zeros. Written pages are in memory or, if they take too much memory, in a file
+ *     (spill.c).
+ * (2) If the file was truncated before a page of the source, that page of the source is not used
+ *     any more, even if the file grows again.
+ * (3) A page is read from the source each time it is needed; the source must return the same
+ *     content each time.
+ * (4) There are no other files: SQLite's journal is in memory, so that handlers can be rolled back;
+ *     locks do nothing, because one thread at a time has the only connection; there are no
+ *     temporary files. SQLite may write changed pages before a transaction ends; if the transaction
+ *     is rolled back, it writes them again.
+ * (5) If a page cannot be read from the source, the call that needed it fails with the source's
+ *     message. The next call that needs it reads it again.
  * (6) The VFS has a name of its own and is known to SQLite only while the connection opens, so an
  *     ATTACH cannot find it.
  * (7) Between two transactions a connection can be given another source with the same tables, so
  *     that compiled statements are reused. SQLite's cache is emptied then, because page 1 of both
  *     sources may tell SQLite that nothing has changed.
- * (8) Page 1 of the source is read once and stays in memory. It has the cookie with which SQLite
- *     finds out that the schema has changed; so SQLite reads the schema once, and it is the one
+ * (8) Page 1 of the source is read once and stays in memory. It contains the cookie by which SQLite
+ *     notices a change of the schema. So SQLite reads the schema only once, and uses the schema
  *     that was compared (state.c), even if another program changes the file of the source.
  */
 #include "index/state/state_vfs.h"
@@ -41,23 +42,24 @@
 
 #define PAGE_BYTES ((size_t)ANNAL_STATE_PAGE_BYTES)
 
-/* Size of SQLite's cache, in KiB: pages that change repeatedly should not leave it. */
+/* Size of SQLite's cache in KiB: large enough that pages which change repeatedly stay in it. */
 #define CACHE_KIB "4096"
 
 struct state_pages {
-    sqlite3_vfs vfs; /* the VFS; pAppData points to this struct */
+    sqlite3_vfs vfs; /* the VFS; its member pAppData points to this struct */
     sqlite3_vfs *usual;
     char name[40];
     annal__state_source source;
-    char first[PAGE_BYTES]; /* page 1 of the source, rule (8) */
-    uint64_t shared;        /* number of pages of the source that are not dropped, rule (2) */
+    char first[PAGE_BYTES]; /* page 1 of the source (rule 8) */
+    uint64_t shared;        /* number of pages of the source that are still used (rule 2) */
     uint64_t count;         /* number of pages of the file */
-    char **own;             /* own[i] is page i + 1 as it was written; NULL: not in memory */
-    bool *spilled; /* spilled[i]: page i + 1 was written, and is not in memory but in spill */
+    /* own[i] is the content of page i + 1 if it was written and is in memory; else NULL */
+    char **own;
+    bool *spilled; /* spilled[i]: whether page i + 1 was written and is in the file spill */
     size_t own_cap;
     struct spill spill;
-    size_t own_count;   /* number of pages in own */
-    annal_error failed; /* status 0: no page failed */
+    size_t own_count;   /* number of pages in memory: entries of own that are not NULL */
+    annal_error failed; /* why a page could not be read or written; status 0: none failed */
     char part[PAGE_BYTES];
 };
 
@@ -138,7 +140,8 @@ static annal_status make_room(struct state_pages *pages, uint64_t page)
 }
 
 /*
- * Return the block of a page that is about to be written; the content of a new block is undefined.
+ * Return the memory of a page that is about to be written, or NULL if memory ran out. *out_new:
+ * whether it was just allocated, so that its content is undefined.
  */
 static char *block_of(struct state_pages *pages, uint64_t page, bool *out_new)
 {
@@ -166,11 +169,12 @@ static void drop_from(struct state_pages *pages, uint64_t count)
 void annal__state_vfs_spill(struct state_pages *pages, const char *directory)
 {
     annal__spill_open(&pages->spill, directory);
-    for (size_t i = 1; /* page 1 stays: annal__state_vfs_rebase() */ i < pages->own_cap; i++) {
+    for (size_t i = 1;
+         /* page 1 stays in memory, for annal__state_vfs_rebase() */ i < pages->own_cap; i++) {
         if (pages->own[i] == NULL)
             continue;
         if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
-            return; /* the other pages stay */
+            return; /* the file is full: the other pages stay in memory */
         pages->spilled[i] = true;
         pages->own_count--;
         annal__free(pages->own[i]);
@@ -238,7 +242,7 @@ annal_status annal__state_vfs_why(struct state_pages *pages, annal_status status
     return failed.status;
 }
 
-/* ---- The file, as SQLite calls it ---- */
+/* ---- The file, called by SQLite ---- */
 
 static int file_close(sqlite3_file *file)
 {
@@ -277,7 +281,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int amount, sqlite3
     for (uint64_t at = (uint64_t)offset; left > 0;) {
         uint64_t page = at / PAGE_BYTES + 1;
         size_t skip = at % PAGE_BYTES, some = PAGE_BYTES - skip < left ? PAGE_BYTES - skip : left;
-        if (some < PAGE_BYTES) { /* SQLite never does this with our settings */
+        if (some < PAGE_BYTES) { /* a part of a page, which SQLite never writes with our settings */
             annal_status status = annal__state_vfs_read(pages, page, pages->part, &pages->failed);
             if (status < 0)
                 return fail_page(pages, status);
@@ -378,7 +382,7 @@ static const sqlite3_io_methods file_methods = {
 
 /* ---- The VFS ---- */
 
-/* Open the file. Rule (4): no other file exists. */
+/* Open the database file; no other file exists (rule 4). */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags)
 {
@@ -486,7 +490,8 @@ static annal_status check_header(struct state_pages *pages, annal_error *err)
 static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_error *err)
 {
     sqlite3 *db = NULL;
-    int rc = sqlite3_vfs_register(&pages->vfs, 0); /* rule (6) */
+    /* registered only while the connection opens: rule (6) */
+    int rc = sqlite3_vfs_register(&pages->vfs, 0);
     if (rc != SQLITE_OK)
         return annal__db_fail(err, NULL, rc, "cannot open a state");
     annal_status status = annal__db_open_on(pages->name, "state",

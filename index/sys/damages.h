@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged events that a count or a grouping could not include. */
+/* The damaged events that a count or a grouping could not include. */
 #ifndef INDEX_SYS_DAMAGES_H
 #define INDEX_SYS_DAMAGES_H
 
 #include <annal/query.h>
 
 /*
- * Log the damaged events that the filter may have matched; annal__store_damages_said() counts them.
- * Their types and times are unknown. Call it after annal_query_count() or annal_query_groups(). Any
- * thread.
+ * Write the damaged events that the filter may match to the store's log;
+ * annal__store_damages_said() counts them. They may match because their types and times are
+ * unknown. Call it after annal_query_count() or annal_query_groups(). Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__query_say_damages(annal_index *index,
                                                        const annal_filter *filter,

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening an index for the layers above, and what depends on it. */
+/* Opening an index for the layers above, closing their objects with it, and the lag of a following
+ * index. */
 #ifndef INDEX_SYS_OPEN_H
 #define INDEX_SYS_OPEN_H
 
 #include <annal/index.h>
 
-/* Call annal_index_open() with options.no_snapshots, for layers that do not know snapshots. */
+/* Open an index with options.no_snapshots, for layers that do not use snapshots. */
 ANNAL_MUST_CHECK annal_status annal__index_open_plain(annal_store *store,
                                                       const annal_index_options *options,
                                                       annal_index **out_index, annal_error *err);
 
 /*
- * Call end(arg) when the index is closed, while it still works, so that a layer above can close
- * what it opened with the index. There is only one such call; arg NULL removes it. Returns the
- * previous arg. Any thread.
+ * Call end(arg) when the index is closed, while it still works, so that a layer above can close its
+ * own objects that use the index. An index has only one such function; arg NULL removes it. Returns
+ * the previous arg. Any thread.
  */
 void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 
 /*
- * Return whether the last round of an index that follows left work for the next round. Only for a
- * task of the same store object.
+ * Return whether the last round of the background task of an index that follows did not index
+ * everything, so that the next round continues. Call it only in a task of the same store object.
  */
 bool annal__index_lags(const annal_index *index);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of packs that belong to a session: the rows that `-- forget` sections would delete. */
+/* Which rows of packs belong to a session: the rows that `-- forget` sections would delete. */
 #ifndef INDEX_SYS_PACK_ROWS_H
 #define INDEX_SYS_PACK_ROWS_H
 
@@ -19,15 +19,15 @@ struct annal__forgotten {
 
 struct annal__pack_rows {
     const char *pack;
-    const char *database; /* name of its database in SQL */
+    const char *database; /* name of the pack's database in SQL */
     const char *why;      /* reason why the rows of the session cannot be determined, or NULL */
     const struct annal__forgotten *forgotten;
     size_t count;
 };
 
 /*
- * The argument is valid until the callback returns. Return 0 to continue; any other value stops,
- * and is returned.
+ * A function that is called for each pack. It returns 0 to continue; any other value ends the
+ * calls, and is returned to the caller. rows is valid until it returns.
  */
 typedef int (*annal__pack_rows_fn)(void *arg, const struct annal__pack_rows *rows);
 

@@ -16,8 +16,9 @@ ANNAL_MUST_CHECK annal_status annal__record_owner_open(annal_index *index,
                                                        annal_error *err);
 
 /*
- * Find the owner of a record: `session` if it contains the record, else the first session that
- * does, or empty. Valid until the next call.
+ * Find the owner of the record with the identity origin: `session` if it contains the record, else
+ * the first session that contains it. *out_owner is empty if no session does; it is valid until the
+ * next call.
  *
  * ANNAL_ERR_CORRUPT  sessions.db is damaged, and was deleted if that is possible
  */
@@ -25,7 +26,7 @@ ANNAL_MUST_CHECK annal_status annal__record_owner_find(annal__records *records, 
                                                        annal_slice session, annal_slice *out_owner,
                                                        annal_error *err);
 
-/* NULL is accepted. */
+/* Close a snapshot of the table. NULL is accepted. */
 void annal__record_owner_close(annal__records *records);
 
 #endif

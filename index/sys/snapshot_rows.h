@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the snapshots table. Derived: rebuilding the index deletes them. */
+/* Rows of the table snapshots. Rebuilding the index deletes them. */
 #ifndef INDEX_SYS_SNAPSHOT_ROWS_H
 #define INDEX_SYS_SNAPSHOT_ROWS_H
 
 #include <annal/index.h>
 
 /*
- * Write a row, replacing the row at this seq. Waits up to wait_ms for other writers of the index; 0
- * only tries, as a task must. Any thread.
+ * Write a row, replacing the row at this seq. Waits up to wait_ms milliseconds for other writers of
+ * the index; a task, which must not wait, passes 0. Any thread.
  *
  * ANNAL_ERR_BUSY  another process writes the index
  */
@@ -17,9 +17,9 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put(annal_index *index, annal
                                                        annal_error *err);
 
 /*
- * As above, for a row that needs another row of the session, which begins with these bytes.
- * ANNAL_ERR_CONFLICT if that row is missing or was replaced: the index was rebuilt, or another
- * process deleted the row.
+ * Write a row as annal__snapshot_rows_put() does, if the row that it builds on exists: the row of
+ * the session at base_seq, whose state begins with base_begins. ANNAL_ERR_CONFLICT if the row at
+ * base_seq is missing or was replaced: the index was rebuilt, or another process deleted the row.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice session,
                                                             uint64_t seq, annal_slice state,
@@ -45,12 +45,13 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_rows_newest(annal_index *index, an
 typedef struct annal__snapshot_row {
     annal_slice session;
     uint64_t seq;
-    uint64_t bytes;   /* of state */
+    uint64_t bytes;   /* length of the state */
     annal_slice head; /* first bytes of the state, at most 256; valid until the callback returns */
     int64_t created_us;
 } annal__snapshot_row;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* A function that is called for each row. It returns 0 to continue; any other value ends the calls,
+ * and is returned to the caller. */
 typedef int (*annal__snapshot_row_fn)(void *arg, const annal__snapshot_row *row);
 
 /*

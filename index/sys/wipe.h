@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the index does when a session is deleted. */
+/* Removing the content of deleted sessions from the databases of the index. */
 #ifndef INDEX_SYS_WIPE_H
 #define INDEX_SYS_WIPE_H
 
@@ -7,19 +7,20 @@
 #include <annal/search.h>
 
 /*
- * Remove deleted sessions from every database of the store, so that no byte of them is left there.
- * Rows are overwritten when they are deleted; then the write-ahead logs are emptied, and search.db
- * is merged and rewritten. Waits for other programs up to the index's wait_ms. Any thread.
+ * Remove deleted sessions from every database of the store, so that no byte of these sessions
+ * remains in the databases. Deleted rows are overwritten, the write-ahead logs are emptied, and
+ * search.db is merged and rewritten. Waits for other programs up to the index's wait_ms. Any
+ * thread.
  *
- * ANNAL_ERR_BUSY  something may remain: the message says where, and why
+ * ANNAL_ERR_BUSY  content of the sessions may remain; the message names the database and the reason
  */
 ANNAL_MUST_CHECK annal_status annal__maintain_wipe(annal_index *index, const annal_slice *sessions,
                                                    size_t count, annal_error *err);
 
 /*
  * Remove the words of a session that is about to be deleted from search.db, while its journal still
- * shows which words these are. annal__maintain_wipe() removes their bytes from the file. If the
- * words cannot be removed, search.db is deleted. Does nothing without a search.db. Any thread.
+ * contains these words. annal__maintain_wipe() then removes their bytes from the file. If the words
+ * cannot be removed, search.db is deleted. Does nothing without a search.db. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__search_forget(annal_index *index, annal_slice session,
                                                    annal_error *err);

@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* Called now and then. If it returns anything but 0 the work stops, and the answer is ANNAL_END. */
+/* A function that is called repeatedly during the work. If it returns a value other than 0, the
+ * work stops, and the result is ANNAL_END. */
 typedef int (*annal_backup_progress_fn)(void *arg, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct annal_backup_options {
@@ -27,7 +28,7 @@ typedef struct annal_backup_options {
 typedef struct annal_backup_result {
     uint64_t sessions;
     uint64_t artifacts;
-    uint64_t files; /* in all, with the settings of packs */
+    uint64_t files; /* number of files, with the settings of packs */
     uint64_t bytes; /* size of all files */
 } annal_backup_result;
 
@@ -35,15 +36,15 @@ typedef struct annal_backup_result {
  * Copy a store into directory, which must be missing or empty, while the store is in use.
  *
  * The copy of each session is a prefix of its journal that contains at least everything that was
- * acknowledged before this was called, and what the sqlite3 shell had written into tables of packs
- * by then. Also copied are the artifacts that the events name, the settings of packs, and the
+ * acknowledged before this was called, and the rows that users had written into tables of packs by
+ * then. Also copied are the artifacts that the copied events name, the settings of packs, and the
  * user's packs. Sessions are copied one after the other, so one may end a little later than
  * another. A damaged journal is copied byte for byte; rows that users wrote into the tables of a
  * pack whose session is damaged, or that cannot be run, are left out, and the store's log says so.
- * The copy is durable when this returns. After a failure what was written stays, without a
+ * The copy is durable when this returns. After a failure the files written so far stay, without a
  * manifest. Any thread.
  *
- * ANNAL_ERR_CONFLICT  there is something in directory
+ * ANNAL_ERR_CONFLICT  directory is not empty
  * ANNAL_ERR_BUSY      durable events could not be written into their journals yet, or the tables of
  *                     packs could not be caught up; or a session was deleted after its fork was
  *                     copied: begin again
@@ -58,7 +59,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup(annal_index *index, const c
  * Read a whole backup and compare it with its manifest. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no manifest: not a backup, or an interrupted backup
- * ANNAL_ERR_CORRUPT   a file is missing or is not what was written; the message names the first
+ * ANNAL_ERR_CORRUPT   a file is missing or differs from the manifest; the message names the first
+ *                     such file
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory,
                                                            const annal_backup_options *options,
@@ -66,9 +68,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory
                                                            annal_error *err);
 
 /*
- * Restore a store from a backup to path, which must be missing or an empty directory. It is created
- * beside path under another name and renamed when it is whole and durable, so that path never
- * contains an incomplete store. Index and snapshots are rebuilt when they are needed. Any thread.
+ * Restore a store from the backup in directory to path, which must be missing or an empty
+ * directory. The store is created beside path under another name and renamed to path when it is
+ * complete and durable, so that path never contains an incomplete store. Its index and snapshots
+ * are rebuilt when they are first needed. Any thread.
  *
  * ANNAL_ERR_CONFLICT  path exists
  * ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT   as for annal_backup_check(); path does not exist then

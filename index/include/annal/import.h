@@ -10,22 +10,23 @@
  *
  * ts is in microseconds, 1 if no time is known (annal import then takes the time of a neighbouring
  * event, or of the file). id and cause may be NULL, line is the n of its line. formerly is NULL or
- * the id that an older version of the importer gave the event. All of it runs in a private database
- * in a temporary file, and finds there
+ * the id that an older version of the importer gave the event. The sections run in a private
+ * database in a temporary file, with these tables and functions:
  *
  *   source(kind, file, stem, container)
- *       one row: what annal_import_open() was given; stem is file without its last suffix
+ *       one row, with the arguments of annal_import_open(); stem is file without its last suffix
  *   options(name, value)
  *       further options of the caller; the names are the importer's own. annal import gives
  *       ":directory", the name of the directory of the log, and ":whole" for a document or a
  *       database that could be read to its end
  *   lines(row, n, hash, json, unreadable)
- *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
- *       digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL, or a JSON
- *       object that wraps a line which is not: {"reason", "text", "base64" or "zero_bytes"[,
- *       "part"]}. Zero bytes before a value, as a power cut leaves them, are a row of their own
+ *       the lines of the batch. row: 1, 2, …; n: number of the line in its file; hash: hash of its
+ *       bytes, 32 hex digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL,
+ *       or for a line that is not JSON an object that wraps it: {"reason", "text", "base64" or
+ *       "zero_bytes"[, "part"]}. Zero bytes before a value, as a power cut leaves them, are a row
+ *       of their own
  *   session_id(text)
- *       text if it may be the id of a session, else an id made from it
+ *       text if it is a valid session id, else an id derived from text
  *   time_us(text)
  *       an ISO 8601 time in microseconds, NULL if it is not a time
  *   json_text(value)
@@ -40,46 +41,49 @@
  *   base64(blob)
  *   said(content)
  *       what the user said in a message, as a JSON string of at most 400 bytes: the content after
- *       the texts that the agent added before it. NULL if it added none, "" if nothing follows. The
- *       importer lists these texts in a view, added(begins, ends): ends is the text with which one
- *       ends, or NULL if it reaches to the end of the message; and what the agent puts around the
- *       words in a view, around(begins, opens, closes). Begins '<name>' is '<name a="b">', too. A
- *       block in tags that no view lists is added, too, if their lower-case name has - or _ and the
- *       closing tag ends a line
+ *       the texts that the agent put before it. NULL if the agent put no text there, "" if nothing
+ *       follows these texts. The importer lists these texts in a view, added(begins, ends): ends is
+ *       the last part of such a text, or NULL if the text reaches to the end of the message. A view
+ *       around(begins, opens, closes) lists what the agent puts around the user's words. Begins
+ *       '<name>' is '<name a="b">', too. A block in tags that no view lists also counts as a text
+ *       of the agent, if the tags' lower-case name has - or _ and the closing tag ends a line
  *   record_owner(origin, session)
- *       the session that has the record with this identity (of the source, unique in the world):
- *       another session, from which this line was copied, or session itself. The event that session
- *       then has of the record must say it as data.source.origin. NULL for NULL. With a session
- *       of NULL: the session that has it, or NULL; it is not kept
+ *       the session that owns the record with the identity origin (given by the source, unique in
+ *       the world): another session, from which this line was copied, or session itself. The event
+ *       of the record in session must then contain origin as data.source.origin. NULL if origin is
+ *       NULL. If session is NULL: the owner of the record or NULL, and no owner is recorded
  *   line_json(row)
- *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
+ *       the column json of a row of lines. Unlike the column, the result is not copied at each use
  *
- * and ->, ->>, json_type(), json_remove() and json_each(), which give what SQLite's give, but list
- * the tokens of a line once for all statements. Other JSON functions of SQLite parse it again.
+ * and ->, ->>, json_type(), json_remove() and json_each(), which return the same as SQLite's
+ * functions, but parse a line once for all statements. Other JSON functions of SQLite parse the
+ * line again.
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
  * depend on where a batch ends. Blank lines never arrive; nor, if container is lines, lines whose
  * bytes were in the file before: they are skipped and counted. With an empty section "-- repeats",
- * for logs whose lines have no identity but their place, these lines arrive, too: the hash of
- * the second is HASH.2. A line that does arrive must yield an event.
+ * for logs whose lines are identified only by their position, such repeated lines arrive, too: the
+ * hash of the second is HASH.2. Each line in the table lines must yield an event.
  *
- * "-- end", if there is one, is run by annal import for what only the end of the log shows, such as
- * that the last turn has ended: its statements return events, as statements of the batch do, and
- * find no lines. More lines may follow, and then another end. What is returned again must have the
- * same id. Facts that a log may change later, such as a title or a sum, are events of the end that
- * depend on the content of the store:
+ * annal import runs "-- end", which is optional, at the end of the log, for events that only the
+ * end shows, such as the end of the last turn: its statements return events, as statements of the
+ * batch do; the table lines is empty then. If more lines are appended to the log later, "-- end"
+ * runs again after them. An event that it returns again must have the same id. Facts that a log may
+ * change later, such as a title or a sum, are events of the end that depend on the content of the
+ * store:
  *
  *   recorded(n, session, ts, type, id, data)
  *       events of the sessions that got events from the log, from earlier imports and from this
  *       import, in the order of n. The directive "-- recalls: TYPE TYPE/PREFIX …" at the head of
- *       the file lists their types, and prefixes of their ids. An event that the end returns is
- *       added to it at once: compute all of them into a table before
+ *       the file lists their types, and prefixes of their ids. An event that "-- end" returns is
+ *       added to recorded at once, so compute all of them into a table before returning the first
  *
- * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
- * with the functions above, and return one column, a JSON object: a line. If a SELECT names a table
- * or column which this database does not have, the rest of its section is skipped. Rows of tables
- * that no SELECT reads are last, as {"table":"…","row":{…}}; rows of tables under "-- tables" have
- * this form, too, and precede all others.
+ * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run in the
+ * database of the log, with the functions above, and return one column: a JSON object, which
+ * becomes a line. If a SELECT names a table or column which this database does not have, the rest
+ * of its section is skipped. Rows of tables that no SELECT reads are last, as
+ * {"table":"…","row":{…}}; rows of tables under "-- tables" have this form, too, and precede all
+ * others.
  *
  * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is
  * that the log is of this kind: 0 to 100.
@@ -97,8 +101,8 @@ extern "C" {
 #endif
 
 /*
- * A longer line is cut into pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own:
- * an importer's SQL needs up to forty times the bytes of a line in memory.
+ * Longest line. A longer line is cut into pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable
+ * line of its own, because an importer's SQL needs up to forty times the bytes of a line in memory.
  */
 #define ANNAL_IMPORT_LINE_BYTES_MAX ((64u << 20) - (64u << 10))
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
@@ -111,26 +115,27 @@ typedef struct annal_import_option {
 } annal_import_option;
 
 /*
- * The session that has the record of this identity; session, if no session has it: then session
- * keeps it from now on, unless it is empty. Valid until the next call.
+ * Return the session that owns the record with the identity origin. If no session owns it: return
+ * session, which owns the record from now on, unless session is empty. The result is valid until
+ * the next call.
  */
 typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
 
 typedef struct annal_import_source {
-    const char *kind;      /* "claude-code" */
+    const char *kind;      /* format of the log: "claude-code" */
     const char *file;      /* base name of the log */
     const char *container; /* source of the lines: "lines" (default), "document", … */
     const annal_import_option *options;
     size_t option_count;
-    annal_import_owner_fn owner; /* for record_owner(); NULL: the record belongs to the session that
-                                  * asks */
+    /* for record_owner(); NULL: the session that the caller passes owns the record */
+    annal_import_owner_fn owner;
     void *owner_arg;
 } annal_import_source;
 
 /*
  * Prepare to import one file with the importer whose text is sql. One thread at a time.
  *
- * ANNAL_ERR_SQL  the importer is wrong; the message says where
+ * ANNAL_ERR_SQL  the importer's text is not valid; the message says where
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_open(annal_slice sql,
                                                           const annal_import_source *source,
@@ -139,24 +144,25 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_open(annal_slice sql,
 
 typedef struct annal_import_line {
     uint64_t number;   /* 1, 2, … in the file */
-    uint32_t part;     /* 0: the whole line. 1, 2, …: a piece of a line that is too long */
-    annal_slice bytes; /* without the line break */
+    uint32_t part;     /* 0: the complete line. 1, 2, …: a piece of a line that is too long */
+    annal_slice bytes; /* text of the line, without the line break */
 } annal_import_line;
 
 typedef struct annal_import_event {
     annal_slice session;
     annal_draft draft;
     uint64_t line;
-    annal_slice formerly; /* the id that an older importer gave it; empty: none */
+    annal_slice formerly; /* id that an older importer gave the event, or empty */
 } annal_import_event;
 
-/* The event's slices are valid until it returns. A result below 0 stops the import, and is
- * returned. */
+/* Called for each event; its slices are valid until the call returns. A result below 0 stops the
+ * import, which returns it. */
 typedef annal_status (*annal_import_fn)(void *arg, const annal_import_event *event,
                                         annal_error *err);
 
 /*
- * Turn the next lines of the file into events. Where a batch ends makes no difference to them.
+ * Turn the next lines of the file into events. The events do not depend on where a batch of lines
+ * ends.
  *
  * ANNAL_ERR_SQL  the importer failed, or yielded no event for a line; this import accepts no more
  *                lines
@@ -166,17 +172,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_feed(annal_import *import,
                                                           size_t count, annal_import_fn fn,
                                                           void *arg, annal_error *err);
 
-/* Totals of all lines given. Pieces of a line count once. */
+/* Totals of all lines given to annal_import_feed(). Pieces of one line count once. */
 typedef struct annal_import_counts {
     uint64_t imported;
     uint64_t blank;
     uint64_t duplicate;
 } annal_import_counts;
 
-/* Totals of all lines given. */
+/* Return the totals of all lines given so far. */
 ANNAL_API annal_import_counts annal_import_counts_get(const annal_import *import);
 
-/* Free it. NULL is accepted. */
+/* Free an import. NULL is accepted. */
 ANNAL_API void annal_import_close(annal_import *import);
 
 #ifdef __cplusplus

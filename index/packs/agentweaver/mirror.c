@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A project's memory as files, and proposals from files: annal/packs/mirror.h.
+ * Exporting a project's memory to files, and importing proposals from files: annal/packs/mirror.h.
  *
- * (1) The tables are the truth, and the files are a copy of them. The same tables yield the same
- *     bytes, and a file whose bytes are already right is not written.
- * (2) Before it writes, an export deletes files of proposals that are no longer pending. A file
- *     whose slug the project does not know is a proposal that was not imported yet: it stays.
+ * (1) The files are a copy of the tables; an export never reads the files' content into the tables.
+ *     Equal tables yield equal bytes, and a file that has these bytes already is not written.
+ * (2) Before it writes, an export deletes the files of proposals that are no longer pending. A file
+ *     with a slug that the tables do not contain is a proposal that was not imported yet: the file
+ *     stays.
  * (3) An import only adds: a proposal for each file in the inbox whose slug the project does not
  *     have. A file that cannot be read as a proposal is reported and skipped.
- * (4) A name that is not a safe file name (a slug with a slash in it) is written with %XX for the
- *     bytes that are not safe. Nothing is ever read, written or deleted outside the given
- *     directory, whatever links agents create there (journal/base/below.h): a link among the
- *     components ends the export. A file of the inbox that is a link is not a proposal.
+ * (4) In the name of a file, each byte that is not safe (a slash in a slug, for example) is written
+ *     as %XX. Nothing is read, written or deleted outside the given directory, even if agents
+ *     create symbolic links in it (journal/base/below.h): an export fails if a component of a path
+ *     is a link, and a link in the inbox is not read as a proposal.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
@@ -39,15 +40,13 @@
 
 enum { PATH_BYTES_MAX = 8192 };
 
-/* A value of front matter, as JSON if it could not be read back unchanged. */
+/* SQL of a value in front matter: JSON if the plain text could not be read back unchanged. */
 #define LINE_OF(x)                                                                                 \
     "(CASE WHEN instr(" #x ", char(10)) > 0 OR " #x " GLOB '\"*' OR trim(" #x ") <> " #x           \
     " THEN json_quote(" #x ") ELSE " #x " END)"
 
-/*
- * ?1 is the project. Returns folder, name, suffix and content of each file; NULL content: the file
- * is stale.
- */
+/* The SELECT of the files of project ?1: folder, name, suffix and content of each file. content is
+ * NULL for a file that must be deleted (rule 2). */
 static const char FILES[] =
     "SELECT '" INBOX "' AS folder, slug AS name, '.md' AS suffix, NULL AS content FROM "
     "memory.decision_inbox WHERE project_id = ?1 AND status <> 'pending' "
@@ -116,7 +115,7 @@ static const char FILES[] =
 
 struct mirror {
     struct below below;
-    bool stale; /* whether this round deletes; else it writes */
+    bool stale; /* whether this pass over FILES deletes files; if not, it writes files */
     annal_mirror_file_fn fn;
     void *arg;
     annal_mirror_counts counts;
@@ -125,7 +124,8 @@ struct mirror {
 
 static const struct below_mode AS_USUAL = {.file = 0666, .folder = 0777};
 
-/* Rule (4): append a text as a file name. A slash in suffix stays: it is ours. */
+/* Append a text to a path as a safe file name: rule (4). The suffix is appended without this
+ * function, because its slash must stay. */
 static annal_status add_name(struct buf *path, annal_slice name)
 {
     annal_status status = ANNAL_OK;
@@ -215,7 +215,8 @@ static int take_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Find out whether a SELECT over a project and a slug has a row. */
+/* Find out whether a SELECT returns a row. Its parameters are ?1 project and, unless slug is empty,
+ * ?2 slug. */
 static annal_status has_row(annal_index *index, const char *select, annal_slice project,
                             annal_slice slug, bool *out, annal_error *err)
 {
@@ -226,7 +227,8 @@ static annal_status has_row(annal_index *index, const char *select, annal_slice 
     return annal_sql(index, annal_slice_of(select), &options, take_row, out, err);
 }
 
-/* Refuse a mistyped name, so that no files are written for it. */
+/* Fail with ANNAL_ERR_NOTFOUND if no table contains the project: its name may be mistyped, and no
+ * files must be written for it. */
 static annal_status check_project(annal_index *index, annal_slice project, annal_error *err)
 {
     static const char select[] =
@@ -303,10 +305,8 @@ static annal_slice take_line(annal_slice *rest)
     return trim(line);
 }
 
-/*
- * Take `name: value`, the value with or without quotes (then it is JSON). Returns false without
- * memory.
- */
+/* Read a line `name: value` into a member of proposal; other names are ignored. A value in double
+ * quotes is a JSON string, which is decoded into scratch. Returns false if memory ran out. */
 static bool take_field(struct proposal *proposal, annal_slice line, struct buf *scratch)
 {
     const char *colon = memchr(line.ptr, ':', line.len);
@@ -329,8 +329,9 @@ static bool take_field(struct proposal *proposal, annal_slice line, struct buf *
 }
 
 /*
- * Parse a proposal. Returns false if the text is not a proposal. scratch has room for the whole
- * text, so that its bytes do not move.
+ * Parse a proposal. Returns false if the text is not a proposal, or memory ran out. The slices of
+ * *out point into text and scratch; scratch is first given room for the whole text, so that its
+ * bytes do not move.
  */
 static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposal *out)
 {
@@ -364,7 +365,8 @@ static int report_proposal(const struct import *import, const annal_mirror_propo
     return import->fn == NULL ? 0 : import->fn(import->arg, proposal);
 }
 
-/* Report an unreadable file. path begins with the given directory; the rest is below it. */
+/* Report a file of the inbox that cannot be read as a proposal. path: the file's path, which begins
+ * with the directory that the caller gave. Returns the result of fn. */
 static int report_unreadable(const struct import *import, const char *path, const char *message)
 {
     return report_proposal(import, &(annal_mirror_proposal){.outcome = ANNAL_MIRROR_UNREADABLE,
@@ -425,7 +427,8 @@ done:
     return status;
 }
 
-/* Return another status if a user's inbox cannot be read: that is not a fault of the store. */
+/* Turn ANNAL_ERR_IO and ANNAL_ERR_NOTFOUND into ANNAL_ERR_INVALID: if the user's inbox cannot be
+ * read, the store is not at fault. Returns any other status unchanged. */
 static annal_status as_invalid(annal_status status, annal_error *err)
 {
     if (status != ANNAL_ERR_IO && status != ANNAL_ERR_NOTFOUND)
@@ -435,10 +438,8 @@ static annal_status as_invalid(annal_status status, annal_error *err)
     return ANNAL_ERR_INVALID;
 }
 
-/*
- * Rule (3): find out why a file of the inbox cannot be read. It is skipped, so that its writer
- * cannot keep others from proposing.
- */
+/* Return the reason why a file of the inbox cannot be read, for the report: rule (3). Such a file
+ * is skipped, so that an agent that writes it cannot stop the import of all other proposals. */
 static const char *why_unreadable(int status, const annal_error *why)
 {
     return status == ANNAL_ERR_LIMIT ? TOO_LONG
@@ -494,7 +495,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* List the proposals of the inbox by name; free each. Takes ownership of the descriptor. */
+/* List the names of the inbox's files *.md, sorted. The caller frees each name and the array.
+ * folder: descriptor of the inbox, which is closed. */
 static annal_status list_inbox(int folder, const char *directory, char ***out_names,
                                size_t *out_count, annal_error *err)
 {
@@ -524,7 +526,7 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
     return status;
 }
 
-/* Replace the content of path, with a NUL after it. */
+/* Set path to the path of a file in the inbox, followed by a NUL. */
 static annal_status set_path(struct buf *path, const char *directory, const char *name,
                              annal_error *err)
 {
@@ -550,7 +552,7 @@ static annal_status open_inbox(struct import *import, const char *directory, cha
     if (status == ANNAL_OK)
         status = list_inbox(folder, directory, out_names, out_count, &why);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* no files */
+        return ANNAL_OK; /* the directory or its inbox does not exist: there are no proposals */
     status = as_invalid(status, &why);
     if (status < 0 && err != NULL)
         *err = why;

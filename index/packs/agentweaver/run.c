@@ -12,7 +12,7 @@ static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
     "NULL OR project_id = ?1) ORDER BY id";
 
-/* Collect runs and their statuses, each followed by a NUL. */
+/* Append the id and the status of a run to a buf, each followed by a NUL: an annal_row_fn. */
 static int add_run(void *arg, const annal_row *row)
 {
     struct buf *runs = arg;
@@ -36,8 +36,9 @@ static annal_status write_data(annal_slice status, struct buf *data)
 }
 
 /*
- * Revert a run. If another process changed its status in the meantime, the event is refused, which
- * is fine.
+ * Set a run in a transient status back to awaiting_review, and call fn with the result. If another
+ * process changed the run's status in the meantime, the guard refuses the event; this is not a
+ * failure: recovered->refusal is the guard's sentence.
  */
 static int revert(annal_index *index, const annal_run_recover_options *how,
                   annal_run_recovered *recovered, annal_run_recovered_fn fn, void *arg,

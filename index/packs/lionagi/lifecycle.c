@@ -4,15 +4,18 @@
  *
  * (1) A session is ended only if it runs, has been silent for longer than its kind allows (views of
  *     the pack teams) and than the caller requires, and its process is proven dead
- *     (annal/process.h). A session that recorded no process is never ended: nothing can be proven.
- *     Nor is a session that another process has taken over without recording it.
- * (2) What was found is written into the event, and checked again by the guards of the pack lionagi
- *     when the event is appended: the session still runs, and has been silent since (quiet_since).
- *     A session that ended or became active in the meantime is skipped.
- * (3) Each transition is an event in the session, and another event in _state, which records the
- *     operator's action. They are two sessions, so there is no transaction over both: the second
- *     event names the first as its cause, and its id keeps it from being appended twice. The id
- *     contains a hash of the session's id, which may be as long as an id itself.
+ *     (annal/process.h). A session that recorded no process is never ended, because nothing can be
+ *     proven about its process. A session that another process has taken over without recording it
+ *     is not ended either.
+ * (2) The event contains the time of the last activity that was found (quiet_since). When the event
+ *     is appended, the guards of the pack lionagi check again that the session still runs and has
+ *     been silent since this time. A session that ended or became active in the meantime is
+ *     skipped.
+ * (3) Each transition is an event in the session, followed by an event in the session _state, which
+ *     records the operator's action. No transaction contains events of two sessions, so the second
+ *     event names the first as its cause, and has an id, so that it is not appended twice. This id
+ *     contains a hash of the session's id, because the session's id may be as long as an event's id
+ *     can be.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
@@ -34,12 +37,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A session that has been silent. */
+/* A running session that has been silent for longer than is allowed. */
 struct quiet {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char kind[40];
-    double last_activity; /* seconds since 1970; 0: never */
-    double allowed;       /* seconds */
+    double last_activity; /* time of the last activity, in seconds since 1970; 0: none */
+    double allowed;       /* seconds of silence that are allowed */
     annal_process process;
 };
 
@@ -52,7 +55,7 @@ struct stale {
     double now;
     struct quiet *found;
     size_t count;
-    annal_error first; /* first failure */
+    annal_error first; /* first failure to end a session; status 0: none */
 };
 
 /* ---- Looking ---- */
@@ -174,9 +177,8 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
     return status;
 }
 
-/*
- * End a session. ANNAL_ERR_REFUSED, with the sentence: it ended or became active in the meantime.
- */
+/* Append the event that ends a session. ANNAL_ERR_REFUSED: the session ended or became active in
+ * the meantime; err->message is the guard's sentence. */
 static annal_status end_session(const struct stale *stale, const struct quiet *quiet,
                                 const char *why, uint64_t *out_seq, annal_error *err)
 {
@@ -223,10 +225,8 @@ static int report_error(struct stale *stale, const struct quiet *quiet, const an
     return stale->fn == NULL ? 0 : stale->fn(stale->arg, &report);
 }
 
-/*
- * Find out whether another process has taken the session over without recording it; why says why it
- * is not ended then.
- */
+/* Return whether another process has taken the session over without recording it, or this cannot be
+ * found out. If so, why is the reason for which the session is not ended. */
 static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, size_t size)
 {
     annal_error err = {0};

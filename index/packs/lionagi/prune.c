@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pruning: old sessions are deleted from the tables, by an event in the journal of each.
+ * Pruning: old sessions are deleted from the tables, by an event session.pruned in the journal of
+ * each session.
  *
  * (1) The old sessions, and what else is deleted with them, are determined once, by one SELECT,
  *     which a dry run uses as well. A session without session.created (_state, teams, projects, …)
  *     is never selected, nor is a session to which messages of a team refer: these are reported to
  *     the caller.
- * (2) session.pruned lists the progressions and messages to delete: what others still need is a
- *     fact of that moment, and the tables of a rebuild must not depend on the order in which
- *     sessions are read. It lists the messages to delete if these are the exception, and otherwise
- *     the messages that stay: so an event whose rows belong to another session with the same ids
- *     (see lionagi.sql) is right, too.
- * (3) Its guard checks once more whether the session is that old: a session that was active in the
- *     meantime is kept.
+ * (2) session.pruned contains lists of ids, because which rows other sessions still need depends on
+ *     the time of the pruning, and the tables of a rebuild must not depend on the order in which
+ *     sessions are read. Without orphan_progressions it lists the messages to delete; with it, the
+ *     progressions and messages that stay. So an event whose rows belong to another session with
+ *     the same ids (see lionagi.sql) is right, too.
+ * (3) The guard of session.pruned checks again whether the session is old enough: a session that
+ *     was active in the meantime is kept.
  * (4) No journal is deleted: the journals stay until a user deletes them.
- * (5) A caller that wants to delete journals learns which are needed: deleting a journal deletes
- *     what the tables would have kept, and a message is deleted only if no progression contains it.
- *     An old session is needed if a progression contains something of it, or a session or branch
- *     refers to it, whose own journal is not deleted; therefore it is also needed if an old session
- *     that is needed refers to it. Tables that lack a part of the journals do not know every
- *     reference to a message: then nothing is pruned.
- * (6) The event may use the part of the disk that appends leave free. If it cannot be appended even
- *     so, a journal that is to be deleted is deleted without it: in this way a full disk can be
- *     emptied.
+ * (5) A caller that wants to delete journals learns which journals are needed, because deleting a
+ *     journal also deletes the messages that the tables would have kept. A session is needed if a
+ *     progression of a session whose journal stays contains its messages, or if a session whose
+ *     journal stays, or a branch of it, refers to its messages or progressions. The journal of a
+ *     needed session stays, so sessions to which a needed session refers are needed, too. If the
+ *     tables lack a part of the journals, they do not contain every such reference, and nothing is
+ *     pruned.
+ * (6) session.pruned may use the part of the disk that other appends leave free. If the disk is so
+ *     full that it cannot be appended even there, a journal that is to be deleted is deleted
+ *     without the event, so that a full disk can be emptied.
  */
 #include "index/sys/open.h"
 #include "journal/base/buf.h"
@@ -35,7 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without the pack lionagi: ?1 keep_n, ?2 the cutoff as text. */
+/* The SELECT of old sessions without the pack lionagi. ?1 keep_n, ?2 the cutoff as text. */
 static const char core_candidates[] =
     "WITH created AS (SELECT DISTINCT session_id FROM event_index "
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
@@ -46,10 +48,8 @@ static const char core_candidates[] =
     " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
     "ORDER BY id";
 
-/*
- * With it: ?3 the cutoff in seconds, ?4 whether progressions are deleted too, ?5 whether journals
- * are.
- */
+/* The old sessions with the pack lionagi. ?1 keep_n, ?3 the cutoff in seconds, ?4 whether
+ * progressions are deleted too, ?5 whether journals are deleted too. */
 #define STATE_OLD                                                                                  \
     "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "                           \
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"                   \
@@ -59,12 +59,13 @@ static const char core_candidates[] =
     " old AS (SELECT id FROM ranked"                                                               \
     "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL)"
 
-/* Old sessions that teams need, each with a team that needs it. */
+/* The SELECT of old sessions to which messages of a team refer, each with such a team. */
 static const char state_linked[] =
     STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
               " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
 
-/* Between the two parts: the sessions that teams need. */
+/* The SELECT of the sessions to prune, in two parts; between them is teams_need, a condition that
+ * excludes the sessions to which messages of a team refer. */
 static const char state_begin[] =
     STATE_OLD ", candidates AS MATERIALIZED (SELECT id FROM old WHERE true";
 static const char state_rest[] =
@@ -125,8 +126,9 @@ static const char teams_need[] =
     " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
 
 /*
- * Id; numbers of branches, progressions and messages to delete; progressions that stay; messages
- * that stay, or are deleted; how many of its messages are needed, and by which session.
+ * The number of columns of a session to prune: its id; the numbers of branches, progressions and
+ * messages to delete; ids of progressions that stay; ids of messages that stay or are deleted (rule
+ * 2); the number of its messages that other sessions need; one of these sessions.
  */
 enum { WORDS = 8 };
 
@@ -134,15 +136,18 @@ struct prune {
     annal_index *index;
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
-    struct buf candidates; /* for each, WORDS of them, each with a NUL */
-    struct buf linked;     /* for each, its id and a team's id, each with a NUL */
+    /* the WORDS columns of each session to prune, as text with a NUL after each */
+    struct buf candidates;
+    /* ids of each session that is kept for a team, and of the team, with a NUL after each */
+    struct buf linked;
     bool has_state, has_teams;
     annal_error unasked; /* why the tables of pack lionagi cannot be queried; status 0: they can */
 };
 
 /* ---- Queries ---- */
 
-/* Run a SELECT. With delete_journals: for all rows or none, rule 5. */
+/* Run a SELECT over the tables. With delete_journals it fails if the tables lack a part of the
+ * journals: rule (5). */
 static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options options,
                         annal_row_fn fn, annal_error *err)
 {
@@ -166,7 +171,7 @@ static int note_state(void *arg, const annal_pack_info *info)
                        info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
 }
 
-/* If the pack is enabled, its tables must be attached, and filled. */
+/* With delete_journals, fail if the pack lionagi is enabled but its tables cannot be queried. */
 static annal_status check_state(struct prune *prune, annal_error *err)
 {
     if (!prune->options->delete_journals)
@@ -290,9 +295,9 @@ done:
 }
 
 /*
- * Decide whether to continue without the event. On a full disk no event can be appended. If the
- * journal is to be deleted anyway, so that there is room again, none is needed: the guard's
- * condition is checked in the journal.
+ * Decide whether to continue although the event could not be appended, for the reason in why: only
+ * if the disk is full, and the journal is to be deleted and not needed (rule 6). Then the guard's
+ * condition is checked in the journal. Returns the status of the failure otherwise.
  */
 static annal_status do_without(const struct prune *prune, const annal_pruned *pruned,
                                annal_error *why)
@@ -307,10 +312,8 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     return status;
 }
 
-/*
- * Prune an old session. If it is kept after all, fn is called with the reason, and that is not a
- * failure.
- */
+/* Prune an old session, and call fn. If the session must be kept (refused or busy), fn receives the
+ * reason, and this is not a failure. */
 static annal_status prune_one(struct prune *prune, const char *words[WORDS], annal_prune_fn fn,
                               void *arg, annal_error *err)
 {

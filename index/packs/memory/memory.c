@@ -2,14 +2,14 @@
 /*
  * The context of an agent, chosen from the tables of pack memory.
  *
- * (1) Active architectural and scope decisions are first, oldest first, all of them: they bind all
- *     agents. The current session is last: it is useful, and overrides nothing.
+ * (1) First come all active architectural and scope decisions, the oldest first, because they bind
+ *     all agents. The current session is last, because it overrides nothing.
  * (2) Memories are between them: the agent's core context, and learnings and patterns of high
  *     importance that are its own or tagged cross-team. Memories with a higher score are first,
  *     then newer memories.
- * (3) They are added in that order until there are enough, or until the first memory that exceeds
- *     the remaining budget. No memory after it is added, however small: what an agent learns never
- *     depends on the length of something less important.
+ * (3) Memories are added in the order of (2) until their number reaches the limit, or until the
+ *     first memory that exceeds the remaining budget of characters. No memory after it is added,
+ *     however small, so that less important memories never replace a more important one.
  */
 #include "index/packs/need.h"
 
@@ -18,7 +18,11 @@
 
 enum { ITEMS_DEFAULT = 20, TOKENS_DEFAULT = 4000, TOKEN_CHARACTERS = 4 };
 
-/* ?1 project, ?2 agent, ?3 items, ?4 characters, ?5 not only boundaries, ?6 also what is omitted */
+/*
+ * Parameters: ?1 project, ?2 agent, ?3 largest number of memories, ?4 budget in characters, ?5
+ * whether memories and the session are included (else only decisions), ?6 whether omitted memories
+ * are returned, too.
+ */
 static const char SELECT[] =
     "WITH candidates AS (SELECT m.*, CASE WHEN type = 'core_context' THEN 'core' WHEN agent_name = "
     "?2 THEN type ELSE type || ' from ' || agent_name END AS label FROM memory.memory_scored m "

@@ -10,44 +10,50 @@ extern "C" {
 #endif
 
 typedef enum annal_memory_layer {
-    ANNAL_MEMORY_BOUNDARY = 1, /* an active architectural or scope decision: binds all agents */
-    ANNAL_MEMORY_MEMORY = 2,   /* what an agent of the project remembers */
-    ANNAL_MEMORY_SESSION = 3   /* the current session: overrides nothing */
+    /* an active architectural or scope decision, which binds all agents */
+    ANNAL_MEMORY_BOUNDARY = 1,
+    ANNAL_MEMORY_MEMORY = 2, /* what an agent of the project remembers */
+    ANNAL_MEMORY_SESSION = 3 /* the current session, which overrides nothing */
 } annal_memory_layer;
 
-/* One line of a context. Slices are valid until the callback returns; what is NULL in the tables
- * has no bytes (ptr NULL). */
+/* One item of a context. Slices are valid until the callback returns. A slice whose value in the
+ * tables is NULL has the ptr NULL. */
 typedef struct annal_memory_item {
-    uint64_t place; /* 1, 2, … in the context */
+    uint64_t place; /* number of the item in the context: 1, 2, … */
     annal_memory_layer layer;
     annal_slice id;        /* id of the decision, the memory or the session */
-    annal_slice label;     /* "scope", "core", "learning from bob", "session" */
+    annal_slice label;     /* kind of the item: "scope", "core", "learning from bob", "session" */
     annal_slice title;     /* title of a decision; focus of a session */
     annal_slice content;   /* may be empty */
     annal_slice rationale; /* rationale of a decision */
-    annal_slice created;   /* a time, in the format of the tables */
+    annal_slice created;   /* time at which the item was created, in the format of the tables */
     int64_t score;         /* importance of a memory: 3 high, 2 medium, 1 low, 0; else 0 */
-    int64_t cost;          /* length of a memory, in characters; else 0 */
-    bool included;         /* false, only with all: left out, and why says the reason */
+    int64_t cost;          /* cost of a memory in characters; 0 for other items */
+    /* whether the item is in the context; false only with the option all, and why is then the
+     * reason */
+    bool included;
     annal_slice why;
 } annal_memory_item;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* A function that is called for each item. It returns 0 to continue; any other value ends the
+ * calls, and is returned to the caller. */
 typedef int (*annal_memory_fn)(void *arg, const annal_memory_item *item);
 
 typedef struct annal_memory_options {
-    uint32_t items;  /* at most this many memories; default 20 */
-    uint32_t tokens; /* limit in tokens of 4 characters; default 4000 */
-    bool child;      /* only boundaries, for an agent that another agent began */
-    bool all;        /* also what is left out */
+    uint32_t items;  /* largest number of memories; default 20 */
+    uint32_t tokens; /* limit for the memories, in tokens of 4 characters; default 4000 */
+    bool child; /* whether only boundaries are returned, for an agent that another agent began */
+    bool all;   /* whether memories that are not in the context are returned, too */
 } annal_memory_options;
 
 /*
- * The context of an agent of a project, in the order in which the agent is to read it: boundaries,
- * oldest first, all of them; memories, a higher score first, then the newer one, until there are
- * enough or until the first that does not fit (none after it is taken, however small); the current
- * session. A memory costs the characters of its label and its content, plus 6. It catches up first,
- * as annal_sql() does. An unknown project has an empty context. options may be NULL. Any thread.
+ * Call fn for each item of the context of an agent in a project, in the order in which the agent is
+ * to read them: all boundaries, the oldest first; memories; the current session. Memories with a
+ * higher score are first, then newer memories. They are added until their number reaches
+ * options->items, or until the first memory that exceeds options->tokens; no memory after it is
+ * added, however small. The cost of a memory is the number of characters of its label and its
+ * content, plus 6. The tables are caught up first, as by annal_sql(). An unknown project has an
+ * empty context. options may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  pack memory is not enabled in this store
  * and the statuses of annal_sql().

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of pack agentweaver: what must be corrected after a restart. */
+/* Runs of the pack agentweaver: resetting runs that a crash left in a transient status. */
 #ifndef ANNAL_PACKS_RUN_H
 #define ANNAL_PACKS_RUN_H
 
@@ -9,34 +9,39 @@
 extern "C" {
 #endif
 
-/* The result for a run. It is valid until the callback returns. */
+/* The result for one run. It is valid until the callback returns. */
 typedef struct annal_run_recovered {
     annal_slice run;
-    annal_slice session; /* "run_" and the run */
-    annal_slice status;  /* "committing" or "merging", when it was read */
-    /* NULL: it awaits review again; else the guard's sentence: another process changed the run in
-     * the meantime, which is fine */
+    annal_slice session; /* session of the run: "run_" and the run's id */
+    annal_slice status;  /* status of the run when it was read: "committing" or "merging" */
+    /* NULL: the run now awaits review; otherwise the guard's sentence: another process changed the
+     * run in the meantime, which is not a failure */
     const char *refusal;
-    uint64_t seq;     /* seq of the event run.transition, if it was not refused, */
+    uint64_t seq;     /* seq of the event run.transition, if it was not refused */
     annal_slice data; /* data of this event */
 } annal_run_recovered;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* A function that is called for each run. It returns 0 to continue; any other value ends the calls,
+ * and is returned to the caller. */
 typedef int (*annal_run_recovered_fn)(void *arg, const annal_run_recovered *recovered);
 
 typedef struct annal_run_recover_options {
-    annal_slice project; /* only its runs; default: all projects */
-    annal_slice id;      /* id of the events, one in each session, for retries; may be empty */
-    annal_slice cause;   /* cause of the events; may be empty */
-    uint32_t wait_ms;    /* for a session that another process writes; as annal_writer_options */
+    annal_slice project; /* only runs of this project; default: all projects */
+    /* id of the events (each is in another session), so that a repeated call appends none twice;
+     * may be empty */
+    annal_slice id;
+    annal_slice cause; /* cause of the events; may be empty */
+    /* milliseconds to wait for another process that writes a session, as in annal_writer_options */
+    uint32_t wait_ms;
 } annal_run_recover_options;
 
 /*
- * Runs that were committing or merging when the program that works on them crashed await review
- * again: by one event run.transition each, guarded by the status that was seen, in the order of
- * their ids. Call it when no such program runs: one that is still merging would find that its run
- * has moved. fn is called for each; it and options may be NULL. If it fails, what was done before
- * stays, and the next call does the rest. Any thread; no lock is held while fn runs.
+ * Set the runs with the status committing or merging to awaiting_review, after the program that
+ * works on them crashed. An event run.transition is appended for each run, in the order of their
+ * ids; its guard refuses it if the status of the run has changed. Call this when no such program
+ * runs, because the status of a run would change while the program merges it. fn is called for each
+ * run; fn and options may be NULL. After a failure the events that were appended stay, and the next
+ * call continues. Any thread; no lock is held while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver is not enabled in this store
  * and the statuses of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
